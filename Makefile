@@ -1,0 +1,76 @@
+# `make` alone prints the targets. Nothing is installed outside .venv.
+
+PYTHON ?= python3
+PYTEST_ARGS ?= -n auto
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+TYPED := $(wildcard evalstore tests benches tools migrations)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help example test lint check fix docs bench clean
+
+help: ## Print the targets
+	@sed -n 's/^\([a-z]*\): .*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+
+example: .venv/.installed ## Run the example workspace: offline, without a key
+	$(BIN)/evalstore -C example run --fail-on none
+	@echo
+	@echo "What to try next:"
+	@echo "  $(BIN)/evalstore -C example status          nothing is left to ask"
+	@echo "  $(BIN)/evalstore -C example log             the run you have just made"
+	@echo "  edit a file in example/tests, then:"
+	@echo "  $(BIN)/evalstore -C example status --explain   what a run would ask or judge again, and why"
+
+test: .venv/.installed-dev ## Run the tests (PYTEST_ARGS="-k name" for some)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: .venv/.installed-dev ## Check format, style, types and the direction of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict $(TYPED)
+	$(BIN)/lint-imports
+
+check: lint test ## Everything a change must pass
+
+fix: .venv/.installed-dev ## Format, and repair what can be repaired
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: .venv/.installed-dev ## Write docs/cli.md again from the program's help
+	$(BIN)/python tools/cli_docs.py > docs/cli.md.new
+	mv docs/cli.md.new docs/cli.md
+
+bench: .venv/.installed-dev ## Measure
+	$(BIN)/python -m benches
+
+clean: ## Remove caches and built files (.venv stays)
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache .coverage htmlcov docs/cli.md.new
+	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
+
+# A stamp says that the environment holds what these two files ask for.
+.venv/.installed: pyproject.toml constraints.txt
+	$(call environment)
+	@echo "Installing evalstore into .venv; the first time takes about two minutes."
+	@$(PIP) -e .
+	@touch $@
+
+.venv/.installed-dev: pyproject.toml constraints.txt
+	$(call environment)
+	@echo "Installing evalstore and its tools into .venv; the first time takes about two minutes."
+	@$(PIP) -e '.[dev]'
+	@touch .venv/.installed $@
+
+define environment
+@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "error: evalstore needs Python 3.11 or newer, and '$(PYTHON)' is not" >&2; \
+		echo "hint: name one, for example 'make $(MAKECMDGOALS) PYTHON=python3.12'" >&2; \
+		exit 1; \
+	}; \
+	$(PYTHON) -m venv --clear .venv; \
+}
+endef

@@ -1,0 +1,281 @@
+"""The model, provider and currency files of a workspace.
+
+A model file is optional: a litellm name such as `openai/gpt-4o-mini` needs none. What
+decides the answer goes into the model version; prices, capabilities and the display id
+do not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from evalstore.errors import FileProblem
+from evalstore.fields import Fields, is_json, suggest
+from evalstore.values import Json, ModelVersion
+from evalstore.yaml_core import read_yaml
+
+Part = Literal["candidate", "evaluator"]
+
+_MODEL_FIELDS = (
+    "id code name description provider providerModelCode active thinking providerOptions providerTools capabilities "
+    "candidateOverrides evaluatorOverrides uniqueProperties costs responses tags"
+).split()
+_OVERRIDE_FIELDS = (
+    "temperature thinking providerOptions providerTools providerModelCode uniqueProperties".split()
+)
+_PROVIDER_FIELDS = (
+    "code name description type baseURL apiKeyEnvVar supportsStructuredOutputs".split()
+)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+SERVICES = {
+    "openai": "OPENAI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "mistral": "MISTRAL_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "perplexity": "PERPLEXITYAI_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "xai": "XAI_API_KEY",
+}
+"""Where the key of a service is looked for when no provider file says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a model costs from a day on, in its currency."""
+
+    currency: str
+    valid_from: str
+    per_call: float = 0.0
+    per_prompt_token: float = 0.0
+    per_completion_token: float = 0.0
+    per_hour: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderFile:
+    """How a provider is reached."""
+
+    code: str
+    type: str
+    base_url: str | None = None
+    key_variable: str | None = None
+    structured: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that can be a candidate or an evaluator."""
+
+    id: str
+    provider: ProviderFile
+    code: str
+    active: bool = True
+    options: Mapping[str, Json] = field(default_factory=dict)
+    candidate_overrides: Mapping[str, Json] = field(default_factory=dict)
+    evaluator_overrides: Mapping[str, Json] = field(default_factory=dict)
+    capabilities: Mapping[str, bool] = field(default_factory=dict)
+    """Declared capabilities: `text`, `image`, `file`, `pdf`, `audio`, `structured`, `tools`, `reasoning`."""
+    costs: tuple[Cost, ...] = ()
+    responses: tuple[Json, ...] = ()
+    """Scripted models: what they answer."""
+
+    def _effective(self, part: Part) -> dict[str, Json]:
+        overrides = self.candidate_overrides if part == "candidate" else self.evaluator_overrides
+        merged = {**self.options, **overrides}
+        for name in ("providerOptions", "uniqueProperties"):
+            both = {**(self.options.get(name) or {}), **(overrides.get(name) or {})}
+            merged[name] = both or None
+        # A number must not count as nothing: 0 equals False.
+        return {
+            name: value
+            for name, value in merged.items()
+            if value is not None and value is not False and value not in ([], {})
+        }
+
+    def version(self, part: Part) -> ModelVersion:
+        """What decides the answer when this model plays this part."""
+        options = self._effective(part)
+        code = options.pop("providerModelCode", self.code)
+        options.pop("temperature", None)
+        return ModelVersion(self.provider.type, code, self.provider.base_url, options or None)
+
+    def temperature(self, part: Part, default: float | None) -> float | None:
+        """The temperature for this part; an override of the model file wins."""
+        value = self._effective(part).get("temperature", default)
+        return None if value is None else float(value)
+
+    def lacks(self, needs: tuple[str, ...]) -> list[str]:
+        """Which of these capabilities the model file declares as missing."""
+        return [need for need in needs if self.capabilities.get(need) is False]
+
+
+def provider_options(version: ModelVersion) -> dict[str, Json]:
+    """The fields that a model version adds to the body of a request."""
+    options = dict(version.options or {})
+    body: dict[str, Json] = dict(options.get("providerOptions") or {})
+    thinking = options.get("thinking")
+    if isinstance(thinking, dict):
+        body.setdefault("thinking", thinking)
+    elif isinstance(thinking, str):
+        body.setdefault("reasoning_effort", thinking)
+    return body
+
+
+@dataclass(frozen=True, slots=True)
+class Currency:
+    """What one unit of a currency is worth in USD, from a day on."""
+
+    code: str
+    rates: tuple[tuple[str, float], ...]
+
+    def rate(self, day: str) -> float | None:
+        """The rate in force on a day (`YYYY-MM-DD`)."""
+        return next((rate for start, rate in reversed(self.rates) if start <= day), None)
+
+
+def read_provider(text: str) -> ProviderFile:
+    """A provider file; raises `FileProblem`."""
+    found = _fields(text, _PROVIDER_FIELDS, "a provider file")
+    code = found.text("code")
+    if code is None:
+        raise FileProblem("the provider has no 'code'", 1)
+    base_url = found.text("baseURL")
+    if base_url is not None and not re.match(r"https?://[^\s]+$", base_url):
+        raise FileProblem("'baseURL' must start with http:// or https://", found.line("baseURL"))
+    return ProviderFile(
+        code=code,
+        type=found.text("type") or code,
+        base_url=base_url.rstrip("/") if base_url else None,
+        key_variable=found.text("apiKeyEnvVar"),
+        structured=found.flag("supportsStructuredOutputs", default=True),
+    )
+
+
+def read_currency(text: str) -> Currency:
+    """A currency file; raises `FileProblem`."""
+    found = _fields(text, ("code", "name", "symbol", "rates"), "a currency file")
+    code = found.text("code")
+    if code is None:
+        raise FileProblem("the currency has no 'code'", 1)
+    rates = []
+    for one in found.entries("rates", ("rateInUSD", "validFrom")):
+        rate = one.number("rateInUSD", 0, math.inf)
+        if rate is None:
+            raise FileProblem("a rate has no 'rateInUSD'", one.line())
+        rates.append((_day(one), rate))
+    return Currency(code, tuple(sorted(rates)))
+
+
+def read_model(
+    text: str, providers: Mapping[str, ProviderFile], known_kinds: Any, default_id: str
+) -> Model:
+    """A model file; raises `FileProblem`.
+
+    `known_kinds` says whether a name is a kind of provider when no provider file has it.
+    """
+    found = _fields(text, _MODEL_FIELDS, "a model file")
+    code = found.text("code")
+    id = found.text("id") or code or default_id
+    name = found.text("provider")
+    if name is None:
+        raise FileProblem(f"model '{id}' has no 'provider'", 1)
+    provider = providers.get(name)
+    if provider is None:
+        if not known_kinds(name):
+            raise FileProblem(
+                f"there is no provider '{name}'",
+                found.line("provider"),
+                hint=suggest(name, providers, "providers"),
+            )
+        provider = ProviderFile(name, name, key_variable=SERVICES.get(name))
+    responses = found.value("responses")
+    if provider.type == "scripted" and responses is None:
+        raise FileProblem(
+            f"scripted model '{id}' has no 'responses'", 1, hint="list what it answers"
+        )
+    if responses is not None and not isinstance(responses, list):
+        raise FileProblem("'responses' must be a list", found.line("responses"))
+    _check_options(found)
+    for part in ("candidateOverrides", "evaluatorOverrides"):
+        inner = found.inner(part, _OVERRIDE_FIELDS)
+        inner.number("temperature", 0, 2)
+        inner.text("providerModelCode")
+        _check_options(inner)
+    return Model(
+        id=id,
+        provider=provider,
+        code=found.text("providerModelCode") or code or id,
+        active=found.flag("active", default=True),
+        options={
+            name: value
+            for name in ("thinking", "providerOptions", "providerTools", "uniqueProperties")
+            if (value := found.value(name)) is not None
+        },
+        candidate_overrides=found.mapping("candidateOverrides"),
+        evaluator_overrides=found.mapping("evaluatorOverrides"),
+        capabilities=_capabilities(found),
+        costs=_costs(found),
+        responses=tuple(responses or ()),
+    )
+
+
+def _check_options(found: Fields) -> None:
+    for name in ("providerOptions", "uniqueProperties"):
+        found.mapping(name)
+    for name in ("thinking", "providerTools"):
+        if not is_json(found.value(name)):
+            raise FileProblem(f"'{name}' holds a number that is not finite", found.line(name))
+
+
+def bare_model(id: str, known_kinds: Any) -> Model | None:
+    """The model of a litellm name such as `openai/gpt-4o-mini`; None when it is none."""
+    kind, slash, code = id.partition("/")
+    if not slash or not code or not known_kinds(kind):
+        return None
+    return Model(id, ProviderFile(kind, kind, key_variable=SERVICES.get(kind)), code)
+
+
+def _capabilities(found: Fields) -> dict[str, bool]:
+    given = found.inner("capabilities", ("input", "output"))
+    result: dict[str, bool] = {}
+    for side, known in (
+        ("input", ("text", "image", "file", "pdf", "audio", "video")),
+        ("output", ("text", "structured", "tools", "reasoning", "image", "audio")),
+    ):
+        one = given.inner(side, known)
+        for name in one.values:
+            can = one.flag(name, default=True)
+            if side == "input" or name in ("structured", "tools", "reasoning"):
+                result[name] = can
+    return result
+
+
+def _costs(found: Fields) -> tuple[Cost, ...]:
+    prices = ("costPerCall", "costPerPromptToken", "costPerCompletionToken", "costPerHour")
+    result = []
+    for one in found.entries("costs", (*prices, "currency", "validFrom")):
+        price = [one.number(name, 0, math.inf) or 0.0 for name in prices]
+        result.append(Cost(one.text("currency") or "USD", _day(one), *price))
+    return tuple(sorted(result, key=lambda cost: cost.valid_from))
+
+
+def _day(found: Fields) -> str:
+    value = found.text("validFrom") or "0000-00-00"
+    if not _DATE.match(value):
+        raise FileProblem("'validFrom' must be a day such as 2026-01-31", found.line("validFrom"))
+    return value[:10]
+
+
+def _fields(text: str, known: Any, what: str) -> Fields:
+    document = read_yaml(text)
+    if not isinstance(document.value, dict):
+        raise FileProblem(f"{what} must be a mapping of fields", 1)
+    return Fields(document, known)

@@ -1,0 +1,1 @@
+"""Arguments in, one operation, output and exit code out."""

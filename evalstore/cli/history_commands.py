@@ -1,0 +1,253 @@
+"""`diff`, `log`, `show`."""
+
+from __future__ import annotations
+
+import json as json_library
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.main import app
+from evalstore.cli.workspace_commands import here
+from evalstore.errors import NO, EvalstoreError
+
+if TYPE_CHECKING:
+    from evalstore.operations.diff import Diff
+    from evalstore.operations.history import Log, Shown
+    from evalstore.report.compare import Pair
+
+
+@app.command()
+def diff(
+    revisions: Annotated[
+        list[str] | None, typer.Argument(metavar="[A] [B] [-- PATH…]", help="Two runs; A alone: A and the workspace.")
+    ] = None,
+    models: options.Models = None,
+    answers: Annotated[bool, typer.Option("--answers", help="Show how the answers differ.")] = False,
+    stat: Annotated[bool, typer.Option("--stat", help="Only the numbers.")] = False,
+    name_only: Annotated[bool, typer.Option("--name-only", help="Only the files.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="End with 1 if anything differs.")] = False,
+    json: options.Json = False,
+) -> None:
+    """What broke, what was fixed, what changed: the last run and the workspace, or two runs."""
+    from evalstore.operations.diff import diff as operation
+
+    first, second, paths = _sides(list(revisions or ()))
+    found = operation(here(), first, second, wanted=options.wanted(paths, models), answers=answers)
+    if json:
+        output.document(found.document())
+    elif name_only:
+        for file in _files(found):
+            output.line(output.safe(file))
+    else:
+        print_diff(found, answers=answers, stat=stat)
+    if exit_code and not found.is_empty:
+        raise typer.Exit(NO)
+
+
+def _sides(given: list[str]) -> tuple[str | None, str | None, list[str]]:
+    """Revisions and paths: `A..B` is two revisions; what `--` separates are paths."""
+    import sys
+
+    from evalstore.operations.desk import open_workspace
+
+    paths: list[str] = []
+    arguments = sys.argv[1:]
+    if "--" in arguments:
+        count = len(arguments) - arguments.index("--") - 1
+        given, paths = given[: len(given) - count], given[len(given) - count :] if count else []
+    root = open_workspace(here()).root
+    while given and not paths and any((base / given[-1]).exists() for base in (here().directory, root)):
+        paths.insert(0, given.pop())
+    if len(given) == 1 and ".." in given[0]:
+        first, _, second = given[0].partition("..")
+        given = [first or "@", second or "@"]
+    if len(given) > 2:
+        raise EvalstoreError("diff compares two revisions at most", hint="put '--' before paths")
+    return given[0] if given else None, given[1] if len(given) > 1 else None, paths
+
+
+def _files(found: Diff) -> list[str]:
+    pairs = found.comparison
+    listed = [*pairs.broke, *pairs.fixed, *pairs.changed, *pairs.new, *pairs.gone]
+    return sorted({pair.either.file for pair in listed} | found.edits.keys())
+
+
+def print_diff(found: Diff, *, answers: bool, stat: bool) -> None:
+    """A comparison for people: flips first."""
+    pairs = found.comparison
+    if found.edits and not stat:
+        output.line("Edited:")
+        for file, edits in found.edits.items():
+            output.line(f"    {output.safe(file)}")
+            for edit in edits[:6]:
+                output.line(f"        {output.safe(edit)}")
+            if len(edits) > 6:
+                output.line(f"        … {len(edits) - 6} more")
+    for title, listed in (
+        ("Broke", pairs.broke),
+        ("Fixed", pairs.fixed),
+        ("Changed", pairs.changed),
+        ("New", pairs.new),
+        ("Gone", pairs.gone),
+    ):
+        if listed and not stat:
+            output.line(f"{output.paint(title, title.lower(), bold=True)} ({len(listed)}):")
+            limit = len(listed) if output.verbose else 20
+            for pair in listed[:limit]:
+                _print_pair(found, pair, answers=answers)
+            if len(listed) > limit:
+                output.line(f"    … {len(listed) - limit} more (-v lists all)")
+    before, after = pairs.rates()
+    counts = [
+        f"{len(listed)} {word}"
+        for word, listed in (
+            ("broke", pairs.broke), ("fixed", pairs.fixed), ("changed", pairs.changed),
+            ("new", pairs.new), ("gone", pairs.gone),
+        )
+        if listed
+    ]
+    output.line(", ".join([*counts, f"{len(pairs.unchanged)} unchanged"]))
+    if before.judged:
+        p = pairs.p_value()
+        word = "no evidence of change" if p >= 0.05 else "a change"
+        output.line(
+            f"pass rate {_rate(before)} -> {_rate(after)} "
+            f"(paired, {output.plural(len(pairs.pairs), 'case')}: p = {p:.2g}, {word})"
+        )
+
+
+def _rate(rate: Any) -> str:
+    return f"{output.percent(rate.rate)} [{output.percent(rate.low)}, {output.percent(rate.high)}]"
+
+
+def _print_pair(found: Diff, pair: Pair, *, answers: bool) -> None:
+    shown = pair.either
+    label = f"{shown.file} [{shown.row}]" if shown.row else shown.file
+    was, now = _word(pair.was), _word(pair.now)
+    arrow = f"{output.paint(was, was)} -> {output.paint(now, now)}" if pair.was and pair.now else output.paint(was or now, was or now)
+    reason = found.reason(pair)
+    output.line(
+        f"    {output.safe(label)}  {output.safe(shown.model)}  {arrow}"
+        + (f"  ({output.safe(reason)})" if reason and pair.was and pair.now else "")
+    )
+    for side, result in (("was", pair.was), ("now", pair.now)):
+        feedback = found.feedback_of(result)
+        if feedback:
+            output.line(f"        {side}: {output.clip(feedback, output.width() - 14)}")
+    if answers:
+        for text in found.answer_diff(pair):
+            colour = "fixed" if text.startswith("+") else "broke" if text.startswith("-") else None
+            output.line("        " + (output.paint(output.safe(text), colour) if colour else output.safe(text)))
+
+
+def _word(result: Any) -> str:
+    if result is None:
+        return ""
+    return result.verdict or ("pending" if result.evaluation else "answered")
+
+
+@app.command()
+def log(
+    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="A test file: its own history.")] = None,
+    limit: Annotated[int | None, typer.Option("-n", metavar="N", min=1, help="At most this many.")] = None,
+    oneline: Annotated[bool, typer.Option("--oneline", help="One line each.")] = False,
+    json: options.Json = False,
+) -> None:
+    """The runs, newest first; with FILE, the runs that changed it, and the edits."""
+    from evalstore.operations.history import log as operation
+
+    found = operation(here(), file, limit)
+    if json:
+        output.document(found.document())
+    elif not found.entries:
+        output.talk("There are no runs yet: 'evalstore run' makes one.")
+    else:
+        print_log(found, oneline=oneline)
+
+
+def print_log(found: Log, *, oneline: bool) -> None:
+    """Runs for people."""
+    now = time.time_ns() // 1000
+    for number, entry in enumerate(found.entries):
+        content = entry.content
+        verdicts = ", ".join(output.paint(f"{count} {word}", word) for word, count in entry.verdicts.items() if count)
+        when = output.ago(content["started"], now)
+        message = output.safe(content.get("message") or "")
+        if oneline:
+            output.line("  ".join(part for part in (output.short(entry.run), when, verdicts, "; ".join(entry.edits) or message) if part))
+            continue
+        if number:
+            output.line()
+        git = content.get("git")
+        output.line(
+            f"{output.paint('run', 'pending')} {entry.run}  {when}"
+            + (f"  git {git['commit'][:8]}{' + changes' if git['dirty'] else ''}" if git else "")
+        )
+        if message:
+            output.line(f"    {message}")
+        output.line(
+            f"    {content['status']}: {content['asked']:,} asked, {content['judged']:,} judged, "
+            f"{content['reused']:,} reused, {output.money(content.get('cost'))}"
+        )
+        if verdicts:
+            output.line(f"    {verdicts}")
+        for edit in entry.edits:
+            output.line(f"    edit: {output.safe(edit)}")
+    if found.total > len(found.entries):
+        output.talk(f"({found.total - len(found.entries)} older)")
+
+
+@app.command()
+def show(
+    revision: Annotated[str, typer.Argument(metavar="REV", help="@, @~1, an id, or REV:path.")] = "@",
+    json: options.Json = False,
+) -> None:
+    """Any run, version, session or evaluation by its id; `REV:path` shows a test file as it was."""
+    from evalstore.operations.history import show as operation
+
+    found = operation(here(), revision)
+    if json:
+        output.document(found.document())
+    else:
+        print_shown(found)
+
+
+def print_shown(found: Shown) -> None:
+    """A stored thing for people: its fields, long texts as blocks."""
+    output.line(f"{output.paint(found.kind, 'pending')} {found.id}")
+    _print_fields({k: v for k, v in found.content.items() if k not in ("kind", "scheme", "nonce")}, "  ")
+    for name, value in found.related.items():
+        output.line(f"{name}:")
+        _print_fields(value, "  ")
+
+
+def _print_fields(value: Any, indent: str) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if isinstance(inner, dict | list) and inner:
+                output.line(f"{indent}{output.safe(str(name))}:")
+                _print_fields(inner, indent + "  ")
+            else:
+                _print_scalar(f"{indent}{output.safe(str(name))}: ", inner, indent + "  ")
+    elif isinstance(value, list):
+        for inner in value:
+            if isinstance(inner, dict | list) and inner:
+                output.line(f"{indent}-")
+                _print_fields(inner, indent + "  ")
+            else:
+                _print_scalar(f"{indent}- ", inner, indent + "  ")
+    else:
+        _print_scalar(indent, value, indent)
+
+
+def _print_scalar(start: str, value: Any, indent: str) -> None:
+    text = value if isinstance(value, str) else json_library.dumps(value, ensure_ascii=False)
+    if "\n" not in text:
+        output.line(start + output.safe(text))
+        return
+    output.line(start.rstrip())
+    for part in text.split("\n"):
+        output.line(f"{indent}| {output.safe(part)}".rstrip())

@@ -1,0 +1,125 @@
+"""The command line: finds the command, and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from evalstore.cli import output
+from evalstore.errors import BUG, INTERRUPTED, OK, EvalstoreError
+
+app = typer.Typer(
+    name="evalstore",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+_FLAGS = ("-q", "--quiet", "-v", "--verbose")
+_VALUED = ("-C", "-c", "--config", "--store", "--color", "--progress")
+
+
+class Globals:
+    """Options that every command knows."""
+
+    directory: Path
+    config: Path | None
+    store: str | None
+    progress: Literal["auto", "plain", "none"]
+
+
+@app.callback()
+def start(
+    directory: Annotated[
+        Path | None, typer.Option("-C", metavar="DIR", help="Run as if started in DIR.", show_default=False)
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("-c", "--config", metavar="FILE", help="Settings, instead of evalstore.yaml.")
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option("--store", metavar="PATH", help="The store, instead of the settings' one.")
+    ] = None,
+    color: Annotated[
+        Literal["auto", "always", "never"], typer.Option("--color", help="When to use colours.")
+    ] = "auto",
+    progress: Annotated[
+        Literal["auto", "plain", "none"], typer.Option("--progress", help="How to show progress.")
+    ] = "auto",
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say less.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")] = False,
+) -> None:
+    """Incremental evaluation of language models that you can explain, diff and merge.
+
+    Options of this page can stand before or after the command.
+    """
+    output.use_color(color)
+    output.quiet, output.verbose = quiet, verbose
+    base = Path.cwd()
+    Globals.directory = base if directory is None else (base / directory)
+    if not Globals.directory.is_dir():
+        raise EvalstoreError(f"there is no folder '{directory}'")
+    Globals.directory = Path(os.path.normpath(Globals.directory))
+    Globals.config = None if config is None else Globals.directory / config
+    Globals.store = store
+    Globals.progress = progress
+
+
+def hoist(argv: Sequence[str]) -> list[str]:
+    """The arguments with global options moved in front of the command."""
+    front: list[str] = []
+    rest: list[str] = []
+    waiting = list(argv)
+    while waiting:
+        one = waiting.pop(0)
+        if one == "--":
+            rest += [one, *waiting]
+            break
+        if one in _FLAGS or any(one.startswith(f"{name}=") for name in _VALUED if name.startswith("--")):
+            front.append(one)
+        elif one in _VALUED and waiting:
+            front += [one, waiting.pop(0)]
+        else:
+            rest.append(one)
+    return front + rest
+
+
+def _register() -> None:
+    """Import the modules whose commands `app` has."""
+    from evalstore.cli import history_commands, run_commands, workspace_commands  # noqa: F401
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    _register()
+    arguments = hoist(sys.argv[1:] if argv is None else argv)
+    try:
+        app(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
+    except EvalstoreError as problem:
+        output.failure(problem)
+        return problem.exit_code
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else OK
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception:  # noqa: BLE001 - a bug must not end with 1, which means "tests failed"
+        traceback.print_exc()
+        sys.stderr.write("this is a bug in evalstore\n")
+        return BUG
+    return OK
+
+
+def run() -> int:
+    """The entry point of the program."""
+    return main()

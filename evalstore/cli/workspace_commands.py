@@ -1,0 +1,135 @@
+"""`init`, `check`, `ls`, `fsck`, `version`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from evalstore import __version__
+from evalstore.cli import options, output
+from evalstore.cli.main import Globals, app
+from evalstore.errors import NO, USAGE
+
+
+def here():  # type: ignore[no-untyped-def]
+    """The workspace that the global options name."""
+    from evalstore.operations.desk import Where
+
+    return Where(Globals.directory, Globals.config, Globals.store)
+
+
+@app.command()
+def init(
+    directory: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="Where; default: here.")] = None,
+    example: Annotated[bool, typer.Option("--example", help="Copy the example workspace.")] = False,
+    adopt: Annotated[
+        Path | None, typer.Option("--from", metavar="DIR", help="Adopt the ai-tester project in DIR; nothing is moved.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Make a workspace and its store; existing files are left alone."""
+    from evalstore.operations.setup import init as operation
+
+    base = Globals.directory
+    made = operation(
+        base / (directory or "."),
+        example=example,
+        adopt_from=None if adopt is None else base / adopt,
+        store=Globals.store,
+    )
+    if json:
+        output.document(made.document())
+        return
+    for name in made.written:
+        output.line(f"wrote {output.safe(name)}")
+    for name in made.kept:
+        output.line(f"kept  {output.safe(name)} (it was there)")
+    for note in made.notes:
+        output.talk(f"note: {output.safe(note)}")
+    output.talk("Next: 'evalstore run' asks and judges, 'evalstore status' says what it would do.")
+
+
+@app.command()
+def check(paths: options.Paths = None, json: options.Json = False) -> None:
+    """Read and validate all files; report all problems; call nothing."""
+    from evalstore.operations.listing import check as operation
+
+    found = operation(here(), tuple(paths or ()))
+    if json:
+        output.document(found.document())
+    else:
+        for problem in found.problems:
+            output.problem(problem)
+        warnings = len(found.problems) - found.errors
+        output.line(
+            f"{output.plural(found.files, 'test file')}, {output.plural(found.cases, 'case')}: "
+            + (output.paint(output.plural(found.errors, "error"), "fail") if found.errors else "no errors")
+            + (f", {output.plural(warnings, 'warning')}" if warnings else "")
+        )
+    if found.errors:
+        raise typer.Exit(USAGE)
+
+
+Kind = Literal["tests", "cases", "models", "evaluators", "prompts", "tools", "schemas", "tags", "runs", "checks"]
+
+
+@app.command()
+def ls(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")] = "tests",
+    paths: options.Paths = None,
+    full: Annotated[bool, typer.Option("--full", help="With cases: messages and instructions too (JSON).")] = False,
+    tags: options.Tags = None,
+    exclude_tags: options.ExcludeTags = None,
+    name: options.Name = None,
+    json: options.Json = False,
+) -> None:
+    """List tests, cases, models, evaluators, prompts, tools, schemas, tags, runs or checks."""
+    from evalstore.operations.listing import list_things
+
+    listing = list_things(
+        here(), kind, options.wanted(paths, tags=tags, exclude_tags=exclude_tags, name=name), full=full
+    )
+    if json or full:
+        output.document(listing.document())
+        return
+    if not listing.rows:
+        output.talk(f"There are no {kind}.")
+        return
+    output.table([[_cell(row.get(column)) for column in listing.columns] for row in listing.rows], listing.columns)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(_cell(one) for one in value)
+    text = "" if value is None else str(value)
+    return output.short(text) if len(text) == 32 and all(one in "0123456789abcdef" for one in text) else text
+
+
+@app.command()
+def fsck(json: options.Json = False) -> None:
+    """Compute every id again from what is stored, and follow every reference."""
+    from evalstore.operations.integrity import fsck as operation
+
+    found = operation(here())
+    if json:
+        output.document(found.document())
+    else:
+        for damage in found.problems:
+            output.line(f"{damage.kind} {damage.id}: {output.safe(damage.message)}".replace("  ", " "))
+        output.line(
+            f"{output.plural(found.checked, 'row')} checked: "
+            + (output.paint(output.plural(len(found.problems), "problem"), "fail") if found.problems else "all is well")
+        )
+    if found.problems:
+        raise typer.Exit(NO)
+
+
+@app.command()
+def version(json: options.Json = False) -> None:
+    """The version of this program."""
+    if json:
+        output.document({"version": __version__})
+    else:
+        output.line(f"evalstore {__version__}")

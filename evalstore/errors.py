@@ -1,0 +1,102 @@
+"""Every failure a user can cause or fix, with its exit code.
+
+Anything else that escapes is a bug and shows its traceback. A subclass exists where
+a caller reacts differently or the exit code differs, not for each message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+OK = 0
+NO = 1
+USAGE = 2
+INCOMPLETE = 3
+STOPPED = 4
+NOTHING_SELECTED = 5
+STORE_UNUSABLE = 6
+BUG = 70
+INTERRUPTED = 130
+
+
+class EvalstoreError(Exception):
+    """What went wrong, in words for the user, and a hint what to do about it."""
+
+    exit_code = USAGE
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class RevisionError(EvalstoreError):
+    """A text names no thing in the store, or several."""
+
+
+class NothingSelectedError(EvalstoreError):
+    """The selection leaves no case."""
+
+    exit_code = NOTHING_SELECTED
+
+
+class StoreError(EvalstoreError):
+    """The store is damaged, locked, read-only, or newer than this program."""
+
+    exit_code = STORE_UNUSABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in one file of the workspace."""
+
+    file: str
+    """Relative to the workspace, with forward slashes."""
+    message: str
+    line: int | None = None
+    """Counted from 1."""
+    column: int | None = None
+    """Counted from 1."""
+    severity: str = "error"
+    """`error` or `warning`."""
+    hint: str | None = None
+    excerpt: str | None = None
+    """The line of source the problem is in."""
+
+    @property
+    def place(self) -> str:
+        """`file`, `file:line` or `file:line:column`."""
+        return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+
+
+class WorkspaceError(EvalstoreError):
+    """The workspace has problems: all of them, of all files."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = sorted(problems, key=lambda problem: (problem.file, problem.line or 0))
+        super().__init__("\n".join(f"{problem.place}: {problem.message}" for problem in self.problems))
+
+
+class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an error by itself
+    """A problem that ends the reading of one file; collected with those of all others."""
+
+    def __init__(
+        self, message: str, line: int | None = None, *, column: int | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column
+        self.hint = hint
+
+    def at(self, file: str, lines: list[str] | None = None) -> Problem:
+        """The problem with its file, and with the line of source when that is known."""
+        excerpt = lines[self.line - 1] if lines and self.line and self.line <= len(lines) else None
+        return Problem(
+            file=file,
+            message=self.message,
+            line=self.line,
+            column=self.column,
+            hint=self.hint,
+            excerpt=excerpt if self.column else None,
+        )

@@ -1,0 +1,186 @@
+"""The fields of a YAML mapping, taken out with their type checked; and hints for wrong names."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any
+
+from evalstore.errors import FileProblem
+from evalstore.values import SPECIAL_TAGS, Json, Options
+from evalstore.yaml_core import Document
+
+_LISTED = 12
+"""How many names a hint lists."""
+
+OPTIONS = ("temperature", "maxOutputTokens", "topP", "seed", "stop", "providerOptions")
+
+
+class Fields:
+    """The fields of a mapping, taken out with their type checked."""
+
+    def __init__(
+        self,
+        document: Document | None,
+        known: Iterable[str],
+        *,
+        later: dict[str, str] | None = None,
+    ) -> None:
+        self.document = document
+        self.values: dict[str, Any] = (document.value if document else None) or {}
+        known = tuple(known)
+        for name in self.values:
+            if later and name in later:
+                raise FileProblem(f"'{name}': {later[name]} is not supported yet", self.line(name))
+            if name not in known:
+                raise FileProblem(
+                    f"unknown field '{name}'", self.line(name), hint=suggest(name, known, "fields")
+                )
+
+    def value(self, name: str) -> Any:
+        """The field as it is, or None."""
+        return self.values.get(name)
+
+    def line(self, *path: str | int) -> int:
+        """The line of a field."""
+        return self.document.line(*path) if self.document else 1
+
+    def _typed(self, name: str, kind: Callable[[Any], bool], what: str) -> Any:
+        value = self.values.get(name)
+        if value is not None and not kind(value):
+            raise FileProblem(f"'{name}' must be {what}", self.line(name))
+        return value
+
+    def text(self, name: str) -> str | None:
+        """A text that is not empty, or None."""
+        value = self._typed(
+            name, lambda v: isinstance(v, str) and bool(v.strip()), "a text, not empty"
+        )
+        return None if value is None else str(value)
+
+    def names(self, name: str) -> list[str]:
+        """A list of texts; empty when the field is not there."""
+        value = self._typed(name, _is_names, "a list of texts")
+        return list(dict.fromkeys(value or ()))
+
+    def whole(self, name: str, *, least: int) -> int | None:
+        """A whole number, or None."""
+        value = self._typed(
+            name,
+            lambda v: isinstance(v, int) and not isinstance(v, bool) and least <= v <= 2**63 - 1,
+            f"a whole number of at least {least}",
+        )
+        return None if value is None else int(value)
+
+    def number(self, name: str, least: float, most: float) -> float | None:
+        """A finite number in a range, or None."""
+        value = self._typed(
+            name,
+            lambda v: (
+                isinstance(v, int | float)
+                and not isinstance(v, bool)
+                and least <= v <= most
+                and abs(v) < math.inf
+            ),
+            f"a number from {least:g} to {most:g}"
+            if most < math.inf
+            else f"a number of at least {least:g}",
+        )
+        try:
+            return None if value is None else float(value)
+        except OverflowError as error:
+            raise FileProblem(f"'{name}' is too large", self.line(name)) from error
+
+    def flag(self, name: str, default: bool) -> bool:
+        """`true` or `false`."""
+        value = self._typed(name, lambda v: isinstance(v, bool), "true or false")
+        return default if value is None else bool(value)
+
+    def choice(self, name: str, allowed: tuple[str, ...]) -> str | None:
+        """One of some texts, or None."""
+        value = self._typed(
+            name, lambda v: v in allowed, " or ".join(f"'{word}'" for word in allowed)
+        )
+        return None if value is None else str(value)
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """A mapping that JSON can hold; empty when the field is not there."""
+        value = self._typed(name, lambda v: isinstance(v, dict), "a mapping")
+        if not is_json(value):
+            raise FileProblem(f"'{name}' holds a number that is not finite", self.line(name))
+        return dict(value or {})
+
+    def inner(self, name: str, known: Iterable[str]) -> Fields:
+        """The fields of a mapping in a field; none when the field is not there."""
+        self.mapping(name)
+        return Fields(self.document.at(name) if self.document else None, known)
+
+    def entries(self, name: str, known: Iterable[str]) -> list[Fields]:
+        """The fields of each mapping in a list; none when the field is not there."""
+        value = self.values.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+            raise FileProblem(f"'{name}' must be a list of mappings", self.line(name))
+        assert self.document is not None
+        known = tuple(known)
+        return [Fields(self.document.at(name, number), known) for number in range(len(value))]
+
+    def tags(self) -> tuple[str, ...]:
+        """Tags, once each; unknown special tags are errors."""
+        tags = tuple(self.names("tags"))
+        for number, tag in enumerate(self.values.get("tags") or ()):
+            if tag.startswith("_") and tag not in SPECIAL_TAGS:
+                raise FileProblem(
+                    f"unknown special tag '{tag}'",
+                    self.line("tags", number),
+                    hint="the special tags are " + ", ".join(SPECIAL_TAGS),
+                )
+        return tags
+
+    def options(self, name: str = "options") -> Options:
+        """Generation options."""
+        inner = self.inner(name, OPTIONS)
+        stop = inner.value("stop")
+        if isinstance(stop, str):
+            stop = [stop]
+        if stop is not None and not _is_names(stop):
+            raise FileProblem("'stop' must be a text or a list of texts", inner.line("stop"))
+        return Options(
+            temperature=inner.number("temperature", 0, 2),
+            max_output_tokens=inner.whole("maxOutputTokens", least=1),
+            top_p=inner.number("topP", 0, 1),
+            seed=inner.whole("seed", least=-(2**63)),
+            stop=tuple(stop or ()),
+            provider_options=inner.mapping("providerOptions") or None,
+        )
+
+
+def is_json(value: Json) -> bool:
+    """Whether JSON can hold a value that YAML could: no infinities, and nothing that is no number."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(map(is_json, value.values()))
+    return not isinstance(value, list) or all(map(is_json, value))
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
+
+
+def suggest(name: str, known: Iterable[str], what: str) -> str:
+    """A hint: the nearest known name, or a list of all."""
+    return _suggest(name, tuple(sorted(known)), what)
+
+
+@lru_cache(maxsize=256)  # one wrong name may stand in every file
+def _suggest(name: str, known: tuple[str, ...], what: str) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    more = f" … ({len(known)} in all)" if len(known) > _LISTED else ""
+    listed = ", ".join(known[:_LISTED]) + more
+    return f"the {what} are {listed}" if known else f"there are no {what}"

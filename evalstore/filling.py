@@ -1,0 +1,185 @@
+"""Filling texts with the values of a row, and saying what is wrong with their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from evalstore.errors import FileProblem, Problem
+from evalstore.fields import suggest
+from evalstore.markdown import Section
+from evalstore.rows import Replacements
+from evalstore.template import Filled, Mention, Template, compile_text, plain
+from evalstore.yaml_core import Written
+
+RUNTIME_NAMES = ("_evaluationInstructions", "_actualResponse")
+"""What an evaluator prompt is filled with when it is used."""
+
+
+class Row:
+    """The values of one row; they may use one another and mention files."""
+
+    def __init__(
+        self, values: Mapping[str, Written], templates: Mapping[tuple[str, str], Template]
+    ) -> None:
+        self.values = values
+        self._templates = templates
+        self._filled: dict[str, Filled] = {}
+        self._open: list[str] = []
+
+    def lookup(self, name: str) -> Filled:
+        """The filled value of a name."""
+        if name in self._filled:
+            return self._filled[name]
+        written = self.values.get(name)
+        if written is None:
+            line = next(iter(self.values.values())).line if self.values else None
+            raise FileProblem(f"this row has no value for '{name}'", line)
+        if name in self._open:
+            cycle = " -> ".join([*self._open[self._open.index(name) :], name])
+            raise FileProblem(
+                f"the replacements refer to one another in a circle: {cycle}", written.line
+            )
+        self._open.append(name)
+        filled = self._templates[name, written.text].fill(self.lookup, self.typed)
+        self._open.pop()
+        self._filled[name] = filled
+        return filled
+
+    def typed(self, name: str) -> Any:
+        """The value of a name inside an expression."""
+        filled = self.lookup(name)
+        written = self.values[name]
+        if filled == [written.text] and not isinstance(written.typed, str):
+            return written.typed
+        if any(isinstance(piece, Mention) for piece in filled):
+            raise FileProblem(
+                f"'{name}' mentions a file, so it cannot be used in an expression", written.line
+            )
+        return "".join(str(piece) for piece in filled)
+
+
+class RuntimeRow(Row):
+    """A row in which runtime names stay as they are, without the backticks round them."""
+
+    def lookup(self, name: str) -> Filled:
+        if name in RUNTIME_NAMES:
+            return ["{{" + name + "}}"]
+        return super().lookup(name)
+
+    def typed(self, name: str) -> Any:
+        """The value of a name inside an expression; runtime names have none yet."""
+        if name in RUNTIME_NAMES:
+            raise FileProblem(
+                f"'{name}' cannot be used in an expression",
+                hint=f"write `{{{{{name}}}}}` where it belongs",
+            )
+        return super().typed(name)
+
+
+def _same_line(line: int, _offset: int) -> int:
+    return line
+
+
+class Filler:
+    """Compiles the texts of one file once, and says what is wrong with their names."""
+
+    def __init__(
+        self, path: str, replacements: Replacements, *, as_is: bool, runtime: bool
+    ) -> None:
+        self.path = path
+        self.replacements = replacements
+        self.as_is = as_is
+        self.runtime = runtime
+        self.known = {
+            name: values[0].line for item in replacements for name, values in item.items()
+        }
+        self.problems: list[Problem] = []
+        self._used: set[str] = set()
+        self._reserved: set[str] = set()
+        self.values: dict[tuple[str, str], Template] = {}
+        for item in replacements:
+            for name, values in item.items():
+                for written in values:
+                    self.values[name, written.text] = self._compile(
+                        written.text, partial(_same_line, written.line)
+                    )
+
+    def _compile(self, text: str, line_at: Callable[[int], int]) -> Template:
+        if self.as_is:
+            return plain(text)
+        names = [*self.known, *RUNTIME_NAMES] if self.runtime else self.known
+        try:
+            template = compile_text(text, names, line_at, strict_reserved=self.runtime)
+        except FileProblem as problem:
+            self.problems.append(problem.at(self.path))
+            return plain(text)
+        for name, line in template.reserved.items():
+            if name not in self._reserved:
+                self._reserved.add(name)
+                self.problems.append(
+                    Problem(
+                        self.path,
+                        f"'{name}' is a reserved name that means nothing here; it stays text",
+                        line,
+                        severity="warning",
+                    )
+                )
+        return template
+
+    def compile(self, section: Section) -> Template:
+        """Compile a text of the body; its names count as used."""
+        template = self._compile(section.text, section.line_at)
+        for name, line in template.names.items():
+            if name in self.known:
+                self._use(name)
+            elif not (self.runtime and name in RUNTIME_NAMES):
+                hint = (
+                    suggest(name, self.known, "replacements")
+                    if self.known
+                    else "define it under 'replacements:'"
+                )
+                self.problems.append(
+                    Problem(self.path, f"'{name}' is not defined", line, hint=hint)
+                )
+        return template
+
+    def _use(self, name: str) -> None:
+        if name in self._used:
+            return
+        self._used.add(name)
+        for (owner, _), template in self.values.items():
+            if owner == name:
+                for inner, line in template.names.items():
+                    if inner in self.known:
+                        self._use(inner)
+                    else:
+                        self.problems.append(
+                            Problem(
+                                self.path,
+                                f"'{inner}' is not defined",
+                                line,
+                                hint=suggest(inner, self.known, "replacements"),
+                            )
+                        )
+
+    def finish(self, line_of: Callable[..., int]) -> None:
+        """Report names that nothing uses."""
+        for name in self.known:
+            if name not in self._used:
+                line = next(
+                    line_of("replacements", name)
+                    if len(self.replacements) == 1
+                    else written[0].line
+                    for item in self.replacements
+                    if (written := item.get(name))
+                )
+                self.problems.append(
+                    Problem(
+                        self.path,
+                        f"replacement '{name}' is never used",
+                        line,
+                        hint=f"write `{{{{{name}}}}}` where it belongs, or remove it",
+                    )
+                )

@@ -1,0 +1,489 @@
+"""Identity: which values count as the same version.
+
+An id is a 128-bit xxh3 over the canonical JSON of what a model, or an evaluator, is
+shown. The kind and the scheme number are hashed too, so a test and an evaluation never
+share an id, and a change of these rules cannot go unnoticed. Defaults are left out, so
+that a field added later does not change the ids that exist. Golden vectors in the tests
+pin every rule of this module.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import xxhash
+
+from evalstore.values import (
+    Case,
+    CaseFile,
+    Cost,
+    Evaluation,
+    EvaluationVersion,
+    Evaluator,
+    Failure,
+    FileRef,
+    FileVersion,
+    Json,
+    Message,
+    ModelVersion,
+    Options,
+    Part,
+    PromptVersion,
+    Question,
+    Reply,
+    Session,
+    TestVersion,
+    Text,
+    ToolCall,
+    ToolVersion,
+    Usage,
+)
+
+SCHEME = 1
+"""Raise this when unchanged files must get new ids; every stored id then changes."""
+
+Description = dict[str, Any]
+
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
+
+
+def canonical_json(value: Json) -> str:
+    """Keys sorted, no insignificant space, non-ASCII as it is.
+
+    Raises ValueError for NaN and infinities.
+    """
+    return _encode(value)
+
+
+def hash_content(canonical: str) -> str:
+    """The id of a canonical description: 32 hexadecimal digits."""
+    return xxhash.xxh3_128_hexdigest(canonical.encode())
+
+
+def hash_bytes(data: bytes) -> str:
+    """The digest of raw bytes: 32 hexadecimal digits. Not an id."""
+    return xxhash.xxh3_128_hexdigest(data)
+
+
+def describe(kind: str, **fields: Any) -> Description:
+    """A description of this kind without the fields that have their default."""
+    description = {
+        name: value
+        for name, value in fields.items()
+        if value is not None and value not in ("", [], {})
+    }
+    description["kind"] = kind
+    description["scheme"] = SCHEME
+    return description
+
+
+def identify(description: Description) -> tuple[str, str]:
+    """The id of a description, and the canonical JSON that is stored under it."""
+    content = canonical_json(description)
+    return hash_content(content), content
+
+
+# --- descriptions, one for each kind ----------------------------------------------------
+
+
+def describe_file(version: FileVersion) -> Description:
+    """Media type and bytes; the bytes by their digest."""
+    return describe(
+        "file",
+        mediaType=version.media_type,
+        size=len(version.data),
+        digest=hash_bytes(version.data),
+    )
+
+
+def describe_tool(version: ToolVersion) -> Description:
+    """What the model is told of a tool. Its id and file name are not part of it."""
+    return describe(
+        "tool",
+        name=version.name,
+        description=version.description,
+        parameters=version.parameters,
+    )
+
+
+def describe_schema(schema: Json) -> Description:
+    """The JSON Schema. Its id and file name are not part of it."""
+    return describe("schema", schema=schema)
+
+
+def describe_prompt(version: PromptVersion) -> Description:
+    """The messages after replacements, and the special tags."""
+    return describe(
+        "prompt",
+        messages=[_message(message) for message in version.messages],
+        specialTags=sorted(set(version.special_tags)),
+    )
+
+
+def describe_test(version: TestVersion) -> Description:
+    """What the candidate is shown. Ordinary tags, path and row are not part of it."""
+    return describe(
+        "test",
+        messages=[_message(message) for message in version.messages],
+        specialTags=sorted(set(version.special_tags)),
+        tools=sorted(set(version.tools)),
+        schema=version.schema,
+        options=_options(version.options),
+    )
+
+
+def describe_evaluation(version: EvaluationVersion) -> Description:
+    """What the evaluator is told about one case. Tags and path are not part of it."""
+    return describe(
+        "evaluation",
+        instructions=_parts(version.instructions),
+        checks=list(version.checks),
+    )
+
+
+def describe_model(version: ModelVersion) -> Description:
+    """What decides the answer. Display id, prices and capabilities are not part of it."""
+    return describe(
+        "model",
+        provider=version.provider,
+        code=version.code,
+        baseURL=version.base_url,
+        options=version.options,
+    )
+
+
+def describe_question(question: Question) -> Description:
+    """One answer to get. Attempt number, token limit and retries are not part of it."""
+    return describe(
+        "question",
+        test=question.test,
+        prompt=question.prompt,
+        model=question.model,
+        temperature=_number(question.temperature),
+        seed=question.seed,
+    )
+
+
+def describe_evaluator(evaluator: Evaluator) -> Description:
+    """Who judges."""
+    return describe(
+        "evaluator",
+        model=evaluator.model,
+        prompt=evaluator.prompt,
+        temperature=_number(evaluator.temperature),
+        checks=True if evaluator.checks else None,
+        human=evaluator.human,
+    )
+
+
+def describe_case_file(file: CaseFile) -> Description:
+    """All cases of one test file: a leaf of the snapshot. Its path is not part of it."""
+    description = describe(
+        "cases",
+        cases=[
+            {
+                name: value
+                for name, value in (
+                    ("row", case.row),
+                    ("key", case.key),
+                    ("tests", list(case.tests)),
+                    ("evaluation", case.evaluation),
+                    ("tags", list(case.tags)),
+                    ("prompts", None if case.prompts == (None,) else list(case.prompts)),
+                    ("needs", list(case.needs)),
+                    ("judgedBy", None if case.judged_by == ("models",) else list(case.judged_by)),
+                    ("temperature", _number(case.temperature)),
+                    ("seed", case.seed),
+                    ("limit", case.limit),
+                )
+                if value not in (None, "", [])
+            }
+            for case in file.cases
+        ],
+        attempts=file.attempts,
+        evaluators=None if file.evaluators is None else list(file.evaluators),
+        threshold=_number(file.threshold),
+        id=file.id,
+    )
+    if file.evaluators == ():
+        description["evaluators"] = []  # nobody judges; without the field all evaluators do
+    return description
+
+
+def describe_session(session: Session) -> Description:
+    """The whole content of a session, with the question spelled out and a nonce."""
+    description = describe_question(session.question)
+    del description["kind"]
+    return describe(
+        "session",
+        **{name: value for name, value in description.items() if name != "scheme"},
+        turns=[_reply(turn) for turn in session.turns],
+        started=session.started,
+        nonce=session.nonce,
+        cost=_cost(session.cost),
+        limit=session.limit,
+        origin=session.origin,
+    )
+
+
+def describe_evaluation_result(evaluation: Evaluation) -> Description:
+    """The whole content of one judgement, with a nonce."""
+    return describe(
+        "judgement",
+        sessions=list(evaluation.sessions),
+        evaluation=evaluation.evaluation,
+        evaluator=evaluation.evaluator,
+        verdict=evaluation.verdict,
+        score=_number(evaluation.score),
+        label=evaluation.label,
+        feedback=evaluation.feedback,
+        reasoning=evaluation.reasoning,
+        checks=list(evaluation.checks),
+        usage=_usage(evaluation.usage),
+        cost=_cost(evaluation.cost),
+        latency=round(evaluation.latency, 4) or None,
+        started=evaluation.started,
+        nonce=evaluation.nonce,
+        origin=evaluation.origin,
+    )
+
+
+def describe_failure(failure: Failure) -> Description:
+    """The whole content of a failure, with a nonce."""
+    return describe(
+        "failure",
+        question=failure.question,
+        subject=failure.subject,
+        evaluator=failure.evaluator,
+        model=failure.model,
+        type=failure.kind,
+        message=failure.message,
+        status=failure.status,
+        attempts=failure.attempts,
+        at=failure.at,
+        nonce=failure.nonce,
+    )
+
+
+def subject_of(sessions: tuple[str, ...]) -> str:
+    """What an evaluation is about: one session, or an ordered list of them."""
+    if len(sessions) == 1:
+        return sessions[0]
+    return identify(describe("subject", sessions=list(sessions)))[0]
+
+
+def question_id(question: Question) -> str:
+    """The key under which the samples of a question are stored."""
+    return identify(describe_question(question))[0]
+
+
+def row_key(values: dict[str, str]) -> str:
+    """Names a row by its values, for as long as the values stand: 16 hexadecimal digits."""
+    return hash_content(canonical_json(values))[:16]
+
+
+# --- and back: from stored content to values ---------------------------------------------
+
+
+def restore_test(content: Description) -> TestVersion:
+    """The test version that was described."""
+    options = content.get("options", {})
+    return TestVersion(
+        messages=restore_messages(content.get("messages", ())),
+        special_tags=tuple(content.get("specialTags", ())),
+        tools=tuple(content.get("tools", ())),
+        schema=content.get("schema"),
+        options=Options(
+            temperature=options.get("temperature"),
+            max_output_tokens=options.get("maxOutputTokens"),
+            top_p=options.get("topP"),
+            seed=options.get("seed"),
+            stop=tuple(options.get("stop", ())),
+            provider_options=options.get("providerOptions"),
+        ),
+    )
+
+
+def restore_messages(messages: Json) -> tuple[Message, ...]:
+    """The messages that were described."""
+    return tuple(
+        Message(message["role"], restore_parts(message.get("content", ()))) for message in messages
+    )
+
+
+def restore_parts(content: Json) -> tuple[Part, ...]:
+    """The parts that were described: a text, or a list of texts and files."""
+    if isinstance(content, str):
+        return (Text(content),)
+    return tuple(
+        Text(part["text"])
+        if "text" in part
+        else FileRef(part["path"], part["mediaType"], part["file"])
+        for part in content
+    )
+
+
+def restore_case_file(content: Description) -> CaseFile:
+    """The cases that were described."""
+    evaluators = content.get("evaluators")
+    return CaseFile(
+        cases=tuple(
+            Case(
+                row=case.get("row", ""),
+                key=case["key"],
+                tests=tuple(case["tests"]),
+                evaluation=case.get("evaluation"),
+                tags=tuple(case.get("tags", ())),
+                prompts=tuple(case.get("prompts", (None,))),
+                needs=tuple(case.get("needs", ())),
+                judged_by=tuple(case.get("judgedBy", ("models",))),
+                temperature=case.get("temperature"),
+                seed=case.get("seed"),
+                limit=case.get("limit"),
+            )
+            for case in content["cases"]
+        ),
+        attempts=content.get("attempts"),
+        evaluators=None if evaluators is None else tuple(evaluators),
+        threshold=content.get("threshold"),
+        id=content.get("id"),
+    )
+
+
+def restore_question(content: Description) -> Question:
+    """The question that a session's content spells out."""
+    return Question(
+        content["test"],
+        content.get("prompt"),
+        content["model"],
+        content.get("temperature"),
+        content.get("seed"),
+    )
+
+
+def restore_session(content: Description) -> Session:
+    """The session that was described."""
+    return Session(
+        question=restore_question(content),
+        turns=tuple(_restore_reply(turn) for turn in content["turns"]),
+        started=content["started"],
+        nonce=content["nonce"],
+        cost=_restore_cost(content.get("cost")),
+        limit=content.get("limit"),
+        origin=content["origin"],
+    )
+
+
+def restore_evaluation_result(content: Description) -> Evaluation:
+    """The judgement that was described."""
+    return Evaluation(
+        sessions=tuple(content["sessions"]),
+        evaluation=content["evaluation"],
+        evaluator=content["evaluator"],
+        verdict=content["verdict"],
+        started=content["started"],
+        nonce=content["nonce"],
+        score=content.get("score"),
+        label=content.get("label"),
+        feedback=content.get("feedback", ""),
+        reasoning=content.get("reasoning", ""),
+        checks=tuple(content.get("checks", ())),
+        usage=_restore_usage(content.get("usage", {})),
+        cost=_restore_cost(content.get("cost")),
+        latency=content.get("latency", 0.0),
+        origin=content["origin"],
+    )
+
+
+def _reply(reply: Reply) -> Description:
+    described = {
+        "text": reply.text,
+        "toolCalls": [{"name": call.name, "arguments": call.arguments} for call in reply.tool_calls]
+        or None,
+        "finishReason": reply.finish_reason,
+        "refusal": reply.refusal,
+        "usage": _usage(reply.usage) or None,
+        "resolvedModel": reply.resolved_model,
+        "requestId": reply.request_id,
+        "latency": round(reply.latency, 4) or None,
+    }
+    return {name: value for name, value in described.items() if value is not None}
+
+
+def _restore_reply(content: Description) -> Reply:
+    return Reply(
+        text=content.get("text"),
+        tool_calls=tuple(
+            ToolCall(call["name"], call["arguments"]) for call in content.get("toolCalls", ())
+        ),
+        finish_reason=content.get("finishReason"),
+        refusal=content.get("refusal"),
+        usage=_restore_usage(content.get("usage", {})),
+        resolved_model=content.get("resolvedModel"),
+        request_id=content.get("requestId"),
+        latency=content.get("latency", 0.0),
+    )
+
+
+def _usage(usage: Usage) -> Description:
+    described = {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cachedTokens": usage.cached_tokens,
+        "reasoningTokens": usage.reasoning_tokens,
+    }
+    return {name: value for name, value in described.items() if value is not None}
+
+
+def _restore_usage(content: Description) -> Usage:
+    return Usage(
+        content.get("inputTokens"),
+        content.get("outputTokens"),
+        content.get("cachedTokens"),
+        content.get("reasoningTokens"),
+    )
+
+
+def _cost(cost: Cost | None) -> Description | None:
+    return None if cost is None else {"usd": cost.usd, "price": cost.price}
+
+
+def _restore_cost(content: Description | None) -> Cost | None:
+    return None if content is None else Cost(content["usd"], content["price"])
+
+
+def _message(message: Message) -> Description:
+    parts = _parts(message.parts)
+    return {"role": message.role, "content": parts} if parts else {"role": message.role}
+
+
+def _parts(parts: tuple[Part, ...]) -> Json:
+    """One text as it is, anything else as a list; nothing for no part."""
+    if len(parts) == 1 and isinstance(parts[0], Text):
+        return parts[0].text
+    return [
+        {"text": part.text}
+        if isinstance(part, Text)
+        else {"file": part.id, "path": part.path, "mediaType": part.media_type}
+        for part in parts
+    ]
+
+
+def _options(options: Options) -> Json:
+    described = {
+        "temperature": _number(options.temperature),
+        "maxOutputTokens": options.max_output_tokens,
+        "topP": _number(options.top_p),
+        "seed": options.seed,
+        "stop": list(options.stop) or None,
+        "providerOptions": options.provider_options or None,
+    }
+    return {name: value for name, value in described.items() if value is not None}
+
+
+def _number(value: float | None) -> float | int | None:
+    """`0.0` and `0` are one temperature."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

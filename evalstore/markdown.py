@@ -1,0 +1,173 @@
+"""The body of a file as lines: what is fenced code, what is a comment, where it is cut.
+
+All of it comes before templates are filled, so data can never move a boundary. Every
+text keeps the line of each of its lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+SPACE = (
+    "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+"""What trimming removes: white space as ECMAScript defines it (so U+001C and U+0085 stay)."""
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)$")
+
+
+class Line(NamedTuple):
+    """A line that reached the structure: comments are gone."""
+
+    number: int
+    text: str
+    fenced: bool
+    """Whether it belongs to a block of fenced code, its fences included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A trimmed text with the line of each of its lines."""
+
+    text: str
+    lines: tuple[int, ...]
+    first: int
+    """The line of the marker, for texts that are empty."""
+
+    def line_at(self, offset: int) -> int:
+        """The line of the file at an offset into the text."""
+        index = self.text.count("\n", 0, offset)
+        return self.lines[index] if index < len(self.lines) else self.first
+
+
+class Fence(NamedTuple):
+    """A block of fenced code."""
+
+    opened: int
+    """Its first line."""
+    info: str
+    """What stands behind the opening fence."""
+    closed: bool
+
+
+def scan(body: str, first: int) -> Iterator[Line]:
+    """The lines of a body without HTML comments; fenced code stays as it is.
+
+    A line that held nothing but a comment is dropped, and one of the two blank lines
+    around it, so a comment can be put anywhere without changing the text.
+    """
+    lines = body.split("\n")
+    if "<!--" not in body and "```" not in body and "~~~" not in body:
+        for number, raw in enumerate(lines, first):
+            yield Line(number, raw, False)
+        return
+    fence = ""
+    comment = False
+    pending = ""
+    pending_number = 0
+    blank_before = dropped = False
+    last_close = max((number for number, raw in enumerate(lines, first) if "-->" in raw), default=0)
+    for number, raw in enumerate(lines, first):
+        if fence:
+            if _closes(raw, fence):
+                fence = ""
+            yield Line(number, raw, fenced=True)
+            blank_before = dropped = False
+            continue
+        text, start, touched = raw, number, comment
+        if comment:
+            end = text.find("-->")
+            if end < 0:
+                continue
+            text, start, comment = _rejoin(pending, text[end + 3 :]), pending_number, False
+        else:
+            opened = _opening(text)
+            if opened:
+                fence = opened[1]
+                yield Line(number, raw, fenced=True)
+                blank_before = dropped = False
+                continue
+        while (begin := text.find("<!--")) >= 0:
+            end = text.find("-->", begin + 4)
+            if end >= 0:
+                text, touched = _rejoin(text[:begin], text[end + 3 :]), True
+                continue
+            if number < last_close:
+                pending, pending_number, comment = text[:begin], start, True
+            break
+        if comment:
+            continue
+        blank = not text.strip()
+        if touched and blank:
+            dropped = True
+            continue
+        if dropped and blank and blank_before:
+            dropped = False
+            continue
+        yield Line(start, text, fenced=False)
+        blank_before, dropped = blank, False
+
+
+def _rejoin(before: str, after: str) -> str:
+    """What is left of a line when a comment between the two halves goes."""
+    if not before.strip():
+        return before + after.lstrip(" \t")
+    if not after or after[0] in " \t":
+        return before.rstrip(" \t") + after
+    return before + after
+
+
+def _opening(text: str) -> re.Match[str] | None:
+    """The fence that a line outside of fenced code opens."""
+    found = _FENCE.match(text)
+    return None if found and found[1][0] == "`" and "`" in found[2] else found
+
+
+def _closes(text: str, fence: str) -> bool:
+    found = _FENCE.match(text)
+    return bool(found and found[1].startswith(fence) and not found[2].strip())
+
+
+def fences(lines: Iterable[Line]) -> list[Fence]:
+    """The blocks of fenced code."""
+    found: list[Fence] = []
+    mark = ""
+    for line in lines:
+        if not line.fenced:
+            continue
+        if mark and _closes(line.text, mark):
+            found[-1] = found[-1]._replace(closed=True)
+            mark = ""
+        elif not mark and (opened := _opening(line.text)):
+            found.append(Fence(line.number, opened[2].strip(), closed=False))
+            mark = opened[1]
+    return found
+
+
+def is_rule(line: Line) -> bool:
+    """Whether a line is exactly `---`, outside of fenced code."""
+    return not line.fenced and line.text.startswith("---") and line.text.rstrip(" \t") == "---"
+
+
+def cut(lines: list[Line]) -> tuple[list[Line], list[Line], int | None]:
+    """What stands above the last `---`, what below it, and its line."""
+    for index in range(len(lines) - 1, -1, -1):
+        if is_rule(lines[index]):
+            return lines[:index], lines[index + 1 :], lines[index].number
+    return lines, [], None
+
+
+def section(lines: list[Line], first: int) -> Section:
+    """The trimmed text of some lines."""
+    start, end = 0, len(lines)
+    while start < end and not lines[start].text.strip(SPACE):
+        start += 1
+    while end > start and not lines[end - 1].text.strip(SPACE):
+        end -= 1
+    kept = lines[start:end]
+    text = "\n".join([line.text for line in kept]).strip(SPACE)
+    return Section(text, tuple([line.number for line in kept]), kept[0].number if kept else first)

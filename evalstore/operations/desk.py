@@ -1,0 +1,316 @@
+"""The desk: an open workspace with its store, its participants and its plan.
+
+Every operation starts here. Nothing here calls a model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evalstore import hashing
+from evalstore.catalogue import Model, bare_model
+from evalstore.errors import EvalstoreError, NothingSelectedError, Problem, WorkspaceError
+from evalstore.fields import suggest
+from evalstore.plan import CHECKS, Candidate, Judge, Plan, lay_out, plan_asks, plan_judgements
+from evalstore.selection import Selection, Target
+from evalstore.settings import Participant, Settings
+from evalstore.store import Store
+from evalstore.store.trees import build_tree
+from evalstore.values import CaseFile, Evaluator, ModelVersion
+from evalstore.workspace import Reading, Workspace, find_root, is_known_kind
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which workspace and store a command is about."""
+
+    directory: Path
+    config: Path | None = None
+    store: str | None = None
+    """Instead of the settings' store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line selects and overrides."""
+
+    paths: tuple[str, ...] = ()
+    """`PATH` or `PATH::row`, relative to the current directory."""
+    tags: tuple[str, ...] = ()
+    exclude_tags: tuple[str, ...] = ()
+    name: str | None = None
+    models: tuple[str, ...] = ()
+    evaluators: tuple[str, ...] = ()
+    attempts: int | None = None
+
+
+@dataclass
+class Desk:
+    """An open workspace, read, with its store."""
+
+    where: Where
+    workspace: Workspace
+    store: Store
+    reading: Reading
+    contents: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Id -> kind and content of model versions and evaluators that are in use."""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def settings(self) -> Settings:
+        """The workspace's settings."""
+        return self.workspace.settings
+
+    def snapshot(self) -> tuple[str, dict[str, tuple[str, str]]]:
+        """The id of the tree of all cases as they are now, and its nodes."""
+        return build_tree(self.reading.nodes)
+
+    # --- participants
+
+    def candidates(self, wanted: Wanted) -> list[Candidate]:
+        """The models that answer."""
+        found = []
+        for one in self._participants(self.settings.candidates, wanted.models, "candidates"):
+            model = self.find_model(one.id, "candidates")
+            if not model.active and not wanted.models:
+                self.warnings.append(f"candidate '{one.id}' is not active and is left out")
+                continue
+            temperature = self.settings.candidates_temperature if one.temperature is None else one.temperature
+            found.append(
+                Candidate(
+                    id=one.id,
+                    model=self._keep_model(model.version("candidate")),
+                    temperature=model.temperature("candidate", temperature),
+                    limit=self.settings.max_test_output_tokens,
+                    attempts=self.settings.attempts,
+                    lacks=model.lacks,
+                    required_tags=one.required_tags,
+                    prohibited_tags=one.prohibited_tags,
+                )
+            )
+        if not found:
+            raise EvalstoreError(
+                "there are no candidates",
+                hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
+            )
+        return found
+
+    def judges(self, wanted: Wanted) -> list[Judge]:
+        """The models that judge, once for each version of their evaluator prompt."""
+        assert self.reading.library is not None
+        prompts = self.reading.library.evaluator_prompts
+        found = []
+        for one in self._participants(self.settings.evaluators, wanted.evaluators, "evaluators"):
+            model = self.find_model(one.id, "evaluators")
+            if not model.active and not wanted.evaluators:
+                self.warnings.append(f"evaluator '{one.id}' is not active and is left out")
+                continue
+            if one.prompt not in prompts:
+                raise EvalstoreError(
+                    f"evalstore.yaml: there is no evaluator prompt '{one.prompt}'",
+                    hint=suggest(one.prompt, prompts, "evaluator prompts"),
+                )
+            version = self._keep_model(model.version("evaluator"))
+            temperature = self.settings.evaluators_temperature if one.temperature is None else one.temperature
+            for prompt in prompts[one.prompt]:
+                evaluator = Evaluator(version, prompt, model.temperature("evaluator", temperature))
+                id, content = hashing.identify(hashing.describe_evaluator(evaluator))
+                self.contents[id] = ("evaluator", content)
+                found.append(
+                    Judge(
+                        id=one.id,
+                        evaluator=id,
+                        prompt=prompt,
+                        times=self.settings.evaluations_per_evaluator,
+                        required_tags=one.required_tags,
+                        prohibited_tags=one.prohibited_tags,
+                    )
+                )
+        self.contents[CHECKS] = (
+            "evaluator",
+            hashing.identify(hashing.describe_evaluator(Evaluator(checks=True)))[1],
+        )
+        return found
+
+    def find_model(self, id: str, part: str) -> Model:
+        """The model of a model file, or of a litellm name."""
+        model = self.reading.models.get(id) or bare_model(id, is_known_kind)
+        if model is None:
+            raise EvalstoreError(
+                f"there is no model '{id}' ({part})",
+                hint=suggest(id, self.reading.models, "models")
+                if self.reading.models
+                else "write a model file, or a litellm name such as 'openai/gpt-4o-mini'",
+            )
+        return model
+
+    @staticmethod
+    def _participants(
+        listed: tuple[Participant, ...], named: tuple[str, ...], part: str
+    ) -> Iterator[Participant]:
+        if not named:
+            yield from listed
+            return
+        for id in dict.fromkeys(named):
+            same = [one for one in listed if one.id == id]
+            yield from same or [Participant(id)]
+
+    def _keep_model(self, version: ModelVersion) -> str:
+        id, content = hashing.identify(hashing.describe_model(version))
+        self.contents[id] = ("model", content)
+        return id
+
+    # --- selection and plan
+
+    def selection(self, wanted: Wanted) -> Selection:
+        """What the command line and the settings select; raises for a path that names nothing."""
+        targets = tuple(self._target(path) for path in wanted.paths)
+        return Selection(
+            targets=targets,
+            tags=wanted.tags,
+            exclude_tags=(*self.settings.prohibited_tags, *wanted.exclude_tags),
+            required_tags1=self.settings.required_tags1,
+            required_tags2=self.settings.required_tags2,
+            name=wanted.name,
+        )
+
+    def _target(self, text: str) -> Target:
+        path, separator, row = text.partition("::")
+        known = set(self.reading.nodes) | {problem.file for problem in self.reading.problems}
+        names = []
+        for base in (self.where.directory, self.workspace.root, self.workspace.folder("tests")):
+            name = self.workspace.name_of((base / path).absolute())
+            names.append(name)
+            target = Target(name, row if separator else None)
+            if any(target.covers(file) for file in known):
+                return self._check_row(target, text)
+        raise EvalstoreError(
+            f"there is no test file '{path}'", hint=suggest(names[0], self.reading.nodes, "test files")
+        )
+
+    def _check_row(self, target: Target, text: str) -> Target:
+        if target.row is None:
+            return target
+        file = self.reading.files.get(target.path)
+        rows = [case.row for case in file.cases] if file else []
+        if target.row in rows:
+            return target
+        near = [row for row in rows if target.row.casefold() in row.casefold()]
+        if len(near) == 1:
+            return replace(target, row=near[0])
+        raise NothingSelectedError(f"no row is called '{text}'", hint=suggest(target.row, rows, "rows"))
+
+    def require_sound(self, wanted: Wanted) -> None:
+        """Raise all errors of the workspace, unless paths were given and the errors lie elsewhere."""
+        selection = None
+        if wanted.paths:
+            selection = Selection(tuple(self._target(path) for path in wanted.paths))
+        relevant = [
+            problem
+            for problem in self.reading.errors
+            if selection is None or not self._is_test(problem) or selection.covers_file(problem.file)
+        ]
+        if relevant:
+            raise WorkspaceError(self.reading.problems)
+
+    def _is_test(self, problem: Problem) -> bool:
+        return problem.file.startswith(self.settings.paths["tests"] + "/")
+
+    def plan(self, wanted: Wanted) -> Plan:
+        """What a run would do."""
+        candidates, judges = self.candidates(wanted), self.judges(wanted)
+        matches = self.selection(wanted).matcher()
+        cells, skipped = lay_out(
+            files_of(self.reading), candidates, judges, matches, attempts=wanted.attempts
+        )
+        plan = Plan(cells=cells, skipped=skipped)
+        if not cells and not skipped:
+            raise NothingSelectedError(
+                "nothing is selected", hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags"
+            )
+        self._require_judges(plan, judges)
+        plan_asks(plan, self.store.find_samples({cell.question_id for cell in cells}))
+        sessions = [session for one in plan.sessions.values() for session in one]
+        plan_judgements(plan, self.store.find_votes(sessions))
+        return plan
+
+    def _require_judges(self, plan: Plan, judges: list[Judge]) -> None:
+        needing = next(
+            (cell for cell in plan.cells if not cell.judges and cell.case.evaluation and "models" in cell.case.judged_by),
+            None,
+        )
+        if needing is None:
+            return
+        if not judges:
+            raise EvalstoreError(
+                f"{needing.file} has instructions, but there are no evaluators",
+                hint="name a model with -J, or list some under 'evaluators:' in evalstore.yaml",
+            )
+        raise EvalstoreError(
+            f"{needing.file} has instructions, but none of the evaluators is meant for it",
+            hint="look at its 'evaluators:' and at the tags the settings give to evaluators",
+        )
+
+    def name_of_version(self, kind: str, id: str) -> str | None:
+        """The name that files use for a version now."""
+        for name, ids in self.reading.names.get(f"{kind}s", {}).items():
+            if id in ids:
+                return name
+        return None
+
+
+@contextmanager
+def open_desk(where: Where, *, create: bool = False) -> Iterator[Desk]:
+    """Find and read the workspace, and open its store."""
+    workspace = open_workspace(where)
+    path = store_path(workspace, where)
+    store = Store.open(path, create=create or not where.store)
+    try:
+        yield Desk(where, workspace, store, workspace.read(store.load_case_files))
+    finally:
+        store.close()
+
+
+@contextmanager
+def open_store(where: Where) -> Iterator[Store]:
+    """Open the store alone, for what does not need the files."""
+    workspace = open_workspace(where)
+    store = Store.open(store_path(workspace, where))
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def open_workspace(where: Where) -> Workspace:
+    """Find the workspace and read its settings."""
+    root = find_root(where.directory)
+    return Workspace(root, where.config)
+
+
+def store_path(workspace: Workspace, where: Where) -> Path:
+    """Where the store is."""
+    if where.store:
+        text, base = where.store, where.directory
+    else:
+        text, base = workspace.settings.store, workspace.root
+    if re.match(r"[a-z][a-z0-9+]+://", text):
+        raise EvalstoreError(
+            f"the store '{text}' is not a file", hint="this version keeps its store in a SQLite file"
+        )
+    return base / text
+
+
+def iso(microseconds: int) -> str:
+    """A time as ISO 8601 in UTC, to the second."""
+    return datetime.fromtimestamp(microseconds // 1_000_000, tz=UTC).isoformat().replace("+00:00", "Z")
+
+
+def files_of(reading: Reading) -> Mapping[str, CaseFile]:
+    """The cases by file, in order of the paths."""
+    return dict(sorted(reading.files.items()))

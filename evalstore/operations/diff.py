@@ -1,0 +1,221 @@
+"""`diff`: two sides paired case by case, each a run or the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evalstore.assemble import show_answer
+from evalstore.operations.desk import Desk, Wanted, Where, open_desk
+from evalstore.operations.history import file_edits
+from evalstore.operations.results import as_result, join_feedback, read_results, settle
+from evalstore.report.compare import Comparison, Pair, Result, compare
+from evalstore.report.difference import unified
+from evalstore.report.statistics import Rate
+from evalstore.selection import Selection
+from evalstore.store.revisions import resolve_run
+from evalstore.store.trees import read_tree
+from evalstore.values import CaseFile, Json
+
+WORKSPACE = "workspace"
+
+
+@dataclass
+class _Side:
+    name: str
+    results: list[Result]
+    nodes: dict[str, str]
+    """The snapshot: test file -> leaf."""
+    files: dict[str, CaseFile]
+
+
+@dataclass
+class Diff:
+    """What differs between two sides."""
+
+    was: str
+    now: str
+    """A run's id, or `workspace`."""
+    comparison: Comparison
+    edits: dict[str, list[str]]
+    """Test file -> what was edited."""
+    feedback: dict[str, str]
+    answers: dict[str, str] = field(default_factory=dict)
+    """Session id -> its answer, when answers are wanted."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing differs."""
+        found = self.comparison
+        return not (found.broke or found.fixed or found.changed or found.new or found.gone or self.edits)
+
+    def feedback_of(self, result: Result | None) -> str:
+        """The feedback on one side of a pair."""
+        return join_feedback(result.evaluations, self.feedback) if result else ""
+
+    def reason(self, pair: Pair) -> str:
+        """What of the definitions or the answer changed between the two sides."""
+        was, now = pair.was, pair.now
+        if was is None or now is None:
+            return "new" if was is None else "gone"
+        found = [
+            word
+            for word, differs in (
+                ("test changed", was.test != now.test),
+                ("system prompt changed", was.prompt != now.prompt),
+                ("evaluation changed", was.evaluation != now.evaluation),
+            )
+            if differs
+        ]
+        if not found and was.sessions != now.sessions:
+            found = ["another answer"]
+        return ", ".join(found) or ("another judgement" if was.evaluations != now.evaluations else "")
+
+    def answer_diff(self, pair: Pair) -> list[str]:
+        """The unified diff of the first answers of both sides; empty when they are equal."""
+        was = self.answers.get(pair.was.sessions[0], "") if pair.was and pair.was.sessions else ""
+        now = self.answers.get(pair.now.sessions[0], "") if pair.now and pair.now.sessions else ""
+        return unified(was, now, self.was[:8], self.now[:8])
+
+    def document(self) -> Json:
+        """As JSON."""
+        found = self.comparison
+        before, after = found.rates()
+        return {
+            "from": self.was,
+            "to": self.now,
+            **{
+                name: [self._pair(pair) for pair in getattr(found, name)]
+                for name in ("broke", "fixed", "changed", "new", "gone")
+            },
+            "unchanged": len(found.unchanged),
+            "edits": [{"file": file, "edits": edits} for file, edits in self.edits.items()],
+            "statistics": {
+                "pairs": len(found.pairs),
+                "was": _rate(before),
+                "now": _rate(after),
+                "p": found.p_value(),
+            },
+        }
+
+    def _pair(self, pair: Pair) -> Json:
+        shown = pair.either
+        document = {
+            "file": shown.file,
+            "row": shown.row,
+            "prompt": shown.prompt,
+            "model": shown.model,
+            "was": self._side(pair.was),
+            "now": self._side(pair.now),
+            "reason": self.reason(pair),
+        }
+        if self.answers:
+            document["answers"] = self.answer_diff(pair)
+        return document
+
+    def _side(self, result: Result | None) -> Json:
+        if result is None:
+            return None
+        return {
+            "verdict": result.verdict or ("pending" if result.evaluation else None),
+            "feedback": self.feedback_of(result),
+            "session": result.sessions[0] if result.sessions else None,
+        }
+
+
+def _rate(rate: Rate) -> Json:
+    return {"passed": rate.passed, "judged": rate.judged, "rate": rate.rate, "low": rate.low, "high": rate.high}
+
+
+def diff(
+    where: Where,
+    first: str | None = None,
+    second: str | None = None,
+    *,
+    wanted: Wanted | None = None,
+    answers: bool = False,
+) -> Diff:
+    """Compare a run (default: the latest) with another run, or with the workspace.
+
+    The workspace's verdicts are those that stored answers and judgements give it now.
+    """
+    wanted = wanted or Wanted()
+    with open_desk(where) as desk:
+        desk.require_sound(wanted)
+        was = _run_side(desk, first or "@")
+        now = _run_side(desk, second) if second else _workspace_side(desk, wanted)
+        selection = desk.selection(Wanted(paths=wanted.paths)) if wanted.paths else Selection()
+        renamed = _renamed(was, now)
+        comparison = compare(*_comparable(was, now, selection, renamed), renamed=renamed)
+        edits = {
+            path: [
+                str(one)
+                for one in file_edits(
+                    desk.store, was.files[was.nodes[old]], now.files[now.nodes[path]], desk.reading.contents
+                )
+            ]
+            for path in sorted(now.nodes)
+            if (old := next((o for o, n in renamed.items() if n == path), path)) in was.nodes
+            and was.nodes[old] != now.nodes[path]
+            and selection.covers_file(path)
+        }
+        listed = [*comparison.broke, *comparison.fixed, *comparison.changed, *comparison.new, *comparison.gone]
+        sides = [side for pair in listed for side in (pair.was, pair.now) if side]
+        found = desk.store.load_evaluations([id for side in sides for id in side.evaluations])
+        return Diff(
+            was.name,
+            now.name,
+            comparison,
+            {path: lines for path, lines in edits.items() if lines},
+            {id: one.feedback for id, one in found.items() if one.feedback},
+            _answers(desk, sides) if answers else {},
+        )
+
+
+def _run_side(desk: Desk, revision: str) -> _Side:
+    id, content = resolve_run(desk.store, revision)
+    nodes = read_tree(content["snapshot"], desk.store.load_nodes)
+    files = desk.store.load_case_files(list(set(nodes.values())))
+    return _Side(id, read_results(desk.store, content), nodes, files)
+
+
+def _workspace_side(desk: Desk, wanted: Wanted) -> _Side:
+    plan = desk.plan(wanted)
+    results = [as_result(one) for one in settle(plan, desk.settings.verdict)]
+    files = {node: desk.reading.files[path] for path, node in desk.reading.nodes.items()}
+    return _Side(WORKSPACE, results, dict(desk.reading.nodes), files)
+
+
+def _renamed(was: _Side, now: _Side) -> dict[str, str]:
+    """Files that moved: gone under the old path, new with the same cases under another."""
+    new = {node: path for path, node in now.nodes.items() if path not in was.nodes}
+    return {path: new[node] for path, node in was.nodes.items() if path not in now.nodes and node in new}
+
+
+def _comparable(
+    was: _Side, now: _Side, selection: Selection, renamed: dict[str, str]
+) -> tuple[Sequence[Result], Sequence[Result]]:
+    """Both sides without cells that the other side knew but did not run, and without unselected files."""
+    old_places = {(renamed.get(one.file, one.file), one.prompt_number, one.model) for one in was.results}
+    new_places = {(one.file, one.prompt_number, one.model) for one in now.results}
+    old = [
+        one
+        for one in was.results
+        if selection.covers_file(renamed.get(one.file, one.file))
+        and (
+            (renamed.get(one.file, one.file), one.prompt_number, one.model) in new_places
+            or renamed.get(one.file, one.file) not in now.nodes
+        )
+    ]
+    new = [
+        one
+        for one in now.results
+        if selection.covers_file(one.file)
+        and ((one.file, one.prompt_number, one.model) in old_places or one.file not in was.nodes or now.name == WORKSPACE)
+    ]
+    return old, new
+
+
+def _answers(desk: Desk, sides: Sequence[Result]) -> dict[str, str]:
+    ids = [side.sessions[0] for side in sides if side.sessions]
+    return {id: show_answer(session.answer) for id, session in desk.store.load_sessions(ids).items()}

@@ -1,0 +1,263 @@
+"""Why a question or a judgement is in the plan: what differs from its nearest stored relative.
+
+The nearest relative is the same file and row in the newest run that knew it otherwise.
+No reason is guessed: each is a difference between two stored descriptions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from evalstore import hashing
+from evalstore.operations.desk import Desk
+from evalstore.plan import CHECKS, Ask, Cell, Judgement, Plan
+from evalstore.report.difference import (
+    Difference,
+    differ_evaluations,
+    differ_models,
+    differ_prompts,
+    differ_tests,
+    shorten,
+)
+from evalstore.store.trees import read_tree
+from evalstore.values import Case, CaseFile, Json, Question
+
+_RUNS_BACK = 20
+"""How many runs are searched for a relative."""
+
+
+class Reason(NamedTuple):
+    """Why something is to be done, and the first thing that differs."""
+
+    text: str
+    was: str | None = None
+    now: str | None = None
+    relative: str | None = None
+    """Id of the question that is the nearest relative, when there is one."""
+
+
+class _Known(NamedTuple):
+    """How a run knew a case."""
+
+    case: Case
+    run: Json
+    file: CaseFile
+
+
+@dataclass
+class Explainer:
+    """Explains the items of one plan."""
+
+    desk: Desk
+    _runs: list[Json] | None = None
+    _trees: dict[str, dict[str, str]] = field(default_factory=dict)
+    _files: dict[str, CaseFile] = field(default_factory=dict)
+    _contents: dict[str, Json] = field(default_factory=dict)
+
+    def asks(self, plan: Plan) -> list[tuple[Ask, Reason]]:
+        """Every question with its reason."""
+        failed = self.desk.store.find_failed([ask.cell.question_id for ask in plan.asks]) if self.runs else {}
+        self._prefetch("test", (id for ask in plan.asks for id in self._tests_near(ask.cell)))
+        return [(ask, self._ask(ask, failed)) for ask in plan.asks]
+
+    def judgements(self, plan: Plan) -> list[tuple[Judgement, Reason]]:
+        """Every judgement with its reason."""
+        return [(one, self._judgement(one, plan)) for one in plan.judgements]
+
+    # --- history
+
+    @property
+    def runs(self) -> list[Json]:
+        """The contents of the newest runs, newest first."""
+        if self._runs is None:
+            self._runs = [content for _, content in self.desk.store.find_runs(limit=_RUNS_BACK)]
+        return self._runs
+
+    def tree(self, root: str) -> dict[str, str]:
+        """The entries of a snapshot."""
+        if root not in self._trees:
+            self._trees[root] = read_tree(root, self.desk.store.load_nodes)
+            missing = set(self._trees[root].values()) - self._files.keys()
+            self._files |= self.desk.store.load_case_files(list(missing))
+        return self._trees[root]
+
+    def known(self, file: str, case: Case) -> Iterator[_Known]:
+        """How earlier runs knew this case, newest first; equal snapshots count once."""
+        seen: set[str] = set()
+        for run in self.runs:
+            root = run["snapshot"]
+            node = self.tree(root).get(file) or self._renamed(file, root)
+            key = f"{node}:{json.dumps(run['candidates'])}"
+            if node is None or key in seen:
+                continue
+            seen.add(key)
+            old = self._files.get(node)
+            found = _same_row(case, old) if old else None
+            if found and old:
+                yield _Known(found, run, old)
+
+    def _renamed(self, file: str, root: str) -> str | None:
+        """The node of the same content under a path that is gone now."""
+        node = self.desk.reading.nodes.get(file)
+        if node is None:
+            return None
+        return next(
+            (node for path, id in self.tree(root).items() if id == node and path not in self.desk.reading.nodes), None
+        )
+
+    # --- contents
+
+    def find(self, kind: str, id: str) -> Json:
+        """The content of a version, read now or stored; None when it is nowhere."""
+        if id in self._contents:
+            return self._contents[id]
+        fresh = self.desk.reading.contents.get(id) or self.desk.contents.get(id)
+        content = json.loads(fresh[1]) if fresh else self.desk.store.load_contents(kind, [id]).get(id)
+        if content is not None:
+            self._contents[id] = content
+        return content
+
+    def _prefetch(self, kind: str, ids: Iterable[str]) -> None:
+        wanted = [id for id in dict.fromkeys(ids) if id not in self._contents]
+        self._contents |= self.desk.store.load_contents(kind, wanted)
+
+    def _tests_near(self, cell: Cell) -> Iterator[str]:
+        for known in self.known(cell.file, cell.case):
+            yield known.case.tests[0]
+            break
+
+    # --- reasons
+
+    def _ask(self, ask: Ask, failed: dict[str, str]) -> Reason:
+        cell = ask.cell
+        if ask.cut_at:
+            limit = cell.case.limit or cell.candidate.limit
+            return Reason(
+                f"answer was cut at {ask.cut_at} tokens, limit is now {limit or 'none'}",
+                str(ask.cut_at),
+                str(limit) if limit else None,
+                cell.question_id,
+            )
+        if ask.count < cell.wanted:
+            have = cell.wanted - ask.count
+            return Reason(f"attempts {have} -> {cell.wanted}", str(have), str(cell.wanted), cell.question_id)
+        if cell.question_id in failed:
+            return Reason(f"retry of a failure: {shorten(failed[cell.question_id])}")
+        is_known = False
+        for known in self.known(cell.file, cell.case):
+            is_known = True
+            reason = self._differences(cell, known)
+            if reason:
+                return reason
+        if is_known:
+            return Reason("not answered yet")
+        if any(cell.file in self.tree(run["snapshot"]) for run in self.runs):
+            return Reason("new row")
+        return Reason("new test")
+
+    def _differences(self, cell: Cell, known: _Known) -> Reason | None:
+        """What differs from a relative; None when nothing does."""
+        case = known.case
+        model = next((one for one in known.run["candidates"] if one["id"] == cell.candidate.id), None)
+        relative = self._relative(cell, case, model)
+        if case.tests[0] != cell.case.tests[0]:
+            found = differ_tests(
+                self.find("test", case.tests[0]) or {},
+                self.find("test", cell.case.tests[0]) or {},
+                self.find,
+                self.desk.name_of_version,
+            )
+            return _reason(found, "test changed", relative)
+        if cell.prompt not in case.prompts:
+            position = cell.case.prompts.index(cell.prompt)
+            old = case.prompts[position] if position < len(case.prompts) else None
+            if old is None or cell.prompt is None:
+                return Reason("system prompt is new" if cell.prompt else "without a system prompt now", relative=relative)
+            found = differ_prompts(self.find("prompt", old) or {}, self.find("prompt", cell.prompt) or {})
+            return _reason(found, "system prompt changed", relative)
+        if model is None:
+            return Reason(f"new candidate {cell.candidate.id}")
+        if model["model"] != cell.question.model:
+            found = differ_models(self.find("model", model["model"]) or {}, self.find("model", cell.question.model) or {})
+            return _reason(found, "model changed", relative)
+        if model.get("temperature") != cell.candidate.temperature and cell.case.temperature is None:
+            was, now = str(model.get("temperature")), str(cell.candidate.temperature)
+            return Reason(f"model option temperature {was} -> {now}", was, now, relative)
+        return None
+
+    def _relative(self, cell: Cell, case: Case, model: Json) -> str | None:
+        if model is None:
+            return None
+        prompt = cell.prompt if cell.prompt in case.prompts else case.prompts[0]
+        temperature = model.get("temperature") if case.temperature is None else case.temperature
+        return hashing.question_id(Question(case.tests[0], prompt, model["model"], temperature, case.seed))
+
+    def _judgement(self, one: Judgement, plan: Plan) -> Reason:
+        if one.session is None:
+            return Reason("new answer")
+        evaluation = one.cell.case.evaluation
+        assert evaluation is not None
+        evaluator = one.judge.evaluator if one.judge else CHECKS
+        votes = plan.votes.get(one.session, [])
+        here = [vote for vote in votes if vote.evaluation == evaluation]
+        same = [vote for vote in here if vote.evaluator == evaluator]
+        if same and one.judge:
+            was, now = str(len(same)), str(one.judge.times)
+            return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
+        if not here and votes:
+            relative = self._evaluation_before(one, votes[-1].evaluation)
+            found = differ_evaluations(
+                self.find("evaluation", relative) or {}, self.find("evaluation", evaluation) or {}
+            )
+            return _reason(found, "evaluation changed")
+        by_others = [vote for vote in here if vote.evaluator != CHECKS]
+        if by_others and one.judge:
+            return self._other_evaluator(by_others[-1].evaluator, one.judge.evaluator, one.judge.id)
+        return Reason("not judged yet")
+
+    def _evaluation_before(self, one: Judgement, newest: str) -> str:
+        """The evaluation version this case had last, else the newest that judged the session."""
+        for known in self.known(one.cell.file, one.cell.case):
+            if known.case.evaluation and known.case.evaluation != one.cell.case.evaluation:
+                return known.case.evaluation
+        return newest
+
+    def _other_evaluator(self, old: str, new: str, id: str) -> Reason:
+        was, now = self.find("evaluator", old) or {}, self.find("evaluator", new) or {}
+        if was.get("model") != now.get("model"):
+            return Reason(f"new evaluator {id}")
+        if was.get("prompt") != now.get("prompt"):
+            found = differ_prompts(
+                self.find("prompt", was.get("prompt", "")) or {}, self.find("prompt", now.get("prompt", "")) or {}
+            )
+            return _reason(found, "evaluator prompt changed")
+        return Reason(
+            f"evaluator temperature {was.get('temperature')} -> {now.get('temperature')}",
+            str(was.get("temperature")),
+            str(now.get("temperature")),
+        )
+
+
+def _reason(found: list[Difference], what: str, relative: str | None = None) -> Reason:
+    if not found:
+        return Reason(what, relative=relative)
+    first, *rest = found
+    more = f" (and {len(rest)} more)" if rest else ""
+    names_itself = first.what.startswith(("tool ", "schema ", "file ", "special tag ", "model ", "check ")) or first.what == what
+    if first.what.startswith(f"{what} "):
+        text = str(first)
+    else:
+        text = str(first) if names_itself else f"{what}: {first}"
+    return Reason(text + more, first.was, first.now, relative)
+
+
+def _same_row(case: Case, file: CaseFile) -> Case | None:
+    """The case of the same row: by its values, by its label, or the only one."""
+    for attribute in ("key", "row"):
+        for old in file.cases:
+            if getattr(old, attribute) == getattr(case, attribute):
+                return old
+    return file.cases[0] if len(file.cases) == 1 and not case.row else None

@@ -1,0 +1,242 @@
+"""`log` and `show`: what is stored, for reading."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from evalstore import hashing
+from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.operations.desk import Where, iso, open_store, open_workspace
+from evalstore.operations.results import read_results
+from evalstore.report.difference import Difference, Find, differ_evaluations, differ_tests
+from evalstore.store import Store
+from evalstore.store.revisions import resolve, resolve_run
+from evalstore.store.trees import read_tree
+from evalstore.values import CaseFile, Json
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One run, or one change of a test file in a run."""
+
+    run: str
+    content: Json
+    verdicts: dict[str, int]
+    """Of the run; with a file, of the file's cells."""
+    edits: tuple[str, ...] = ()
+    """With a file: what differs from the run before."""
+    shown: tuple[str, ...] = ()
+    """With a file: the edits in full, as lines."""
+
+    def document(self) -> Json:
+        """As JSON."""
+        git = self.content.get("git") or {}
+        return {
+            "run": self.run,
+            "started": iso(self.content["started"]),
+            "ended": iso(self.content["ended"]),
+            "message": self.content.get("message"),
+            "status": self.content["status"],
+            "asked": self.content["asked"],
+            "judged": self.content["judged"],
+            "reused": self.content["reused"],
+            "verdicts": self.verdicts,
+            "cost": self.content.get("cost"),
+            "gitCommit": git.get("commit"),
+            "gitDirty": git.get("dirty"),
+            **({"edits": list(self.edits)} if self.edits else {}),
+        }
+
+
+@dataclass
+class Log:
+    """Runs, newest first."""
+
+    entries: list[LogEntry]
+    total: int
+    file: str | None = None
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {"runs": [entry.document() for entry in self.entries], "total": self.total}
+
+
+def log(where: Where, file: str | None = None, limit: int | None = None) -> Log:
+    """The runs; with a file, those in which it was new or changed, with the edit."""
+    with open_store(where) as store:
+        if file is None:
+            runs = store.find_runs(limit=limit)
+            entries = [LogEntry(id, content, content["verdicts"]) for id, content in runs]
+            return Log(entries, store.count_runs())
+        name = _file_name(where, file)
+        entries = list(_file_log(store, name))
+        if not entries:
+            raise EvalstoreError(
+                f"no run knows a test file '{name}'", hint="'evalstore ls tests' lists the files, 'evalstore log' the runs"
+            )
+        return Log(entries[:limit], len(entries), name)
+
+
+def _file_name(where: Where, file: str) -> str:
+    workspace = open_workspace(where)
+    for base in (where.directory, workspace.root, workspace.folder("tests")):
+        if (base / file).is_file():
+            return workspace.name_of((base / file).absolute())
+    return file
+
+
+def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
+    """The runs at which the file's cases differ from the run before, newest first."""
+    known: list[tuple[str, Json, str]] = []
+    for id, content in store.find_runs():
+        node = read_tree(content["snapshot"], store.load_nodes).get(file)
+        if node:
+            known.append((id, content, node))
+    files = store.load_case_files(list({node for _, _, node in known}))
+    for number, (id, content, node) in enumerate(known):
+        before = known[number + 1][2] if number + 1 < len(known) else None
+        if node == before:
+            continue
+        verdicts: dict[str, int] = {}
+        for result in read_results(store, content, only=file):
+            word = result.verdict or "pending"
+            verdicts[word] = verdicts.get(word, 0) + 1
+        edits = ["new"] if before is None else [str(one) for one in file_edits(store, files[before], files[node])]
+        yield LogEntry(id, content, verdicts, tuple(edits or ["labels or tags only"]))
+
+
+def file_edits(
+    store: Store, was: CaseFile, now: CaseFile, fresh: Mapping[str, tuple[str, str]] | None = None
+) -> list[Difference]:
+    """What differs between two versions of a test file: the first difference of each kind of edit.
+
+    `fresh` holds contents that are not stored yet, by id: kind and canonical JSON.
+    """
+    find = finder(store, fresh or {})
+    found: dict[str, Difference] = {}
+    old_by_key = {case.key: case for case in was.cases}
+    old_by_row = {case.row: case for case in was.cases}
+    for case in now.cases:
+        old = old_by_key.get(case.key) or old_by_row.get(case.row)
+        if old is None:
+            found.setdefault(f"row {case.row}", Difference(f"row {case.row or case.key} is new"))
+            continue
+        if old.tests != case.tests:
+            was_test, now_test = find("test", old.tests[0]), find("test", case.tests[0])
+            for one in differ_tests(was_test, now_test, find, lambda _kind, _id: None):
+                found.setdefault(one.what, one)
+        if old.evaluation != case.evaluation:
+            was_told = find("evaluation", old.evaluation) if old.evaluation else {}
+            now_told = find("evaluation", case.evaluation) if case.evaluation else {}
+            for one in differ_evaluations(was_told, now_told):
+                found.setdefault(one.what, one)
+        if old.prompts != case.prompts:
+            found.setdefault("system prompts", Difference("system prompts changed"))
+    kept = {case.key for case in now.cases} | {case.row for case in now.cases}
+    for case in was.cases:
+        if case.key not in kept and case.row not in kept:
+            found.setdefault(f"gone {case.row}", Difference(f"row {case.row or case.key} is gone"))
+    return list(found.values())
+
+
+def finder(store: Store, fresh: Mapping[str, tuple[str, str]]) -> Find:
+    """Finds contents by kind and id, first among those that are not stored yet."""
+
+    def find(kind: str, id: str) -> Json:
+        if id in fresh:
+            return json.loads(fresh[id][1])
+        return store.load_contents(kind, [id]).get(id)
+
+    return find
+
+
+@dataclass
+class Shown:
+    """One thing of the store, with what belongs to it."""
+
+    kind: str
+    id: str
+    content: Json
+    related: dict[str, Json] = field(default_factory=dict)
+    """What a reader wants to see beside it: names -> contents or lists of ids."""
+
+    def document(self) -> Json:
+        """As JSON: the stored content, with kind and id."""
+        content = {name: value for name, value in self.content.items() if name not in ("kind", "scheme")}
+        return {"kind": self.kind, "id": self.id, **content, **({"related": self.related} if self.related else {})}
+
+
+def show(where: Where, revision: str) -> Shown:
+    """Any thing by its id or name; `REV:path` is a test file's cases as they were in that run."""
+    with open_store(where) as store:
+        text, colon, path = revision.partition(":")
+        if colon:
+            return _show_file(where, store, text, path)
+        kind, id = resolve(store, text)
+        if kind == "question":
+            samples = store.find_samples([id])[id]
+            session = store.load_sessions([samples[0].id])[samples[0].id]
+            content = hashing.describe_question(session.question)
+            return Shown(kind, id, content, {"sessions": [sample.id for sample in samples]})
+        stored = store.load_any(kind, id)
+        return Shown(kind, id, stored.content, _related(store, kind, id, stored.content))
+
+
+def _show_file(where: Where, store: Store, revision: str, path: str) -> Shown:
+    run_id, content = resolve_run(store, revision or "@")
+    tree = read_tree(content["snapshot"], store.load_nodes)
+    names = [path, _file_name(where, path), f"{open_workspace(where).settings.paths['tests']}/{path}"]
+    name = next((name for name in names if name in tree), None)
+    if name is None:
+        raise RevisionError(f"run {run_id[:8]} knew no test file '{path}'", hint=f"it knew {len(tree)} files")
+    node = tree[name]
+    file = store.load_case_files([node])[node]
+    tests = store.load_contents("test", [case.tests[0] for case in file.cases])
+    evaluations = store.load_contents("evaluation", [case.evaluation for case in file.cases if case.evaluation])
+    return Shown(
+        "cases",
+        node,
+        store.load_any("cases", node).content,
+        {"file": name, "run": run_id, "tests": tests, "evaluations": evaluations},
+    )
+
+
+def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:
+    if kind == "session":
+        votes = store.find_votes([id]).get(id, [])
+        found = store.load_evaluations([vote.id for vote in votes])
+        return {
+            "test": store.load_contents("test", [content["test"]]).get(content["test"]),
+            "model": store.load_contents("model", [content["model"]]).get(content["model"]),
+            "evaluations": [
+                {
+                    "id": vote.id,
+                    "verdict": vote.verdict,
+                    "feedback": found[vote.id].feedback,
+                    "evaluation": vote.evaluation,
+                    "evaluator": vote.evaluator,
+                }
+                for vote in votes
+            ],
+        }
+    if kind == "judgement":
+        return {
+            "instructions": store.load_contents("evaluation", [content["evaluation"]]).get(content["evaluation"]),
+            "evaluator": store.load_contents("evaluator", [content["evaluator"]]).get(content["evaluator"]),
+        }
+    if kind == "run":
+        return {
+            "results": [
+                {
+                    "file": one.file,
+                    "row": one.row,
+                    "model": one.model,
+                    "verdict": one.verdict or ("pending" if one.evaluation else None),
+                    "sessions": list(one.sessions),
+                }
+                for one in read_results(store, content)
+            ]
+        }
+    return {}

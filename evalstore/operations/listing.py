@@ -1,0 +1,227 @@
+"""`check` and `ls`: what the workspace holds, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evalstore import hashing
+from evalstore.checks import REGISTRY
+from evalstore.errors import Problem
+from evalstore.operations.desk import Desk, Wanted, Where, files_of, iso, open_desk, open_workspace
+from evalstore.values import SPECIAL_TAGS, Case, FileRef, Json, Part, Text
+
+KINDS = ("tests", "cases", "models", "evaluators", "prompts", "tools", "schemas", "tags", "runs", "checks")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """All problems of all files."""
+
+    problems: list[Problem]
+    files: int
+    cases: int
+
+    @property
+    def errors(self) -> int:
+        """How many of the problems are errors."""
+        return sum(1 for problem in self.problems if problem.severity == "error")
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "problems": [
+                {
+                    "file": one.file,
+                    "line": one.line,
+                    "column": one.column,
+                    "severity": one.severity,
+                    "message": one.message,
+                    "hint": one.hint,
+                }
+                for one in self.problems
+            ],
+            "files": self.files,
+            "cases": self.cases,
+        }
+
+
+def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
+    """Read, expand and validate everything; nothing is called and no store is needed."""
+    workspace = open_workspace(where)
+    reading = workspace.read()
+    problems = list(reading.problems)
+    if workspace.ignored:
+        problems += [
+            Problem(workspace.config.name, f"'{name}' is {why}", severity="warning") for name, why in workspace.ignored
+        ]
+    files = dict(reading.files)
+    if paths:
+        desk = Desk(where, workspace, None, reading)  # type: ignore[arg-type]
+        selection = desk.selection(Wanted(paths=paths))
+        files = {path: file for path, file in files.items() if selection.covers_file(path)}
+        tests = workspace.settings.paths["tests"] + "/"
+        problems = [
+            one for one in problems if not one.file.startswith(tests) or selection.covers_file(one.file)
+        ]
+    read = {*files, *(one.file for one in problems if one.file.endswith(".md"))}
+    return Checked(problems, len(read), sum(len(file.cases) for file in files.values()))
+
+
+@dataclass
+class Listing:
+    """A table: one mapping for each line."""
+
+    kind: str
+    rows: list[dict[str, Json]]
+    columns: tuple[str, ...]
+    """What is shown to people; the rows may hold more."""
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {self.kind: self.rows}
+
+
+def list_things(where: Where, kind: str, wanted: Wanted, *, full: bool = False) -> Listing:
+    """What the workspace, or the store, holds of a kind."""
+    if kind == "checks":
+        rows: list[dict[str, Json]] = [{"type": name, "revision": revision} for name, (revision, _) in REGISTRY.items()]
+        return Listing(kind, rows, ("type", "revision"))
+    with open_desk(where) as desk:
+        if kind == "runs":
+            rows = [
+                {"run": id, "started": iso(content["started"]), "status": content["status"], "message": content.get("message")}
+                for id, content in desk.store.find_runs()
+            ]
+            return Listing(kind, rows, ("run", "started", "status", "message"))
+        if kind in ("tests", "cases", "tags"):
+            desk.require_sound(wanted)
+        return _LISTS[kind](desk, wanted, full)
+
+
+def _selected(desk: Desk, wanted: Wanted) -> list[tuple[str, Case]]:
+    matches = desk.selection(wanted).matcher()
+    return [
+        (path, case) for path, file in files_of(desk.reading).items() for case in file.cases if matches(path, case)
+    ]
+
+
+def _tests(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
+    counts: Counter[str] = Counter(path for path, _ in _selected(desk, wanted))
+    tags = {path: sorted({tag for case in file.cases for tag in case.tags}) for path, file in desk.reading.files.items()}
+    rows: list[dict[str, Json]] = [{"file": path, "cases": count, "tags": tags[path]} for path, count in counts.items()]
+    return Listing("tests", rows, ("file", "cases", "tags"))
+
+
+def _cases(desk: Desk, wanted: Wanted, full: bool) -> Listing:
+    rows: list[dict[str, Json]] = []
+    for path, case in _selected(desk, wanted):
+        row: dict[str, Json] = {
+            "file": path,
+            "row": case.row,
+            "tests": list(case.tests),
+            "evaluation": case.evaluation,
+            "tags": list(case.tags),
+        }
+        if full:
+            row |= _full_case(desk, case)
+        rows.append(row)
+    return Listing("cases", rows, ("file", "row", "tests", "evaluation", "tags"))
+
+
+def _full_case(desk: Desk, case: Case) -> dict[str, Json]:
+    evaluation = _content(desk, "evaluation", case.evaluation) if case.evaluation else {}
+    instructions = hashing.restore_parts(evaluation.get("instructions", ()))
+    return {
+        "messages": [
+            [
+                {"role": message.role, "content": _parts(message.parts)}
+                for message in hashing.restore_test(_content(desk, "test", test)).messages
+            ]
+            for test in case.tests
+        ],
+        "systemPrompts": list(case.prompts),
+        "instructions": _parts(instructions) if instructions else "",
+        "checks": evaluation.get("checks", []),
+    }
+
+
+def _content(desk: Desk, kind: str, id: str) -> Json:
+    fresh = desk.reading.contents.get(id)
+    return json.loads(fresh[1]) if fresh else desk.store.load_any(kind, id).content
+
+
+def _parts(parts: tuple[Part, ...]) -> Json:
+    """Text as text; with files, a list of parts."""
+    if not any(isinstance(part, FileRef) for part in parts):
+        return "".join(part.text for part in parts if isinstance(part, Text))
+    return [
+        {"type": "text", "text": part.text}
+        if isinstance(part, Text)
+        else {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}
+        for part in parts
+    ]
+
+
+def _models(desk: Desk, _wanted: Wanted, _full: bool) -> Listing:
+    named = {one.id: "candidate" for one in desk.settings.candidates}
+    for one in desk.settings.evaluators:
+        named[one.id] = "both" if one.id in named else "evaluator"
+    rows: list[dict[str, Json]] = []
+    for id in sorted({*desk.reading.models, *named}):
+        model = desk.find_model(id, "models")
+        rows.append(
+            {
+                "model": id,
+                "provider": model.provider.type,
+                "code": model.code,
+                "baseURL": model.provider.base_url,
+                "active": model.active,
+                "used": named.get(id),
+                "capabilities": dict(model.capabilities),
+            }
+        )
+    return Listing("models", rows, ("model", "provider", "code", "used"))
+
+
+def _evaluators(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
+    rows: list[dict[str, Json]] = [
+        {"evaluator": one.id, "id": one.evaluator, "prompt": one.prompt, "times": one.times}
+        for one in desk.judges(wanted)
+    ]
+    return Listing("evaluators", rows, ("evaluator", "id", "prompt", "times"))
+
+
+_List = Callable[[Desk, Wanted, bool], "Listing"]
+
+
+def _definitions(kind: str) -> _List:
+    def listing(desk: Desk, _wanted: Wanted, _full: bool) -> Listing:
+        rows: list[dict[str, Json]] = [
+            {kind[:-1]: name, "ids": list(ids)} for name, ids in sorted(desk.reading.names.get(kind, {}).items())
+        ]
+        return Listing(kind, rows, (kind[:-1], "ids"))
+
+    return listing
+
+
+def _tags(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
+    counts: Counter[str] = Counter(tag for _, case in _selected(desk, wanted) for tag in case.tags)
+    rows: list[dict[str, Json]] = [
+        {"tag": tag, "cases": count, "special": tag in SPECIAL_TAGS} for tag, count in sorted(counts.items())
+    ]
+    return Listing("tags", rows, ("tag", "cases"))
+
+
+_LISTS: dict[str, _List] = {
+    "tests": _tests,
+    "cases": _cases,
+    "models": _models,
+    "evaluators": _evaluators,
+    "prompts": _definitions("prompts"),
+    "tools": _definitions("tools"),
+    "schemas": _definitions("schemas"),
+    "tags": _tags,
+}

@@ -1,0 +1,172 @@
+"""Cells to verdicts, verdicts to the result tree of a run, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from evalstore import hashing
+from evalstore.plan import CHECKS, Cell, Plan, counted_votes
+from evalstore.report.compare import Result
+from evalstore.store import Store
+from evalstore.store.trees import build_tree, read_tree
+from evalstore.values import CaseFile, Json, Sample, Verdict, Vote
+from evalstore.verdicts import Judged, combine, judge_session
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """A cell with what is known about it."""
+
+    cell: Cell
+    verdict: Verdict | None
+    """None: pending, or nothing judges it."""
+    score: float | None
+    sessions: tuple[str, ...]
+    votes: tuple[Vote, ...]
+
+    @property
+    def pending(self) -> bool:
+        """Whether an answer or a judgement is missing."""
+        return self.verdict is None and (
+            self.cell.case.evaluation is not None or len(self.sessions) < self.cell.wanted
+        )
+
+    @property
+    def word(self) -> str | None:
+        """The verdict, or `pending`; None for an answered case that nothing judges."""
+        return self.verdict or ("pending" if self.pending else None)
+
+
+def settle(
+    plan: Plan,
+    rule: str,
+    new_sessions: Mapping[str, Sequence[Sample]] | None = None,
+    new_votes: Mapping[str, Sequence[Vote]] | None = None,
+) -> list[CellResult]:
+    """The verdict of every cell, from stored and new sessions and votes."""
+    new_sessions, new_votes = new_sessions or {}, new_votes or {}
+    results = []
+    for cell in plan.cells:
+        new = sorted(new_sessions.get(cell.question_id, ()), key=lambda sample: sample[:2])
+        sessions = [*plan.sessions.get(cell.question_id, ()), *(sample.id for sample in new)]
+        sessions = sessions[: cell.wanted]
+        votes: list[Vote] = []
+        judged: list[Judged] = []
+        for session in sessions:
+            counted = counted_votes(cell, [*plan.votes.get(session, ()), *new_votes.get(session, ())])
+            votes += counted
+            if cell.case.evaluation and _is_complete(cell, counted):
+                judged.append(judge_session(counted, cell.case.judged_by, CHECKS, rule))
+        if cell.case.evaluation and len(judged) == cell.wanted:
+            verdict, score = combine(judged, rule)
+        else:
+            verdict, score = None, None
+        results.append(CellResult(cell, verdict, score, tuple(sessions), tuple(votes)))
+    return results
+
+
+def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
+    """Whether nothing more is wanted on a session."""
+    if "checks" in cell.case.judged_by:
+        checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
+        if checked != "pass":
+            return checked is not None
+    if "models" not in cell.case.judged_by:
+        return True
+    return len([vote for vote in votes if vote.evaluator != CHECKS]) == sum(judge.times for judge in cell.judges)
+
+
+def build_results(
+    results: Iterable[CellResult], nodes: Mapping[str, str]
+) -> tuple[str, dict[str, tuple[str, str]]]:
+    """The id of the result tree, and the contents of its nodes: one leaf for each test file."""
+    cells: dict[str, list[Json]] = {}
+    for result in results:
+        cell = result.cell
+        described = {
+            "case": cell.index,
+            "prompt": cell.case.prompts.index(cell.prompt) or None,
+            "model": cell.candidate.id,
+            "wanted": cell.wanted if cell.wanted > 1 else None,
+            "verdict": result.verdict,
+            "score": result.score,
+            "sessions": list(result.sessions),
+            "evaluations": [vote.id for vote in result.votes],
+        }
+        cells.setdefault(cell.file, []).append(
+            {name: value for name, value in described.items() if value not in (None, [])}
+        )
+    contents: dict[str, tuple[str, str]] = {}
+    entries: dict[str, str] = {}
+    for file, described_cells in cells.items():
+        id, content = hashing.identify(
+            hashing.describe("results", cases=nodes[file], cells=described_cells)
+        )
+        contents[id] = ("results", content)
+        entries[file] = id
+    root, tree = build_tree(entries)
+    return root, contents | tree
+
+
+def read_results(store: Store, run: Json, only: str | None = None) -> list[Result]:
+    """The cells of a run; with `only`, of that file."""
+    entries = read_tree(run["results"], store.load_nodes)
+    if only is not None:
+        entries = {path: id for path, id in entries.items() if path == only}
+    leaves = store.load_nodes(entries.values())
+    files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
+    return [
+        _result(path, files[leaves[id]["cases"]], cell)
+        for path, id in sorted(entries.items())
+        for cell in leaves[id]["cells"]
+    ]
+
+
+def _result(path: str, file: CaseFile, cell: Json) -> Result:
+    case = file.cases[cell["case"]]
+    number = cell.get("prompt", 0)
+    return Result(
+        file=path,
+        row=case.row,
+        key=case.key,
+        prompt_number=number,
+        prompt=case.prompts[number],
+        model=cell["model"],
+        test=case.tests[0],
+        evaluation=case.evaluation,
+        verdict=cell.get("verdict"),
+        score=cell.get("score"),
+        sessions=tuple(cell.get("sessions", ())),
+        evaluations=tuple(cell.get("evaluations", ())),
+    )
+
+
+def as_result(found: CellResult) -> Result:
+    """A settled cell in the form that runs are compared in."""
+    cell = found.cell
+    return Result(
+        file=cell.file,
+        row=cell.case.row,
+        key=cell.case.key,
+        prompt_number=cell.case.prompts.index(cell.prompt),
+        prompt=cell.prompt,
+        model=cell.candidate.id,
+        test=cell.case.tests[0],
+        evaluation=cell.case.evaluation,
+        verdict=found.verdict,
+        score=found.score,
+        sessions=found.sessions,
+        evaluations=tuple(vote.id for vote in found.votes),
+    )
+
+
+def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
+    """The feedback of every vote of these cells, by id; empty ones are missing."""
+    ids = [vote.id for result in results for vote in result.votes]
+    return {id: found.feedback for id, found in store.load_evaluations(ids).items() if found.feedback}
+
+
+def join_feedback(votes: Iterable[str], feedback: Mapping[str, str]) -> str:
+    """All different feedback on one cell, one line each."""
+    return "\n".join(dict.fromkeys(feedback[id] for id in votes if id in feedback))

@@ -1,0 +1,271 @@
+"""`status`: what changed since the last run, what a run would do, why, and its price."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from evalstore.operations.desk import Desk, Wanted, Where, open_desk
+from evalstore.operations.explain import Explainer, Reason
+from evalstore.plan import Ask, Judgement, Plan
+from evalstore.pricing import Price, find
+from evalstore.store.trees import read_tree
+from evalstore.values import CaseFile, Json, Usage
+
+_OUTPUT_GUESS = 300
+"""Tokens of an answer that has no relative."""
+_VERDICT_GUESS = 60
+"""Tokens of a judgement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing a run would do."""
+
+    kind: str
+    """`ask` or `judge`"""
+    file: str
+    row: str
+    prompt: str | None
+    model: str
+    evaluator: str | None
+    count: int
+    reason: str
+    was: str | None
+    now: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A test file that is not what it was in the last run."""
+
+    code: str
+    """git's two letters: what happened to the tests, and to the evaluation."""
+    file: str
+    asked: int
+    """Cases that are asked again, or are new."""
+    judged: int
+    """Cases whose stored answers are judged again."""
+    gone: int
+    reason: str
+    source: str | None = None
+    """Renamed files: where it was."""
+
+
+@dataclass
+class Status:
+    """The answer of `status`."""
+
+    items: list[Item]
+    ask: int
+    judge: int
+    reuse: int
+    skipped: list[tuple[str, str, str, str]]
+    """File, row, model, what it lacks."""
+    cost: float | None
+    models: int
+    cells: int
+    changes: list[Change] = field(default_factory=list)
+    last_run: str | None = None
+    last_started: int | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "ask": self.ask,
+            "judge": self.judge,
+            "reuse": self.reuse,
+            "skipped": len(self.skipped),
+            "cost": self.cost,
+            "run": self.last_run,
+            "changes": [
+                {"code": one.code, "file": one.file, "asked": one.asked, "judged": one.judged, "reason": one.reason}
+                for one in self.changes
+            ],
+            "items": [
+                {
+                    "kind": one.kind,
+                    "file": one.file,
+                    "row": one.row,
+                    "prompt": one.prompt,
+                    "model": one.model,
+                    "evaluator": one.evaluator,
+                    "count": one.count,
+                    "reason": one.reason,
+                    "was": one.was,
+                    "now": one.now,
+                }
+                for one in self.items
+            ],
+        }
+
+
+def status(where: Where, wanted: Wanted) -> Status:
+    """What a run would do, and what changed; no model is called."""
+    with open_desk(where) as desk:
+        desk.require_sound(wanted)
+        plan = desk.plan(wanted)
+        found = describe_plan(desk, plan, wanted)
+        if not desk.reading.errors and not plan.asks:
+            _remember(desk)
+        return found
+
+
+def _remember(desk: Desk) -> None:
+    """Keep the index when all it speaks of is stored."""
+    leaves = [id for id, (kind, _) in desk.reading.contents.items() if kind == "cases"]
+    if len(desk.store.load_contents("cases", leaves)) == len(leaves):
+        desk.workspace.save_index()
+
+
+def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
+    """A plan in words, with what changed and what it would cost."""
+    explainer = Explainer(desk)
+    asks = explainer.asks(plan)
+    judgements = explainer.judgements(plan)
+    items = [_ask_item(ask, reason) for ask, reason in asks]
+    items += [_judge_item(one, reason) for one, reason in judgements]
+    last = desk.store.find_runs(limit=1)
+    return Status(
+        items=items,
+        ask=plan.ask_count,
+        judge=plan.judge_count,
+        reuse=plan.reused,
+        skipped=[(one.file, one.row, one.model, ", ".join(one.lacks)) for one in plan.skipped],
+        cost=estimate(desk, asks, judgements, wanted),
+        models=len({cell.candidate.id for cell in plan.cells}),
+        cells=len(plan.cells),
+        changes=find_changes(desk, plan, items, last[0][1]) if last else [],
+        last_run=last[0][0] if last else None,
+        last_started=last[0][1]["started"] if last else None,
+        warnings=[*desk.warnings, *(f"{p.place}: {p.message}" for p in desk.reading.problems)],
+    )
+
+
+def _ask_item(ask: Ask, reason: Reason) -> Item:
+    cell = ask.cell
+    return Item(
+        "ask", cell.file, cell.case.row, cell.prompt, cell.candidate.id, None, ask.count,
+        reason.text, reason.was, reason.now,
+    )
+
+
+def _judge_item(one: Judgement, reason: Reason) -> Item:
+    cell = one.cell
+    return Item(
+        "judge", cell.file, cell.case.row, cell.prompt, cell.candidate.id,
+        one.judge.id if one.judge else "checks", one.count, reason.text, reason.was, reason.now,
+    )
+
+
+# --- what changed in the files
+
+
+def find_changes(desk: Desk, plan: Plan, items: list[Item], run: Json) -> list[Change]:
+    """Test files that differ from the snapshot of a run, as git shows them."""
+    nodes = desk.reading.nodes
+    root, _ = desk.snapshot()
+    if root == run["snapshot"]:
+        return []
+    before = read_tree(run["snapshot"], desk.store.load_nodes)
+    changed = [path for path in nodes if path in before and before[path] != nodes[path]]
+    gone = {path: id for path, id in before.items() if path not in nodes}
+    broken = {problem.file for problem in desk.reading.errors}
+    by_node = {id: path for path, id in gone.items()}
+    old = desk.store.load_case_files([before[path] for path in (*changed, *gone)])
+    found: list[Change] = []
+    renamed: set[str] = set()
+    for path in sorted(nodes.keys() - before.keys()):
+        source = by_node.get(nodes[path])
+        if source:
+            renamed.add(source)
+            found.append(Change("R ", path, 0, 0, 0, f"was {source}", source))
+        else:
+            count = len(desk.reading.files[path].cases)
+            found.append(Change("A ", path, count, 0, 0, "new"))
+    for path in changed:
+        change = _change(path, old[before[path]], desk.reading.files[path], items)
+        if change:
+            found.append(change)
+    for path, id in gone.items():
+        if path not in renamed and path not in broken:
+            found.append(Change("D ", path, 0, 0, len(old[id].cases), "retired"))
+    return sorted(found, key=lambda one: one.file)
+
+
+def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Change | None:
+    tests = {(case.tests, case.prompts) for case in was.cases}
+    evaluations = {(case.tests, case.evaluation) for case in was.cases}
+    asked = [case for case in now.cases if (case.tests, case.prompts) not in tests]
+    judged = [
+        case
+        for case in now.cases
+        if (case.tests, case.prompts) in tests and (case.tests, case.evaluation) not in evaluations
+    ]
+    kept = {case.key for case in now.cases}
+    gone = sum(1 for case in was.cases if case.key not in kept) if len(now.cases) < len(was.cases) else 0
+    if not asked and not judged and not gone:
+        return None
+    code = ("M" if asked or gone else ".") + ("M" if judged else ".")
+    kind = "ask" if asked else "judge"
+    reason = next((item.reason for item in items if item.file == path and item.kind == kind), "")
+    return Change(code, path, len(asked), len(judged), gone, reason)
+
+
+# --- price
+
+
+def estimate(
+    desk: Desk,
+    asks: list[tuple[Ask, Reason]],
+    judgements: list[tuple[Judgement, Reason]],
+    wanted: Wanted,
+) -> float | None:
+    """What the plan would cost in USD, by the usage of the nearest relatives; None if a price is unknown."""
+    day = datetime.fromtimestamp(time.time(), tz=UTC).date().isoformat()
+    prices: dict[str, Price | None] = {}
+
+    def price(id: str) -> Price | None:
+        if id not in prices:
+            prices[id] = find(desk.find_model(id, "price"), desk.reading.currencies, day)
+        return prices[id]
+
+    relatives = {reason.relative for _, reason in asks if reason.relative}
+    samples = desk.store.find_samples(relatives) if relatives else {}
+    sessions = desk.store.load_sessions([found[0].id for found in samples.values()])
+    usages = {question: sessions[found[0].id].answer.usage for question, found in samples.items()}
+    lengths = _lengths(desk, asks, usages)
+    total = 0.0
+    for ask, reason in asks:
+        found = price(ask.cell.candidate.id)
+        if found is None:
+            return None
+        usage = usages.get(reason.relative or "") or Usage(lengths.get(ask.cell.question.test, 0) // 4, _OUTPUT_GUESS)
+        total += ask.count * found.cost(usage).usd
+    for one, _ in judgements:
+        if one.judge is None:
+            continue
+        found = price(one.judge.id)
+        if found is None:
+            return None
+        total += one.count * found.cost(Usage(_judge_tokens(desk, one), _VERDICT_GUESS)).usd
+    return round(total, 6)
+
+
+def _lengths(desk: Desk, asks: list[tuple[Ask, Reason]], usages: dict[str, Usage]) -> dict[str, int]:
+    """Characters of the tests that have no relative."""
+    ids = {ask.cell.question.test for ask, reason in asks if (reason.relative or "") not in usages}
+    fresh = {id: desk.reading.contents[id][1] for id in ids if id in desk.reading.contents}
+    stored = desk.store.load_contents("test", ids - fresh.keys())
+    return {id: len(content) for id, content in fresh.items()} | {
+        id: len(json.dumps(content)) for id, content in stored.items()
+    }
+
+
+def _judge_tokens(desk: Desk, one: Judgement) -> int:
+    prompt = desk.reading.contents.get(one.judge.prompt if one.judge else "")
+    evaluation = desk.reading.contents.get(one.cell.case.evaluation or "")
+    return ((len(prompt[1]) if prompt else 1200) + (len(evaluation[1]) if evaluation else 300)) // 4 + _OUTPUT_GUESS

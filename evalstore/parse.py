@@ -1,0 +1,324 @@
+"""Markdown text to values: the structure of test and prompt files, before anything is filled.
+
+The cut into what is shown and what the evaluator is told, and into turns, comes before
+templates are filled, so data can never move it. Knows nothing of other files.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from evalstore.errors import FileProblem
+from evalstore.fields import Fields
+from evalstore.markdown import SPACE, Line, Section, cut, fences, is_rule, scan, section
+from evalstore.rows import Replacements, read_replacements
+from evalstore.values import Options, Role
+from evalstore.yaml_core import Document, split_frontmatter
+
+_MARKER = re.compile(r" {0,3}# (?:(👤)|(🤖)|(⚙)|(▶))\ufe0f?(.*)$")
+_TURN = re.compile(r"[ \t]*@\S+[ \t]*$")
+_LATER = {
+    "messages": "a list of messages in the frontmatter",
+    "dataset": "a dataset",
+    "answer": "a recorded answer",
+    "repetitions": "repetitions",
+    "lists": "'lists'",
+    "group": "a group",
+}
+"""Fields of the format that this version does not read yet."""
+
+TEST_FIELDS = (
+    "id",
+    "description",
+    "tags",
+    "systemPrompts",
+    "availableTools",
+    "structuredResponseSchema",
+    "replacements",
+    "options",
+    "attempts",
+    "evaluators",
+    "threshold",
+    "template",
+)
+PROMPT_FIELDS = ("id", "description", "tags", "replacements", "template")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of the conversation as the author wrote it."""
+
+    role: Role
+    section: Section
+
+
+@dataclass(frozen=True, slots=True)
+class TestFile:
+    """A test file, read but not filled."""
+
+    path: str
+    turns: tuple[Turn, ...]
+    instructions: Section | None
+    id: str | None = None
+    tags: tuple[str, ...] = ()
+    system_prompts: tuple[str | None, ...] = (None,)
+    tools: tuple[str, ...] = ()
+    schema: str | None = None
+    replacements: Replacements = ({},)
+    options: Options = Options()
+    attempts: int | None = None
+    evaluators: tuple[str, ...] | None = None
+    threshold: float | None = None
+    plain: bool = False
+    document: Document | None = None
+
+    def line_of(self, *field: str | int) -> int:
+        """The line of a field of the frontmatter."""
+        return self.document.line(*field) if self.document else 1
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFile:
+    """A system prompt or an evaluator prompt, read but not filled."""
+
+    path: str
+    id: str
+    turns: tuple[Turn, ...]
+    tags: tuple[str, ...] = ()
+    replacements: Replacements = ({},)
+    plain: bool = False
+    document: Document | None = None
+
+    @property
+    def is_evaluator(self) -> bool:
+        """Whether evaluators use it."""
+        return "_evaluator" in self.tags
+
+    def line_of(self, *field: str | int) -> int:
+        """The line of a field of the frontmatter."""
+        return self.document.line(*field) if self.document else 1
+
+
+def normalise(data: bytes) -> str:
+    """The text of a file: UTF-8, no byte order mark, LF as the only line end."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileProblem(
+            f"is not UTF-8: byte 0x{data[error.start]:02x}", line, hint="save the file as UTF-8"
+        ) from error
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def parse_test(path: str, text: str) -> TestFile:
+    """Read a test file; raises `FileProblem` for the first thing that cannot be honoured."""
+    document, body, first = split_frontmatter(text)
+    fields = Fields(document, TEST_FIELDS, later=_LATER)
+    lines = list(scan(body, first))
+    above, below, separator = cut(lines)
+    turns = split_turns(above)
+    if not turns or turns[-1].role == "system":
+        raise FileProblem(
+            "there is no user message",
+            turns[-1].section.first if turns else first,
+            hint="start it with a line '# 👤'",
+        )
+    check_order(turns)
+    if separator is None:
+        for fence in fences(lines):
+            if not fence.closed:
+                raise FileProblem(
+                    "this code block is never closed, so no '---' ends the messages", fence.opened
+                )
+        raise FileProblem(
+            "nothing says how to evaluate the answer",
+            turns[-1].section.first,
+            hint="write a line '---' and the instructions for the evaluator below it",
+        )
+    tools = tuple(fields.names("availableTools"))
+    schema = fields.text("structuredResponseSchema")
+    if tools and schema:
+        raise FileProblem(
+            "'availableTools' and 'structuredResponseSchema' do not go together",
+            fields.line("structuredResponseSchema"),
+            hint="remove one of them",
+        )
+    tags = fields.tags()
+    if "_evaluator" in tags:
+        raise FileProblem(
+            "the tag '_evaluator' marks evaluator prompts, not tests",
+            fields.line("tags"),
+            hint="remove it, or move the file to the prompts folder",
+        )
+    instructions = section(below, separator)
+    _refuse_checks(below)
+    return TestFile(
+        path=path,
+        turns=turns,
+        instructions=instructions if instructions.text else None,
+        id=fields.text("id"),
+        tags=tags,
+        system_prompts=_system_prompts(fields),
+        tools=tools,
+        schema=schema,
+        replacements=read_replacements(document),
+        options=fields.options(),
+        attempts=fields.whole("attempts", least=1),
+        evaluators=tuple(fields.names("evaluators"))
+        if fields.value("evaluators") is not None
+        else None,
+        threshold=fields.number("threshold", 0, 1),
+        plain=fields.choice("template", ("plain", "jinja")) == "plain",
+        document=document,
+    )
+
+
+def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
+    """Read a prompt file; raises `FileProblem` for the first thing that cannot be honoured.
+
+    `folder` is the prompts folder, from which the path counts that is the default id.
+    """
+    document, body, first = split_frontmatter(text)
+    fields = Fields(document, PROMPT_FIELDS)
+    lines = list(scan(body, first))
+    tags = fields.tags()
+    turns = split_turns(lines)
+    evaluator = "_evaluator" in tags
+    if not turns or not any(turn.section.text for turn in turns):
+        raise FileProblem(
+            "the prompt is empty", first, hint="write the system text below the frontmatter"
+        )
+    if evaluator:
+        check_order(turns)
+    else:
+        _only_system(turns, lines)
+    return PromptFile(
+        path=path,
+        id=fields.text("id") or default_id(path, folder),
+        turns=turns,
+        tags=tags,
+        replacements=read_replacements(document),
+        plain=fields.choice("template", ("plain", "jinja")) == "plain",
+        document=document,
+    )
+
+
+def default_id(path: str, folder: str | None = None) -> str:
+    """A file's id when it gives none: its path below its folder, without the suffix.
+
+    Without `folder` the first part of the path is taken for it.
+    """
+    if folder is None:
+        below = path.partition("/")[2] or path
+    else:
+        below = path if folder in ("", ".") else path.removeprefix(folder + "/")
+    return below.rpartition(".")[0] or below
+
+
+def split_turns(lines: list[Line]) -> tuple[Turn, ...]:
+    """The turns of a conversation; text before the first marker is a system text."""
+    turns: list[Turn] = []
+    role: Role = "system"
+    collected: list[Line] = []
+    first = lines[0].number if lines else 1
+
+    def finish() -> None:
+        found = section(collected, first)
+        if turns or found.text or role != "system":
+            turns.append(Turn(role, found))
+
+    started = False
+    for line in lines:
+        marker = None if line.fenced else _MARKER.match(line.text)
+        if not marker:
+            collected.append(line)
+            continue
+        user, assistant, system, run, rest = marker.groups()
+        if run:
+            raise FileProblem(
+                "a run ('# ▶') is not supported yet",
+                line.number,
+                hint="give each conversation a file of its own",
+            )
+        if assistant and _TURN.match(rest):
+            raise FileProblem(
+                f"a turn that the candidate fills ('# 🤖 {rest.strip()}') is not supported yet",
+                line.number,
+            )
+        before = started or any(line.text.strip(SPACE) for line in collected)
+        if system and before:
+            raise FileProblem(
+                "a system text ('# ⚙️') can only stand once, before all other turns", line.number
+            )
+        if before:
+            finish()
+        role = "user" if user else "assistant" if assistant else "system"
+        collected, first, started = [line._replace(text=rest)], line.number, True
+    finish()
+    return tuple(turns)
+
+
+def check_order(turns: tuple[Turn, ...]) -> None:
+    """Raise unless the turns go: system text at most once, user first, in turn, user last."""
+    expected: Role = "user"
+    for number, turn in enumerate(turns):
+        if turn.role == "system" and number == 0:
+            continue
+        where = turn.section.first
+        if turn.role != expected:
+            if turn.role == "assistant" and number == (1 if turns[0].role == "system" else 0):
+                raise FileProblem("the conversation must start with a user message ('# 👤')", where)
+            raise FileProblem(
+                f"two {turn.role} messages follow one another",
+                where,
+                hint="user ('# 👤') and assistant ('# 🤖') take turns",
+            )
+        if turn.role == "assistant" and not turn.section.text:
+            raise FileProblem("an assistant turn is empty", where, hint="write what it said")
+        expected = "assistant" if turn.role == "user" else "user"
+    if turns and turns[-1].role == "assistant":
+        raise FileProblem(
+            "the conversation ends with a fixed answer",
+            turns[-1].section.first,
+            hint="end it with a user message ('# 👤')",
+        )
+
+
+def _only_system(turns: tuple[Turn, ...], lines: list[Line]) -> None:
+    for turn in turns:
+        if turn.role != "system":
+            raise FileProblem(
+                "a system prompt has no user or assistant messages",
+                turn.section.first,
+                hint="an evaluator prompt may have them: give it the tag '_evaluator'",
+            )
+    for line in lines:
+        if is_rule(line):
+            raise FileProblem(
+                "a system prompt has no evaluation, so no line '---'",
+                line.number,
+                hint="for a horizontal rule write '***'",
+            )
+
+
+def _refuse_checks(lines: list[Line]) -> None:
+    for fence in fences(lines):
+        if fence.info.split()[:1] == ["checks"]:
+            raise FileProblem(
+                "deterministic checks are not supported yet",
+                fence.opened,
+                hint="say it in words to the evaluator",
+            )
+
+
+def _system_prompts(fields: Fields) -> tuple[str | None, ...]:
+    value = fields.value("systemPrompts")
+    if value is None:
+        return (None,)
+    if not isinstance(value, list) or not all(
+        item is None or isinstance(item, str) for item in value
+    ):
+        raise FileProblem("'systemPrompts' must be a list of ids", fields.line("systemPrompts"))
+    return tuple(dict.fromkeys(value)) or (None,)

@@ -1,0 +1,94 @@
+"""The doors to language models, opened by kind.
+
+A door is loaded when it is opened: importing this package brings neither aiohttp nor
+litellm, and a run that needs no litellm never imports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+from evalstore.errors import EvalstoreError
+from evalstore.providers.base import Provider, ProviderError
+from evalstore.providers.services import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
+from evalstore.values import Json
+
+__all__ = ["Provider", "ProviderError", "open_provider"]
+
+
+def open_provider(
+    kind: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    responses: Sequence[Mapping[str, Json]] = (),
+    supports_structured_outputs: bool = True,
+) -> Provider:
+    """The provider of this kind, ready to be asked.
+
+    `responses` is the script of the kind `scripted`. A base URL or a key that no call
+    could use is an `EvalstoreError`; everything a server says comes later, as a
+    `ProviderError` of `ask`.
+    """
+    if kind == SCRIPTED:
+        from evalstore.providers.scripted import ScriptedProvider
+
+        return ScriptedProvider(responses)
+    base_url = _check_url(base_url or OPENAI_COMPATIBLE.get(kind))
+    api_key = _check_key(api_key)
+    if kind not in OPENAI_COMPATIBLE:
+        from evalstore.providers.litellm import LitellmProvider
+
+        return LitellmProvider(
+            litellm_name(kind),
+            base_url=base_url,
+            api_key=api_key,
+            supports_structured_outputs=supports_structured_outputs,
+        )
+    if base_url is None:
+        raise EvalstoreError(
+            f"a provider of type '{kind}' needs a base URL", hint="set 'baseURL' in its file"
+        )
+    if kind in {"ollama", "ollama_chat"}:
+        # Ollama's own clients, and litellm, name the host or the root of its native API.
+        base_url = base_url.removesuffix("/v1").removesuffix("/api") + "/v1"
+    from evalstore.providers.openai_compatible import OpenAICompatibleProvider
+
+    return OpenAICompatibleProvider(
+        kind,
+        base_url=base_url,
+        api_key=api_key,
+        supports_structured_outputs=supports_structured_outputs,
+    )
+
+
+def _check_url(base_url: str | None) -> str | None:
+    """The base URL without a slash at its end."""
+    if base_url is None:
+        return None
+    if "@" in base_url:
+        raise EvalstoreError(
+            "the base URL holds a user name or a password",
+            hint="base URLs are stored: name a variable in 'apiKeyEnvVar' instead",
+        )
+    try:
+        parts = urlsplit(base_url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise EvalstoreError(
+            f"'{base_url}' is no base URL", hint="it looks like 'http://localhost:8000/v1'"
+        )
+    return base_url.rstrip("/")
+
+
+def _check_key(api_key: str | None) -> str | None:
+    """The key without blanks around it; none when nothing is left."""
+    api_key = (api_key or "").strip()
+    if not api_key.isprintable():
+        raise EvalstoreError(
+            "the API key holds a control character", hint="look at the variable it comes from"
+        )
+    return api_key or None

@@ -1,0 +1,55 @@
+"""The doors to language models: one protocol, whatever is behind it.
+
+A provider makes exactly one call for each `ask` and never retries: attempts are
+counted by `execute`. It raises `ProviderError` and nothing else; a message never
+holds a key.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from evalstore.values import Reply, Request
+
+RETRY_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 529})
+STOP_STATUS = frozenset({401, 402, 403, 404})
+
+
+class ProviderError(Exception):
+    """A call that brought no answer.
+
+    `kind` is a short class for the log: `status`, `connection`, `timeout`,
+    `malformed`, `context` (the conversation is longer than the model takes),
+    `unsupported` (nothing was sent). `retry` says whether another try may help;
+    `stops_model` that no further call to this model can succeed.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        status: int | None = None,
+        retry: bool = False,
+        retry_after: float | None = None,
+        stops_model: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.status = status
+        self.retry = retry
+        self.retry_after = retry_after
+        self.stops_model = stops_model
+
+
+class Provider(Protocol):
+    """One way to reach models: an endpoint with its key, a library, a script."""
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        """Make one call; `timeout` is in seconds for the whole of it."""
+        ...
+
+    async def close(self) -> None:
+        """Give back connections; the provider is not used afterwards."""
+        ...

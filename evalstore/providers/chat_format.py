@@ -1,0 +1,233 @@
+"""OpenAI's chat completions format: our requests in it, and replies out of it.
+
+What cannot be said in this format is refused before anything is sent: a model must
+never be asked less than the test says.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import PurePosixPath
+
+from evalstore.providers.base import ProviderError
+from evalstore.values import (
+    FilePart,
+    Json,
+    OutgoingMessage,
+    Reply,
+    Request,
+    Text,
+    ToolCall,
+    ToolVersion,
+    Usage,
+)
+
+AUDIO_FORMATS = {
+    "audio/wav": "wav",
+    "audio/wave": "wav",
+    "audio/x-wav": "wav",
+    "audio/vnd.wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
+
+Body = dict[str, Json]
+
+
+def encode_request(
+    request: Request,
+    *,
+    supports_structured_outputs: bool = True,
+    limit_name: str = "max_tokens",
+) -> Body:
+    """The body of a call; settings nobody made are left to the provider.
+
+    `limit_name` is the field for the limit of output tokens. Provider options come
+    last and may replace any field.
+    """
+    if request.provider_options.get("stream"):
+        raise unsupported("the provider option 'stream' cannot be used: answers are not streamed")
+    optional = {
+        "temperature": request.temperature,
+        limit_name: request.max_output_tokens,
+        "top_p": request.top_p,
+        "seed": request.seed,
+        "stop": list(request.stop) or None,
+        "tools": [encode_tool(tool) for tool in request.tools] or None,
+        "tool_choice": "auto" if request.tools else None,
+        "response_format": encode_response_format(request, supports_structured_outputs),
+    }
+    return {
+        "model": request.code,
+        "messages": [encode_message(message) for message in request.messages],
+        **{name: value for name, value in optional.items() if value is not None},
+        **request.provider_options,
+    }
+
+
+def encode_message(message: OutgoingMessage) -> Body:
+    """One turn; its content is a plain text unless files are shown in it."""
+    files = [part for part in message.parts if isinstance(part, FilePart)]
+    if not files:
+        return {"role": message.role, "content": message.text}
+    if message.role != "user":
+        raise unsupported(
+            f"'{files[0].path}' cannot be shown in a message of the role '{message.role}': "
+            "models take files from the user only"
+        )
+    parts = [part for part in message.parts if part != Text("")]
+    return {"role": message.role, "content": [encode_part(part) for part in parts]}
+
+
+def encode_part(part: Text | FilePart) -> Body:
+    """A text, or a file with its bytes inside."""
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    data = base64.b64encode(part.data).decode()
+    url = f"data:{part.media_type};base64,{data}"
+    if part.media_type.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": url}}
+    if part.media_type == "application/pdf":
+        name = PurePosixPath(part.path).name
+        return {"type": "file", "file": {"filename": name, "file_data": url}}
+    if part.media_type in AUDIO_FORMATS:
+        audio = {"data": data, "format": AUDIO_FORMATS[part.media_type]}
+        return {"type": "input_audio", "input_audio": audio}
+    raise unsupported(
+        f"'{part.path}' is of the type '{part.media_type}', which cannot be sent to a model: "
+        "images, PDF, WAV and MP3 can"
+    )
+
+
+def encode_tool(tool: ToolVersion) -> Body:
+    """A function the model may call."""
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    return {"type": "function", "function": function}
+
+
+def encode_response_format(request: Request, supports_structured_outputs: bool) -> Body | None:
+    """The shape of the answer to ask for, or none.
+
+    `strict` is off: OpenAI's strict mode takes only schemas without optional properties
+    and answers 400 to all others, the judge's own among them. Servers that constrain
+    the output by a grammar do so either way, and every answer is validated when it comes.
+    """
+    if request.schema is not None and supports_structured_outputs:
+        schema = {"name": "response", "schema": request.schema, "strict": False}
+        return {"type": "json_schema", "json_schema": schema}
+    if request.schema is not None or request.json_mode:
+        return {"type": "json_object"}
+    return None
+
+
+def dump(body: Body) -> bytes:
+    """The body as JSON; what JSON or UTF-8 cannot hold is refused."""
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError as problem:
+        raise unsupported(
+            "the request holds half of a surrogate pair, which is no character "
+            f"(U+{ord(problem.object[problem.start]):04X})"
+        ) from problem
+    except ValueError as problem:
+        raise unsupported("the request holds a number that is not in JSON, as NaN") from problem
+
+
+def decode_reply(document: Json, *, latency: float, request_id: str | None = None) -> Reply:
+    """The reply in the body of a successful answer.
+
+    `request_id` is the one from the headers: it is what the provider's support asks
+    for, so it wins over the id in the body.
+    """
+    match document:
+        case {"choices": [{"message": dict(message)} as choice, *_]}:
+            pass
+        case _:
+            raise malformed("the server's answer holds no message")
+    finish_reason = _text(choice.get("finish_reason"))
+    text = _content(message.get("content"))
+    refusal = _text(message.get("refusal")) or None
+    if text is None and refusal is None and finish_reason == "content_filter":
+        refusal = "the provider's content filter withheld the answer"
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise malformed("the tool calls in the server's answer are no list")
+    return Reply(
+        text=text,
+        tool_calls=tuple(_tool_call(call) for call in calls),
+        finish_reason=finish_reason,
+        refusal=refusal,
+        usage=_usage(document.get("usage")),
+        resolved_model=_text(document.get("model")),
+        request_id=request_id or _text(document.get("id")),
+        latency=latency,
+    )
+
+
+def _content(content: Json) -> str | None:
+    """The text of a message, which some servers send in parts."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "".join(part for part in parts if isinstance(part, str))
+    return _text(content)
+
+
+def _tool_call(call: Json) -> ToolCall:
+    match call:
+        case {"function": {"name": str(name), **function}}:
+            return ToolCall(_text(name) or "", _arguments(function.get("arguments")))
+    raise malformed("a tool call in the server's answer has no name")
+
+
+def _arguments(arguments: Json) -> Json:
+    """Arguments as JSON; as the text they are when they could not be stored as JSON."""
+    if arguments is None or arguments == "":
+        return {}
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    try:
+        parsed = json.loads(text)
+        json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        return _text(text)
+    return parsed
+
+
+def _usage(usage: Json) -> Usage:
+    """The tokens a server counted; a count that is no whole number is no count."""
+
+    def count(*path: str) -> int | None:
+        value = usage
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    return Usage(
+        input_tokens=count("prompt_tokens"),
+        output_tokens=count("completion_tokens"),
+        cached_tokens=count("prompt_tokens_details", "cached_tokens"),
+        reasoning_tokens=count("completion_tokens_details", "reasoning_tokens"),
+    )
+
+
+def _text(value: Json) -> str | None:
+    """A text that can be stored as UTF-8: half a surrogate pair becomes U+FFFD."""
+    if not isinstance(value, str):
+        return None
+    if value.isascii():
+        return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def malformed(message: str) -> ProviderError:
+    """An answer that makes no sense; the next one may."""
+    return ProviderError("malformed", message, retry=True)
+
+
+def unsupported(message: str) -> ProviderError:
+    """A request that cannot be sent."""
+    return ProviderError("unsupported", message)

@@ -1,0 +1,136 @@
+"""What a failed call means: whether to try again, when, and what to tell the user.
+
+The status decides, not the wording, with two exceptions: a used-up account looks like
+a rate limit, and a conversation that does not fit looks like any other bad request.
+No message holds a key, a control character, or more than 500 characters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from evalstore.providers.base import RETRY_STATUS, STOP_STATUS, ProviderError
+from evalstore.values import Json
+
+MESSAGE_LIMIT = 500
+"""Characters of a message that are kept."""
+
+NO_MONEY = frozenset({"insufficient_quota"})
+TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+
+SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+"""Variables whose values never appear in a message: libraries read keys by themselves."""
+
+
+def status_error(
+    status: int,
+    said: Json,
+    *,
+    headers: Mapping[str, str] | None = None,
+    secrets: Iterable[str] = (),
+    who: str = "the server",
+) -> ProviderError:
+    """The error for an answer with this status and this body, parsed or as text.
+
+    A proxy that can no longer change the status of 200 puts the real one into `code`,
+    as OpenRouter does.
+    """
+    message, codes = describe_error(said)
+    real = next((code for code in codes if isinstance(code, int) and 400 <= code < 600), None)
+    if status < 400 and real is not None:
+        status = real
+    no_money = not NO_MONEY.isdisjoint(codes)
+    words = f"{who} answered {status}" + (f": {message}" if message else "")
+    return ProviderError(
+        "context" if status == 400 and not TOO_LONG.isdisjoint(codes) else "status",
+        clean(words, secrets),
+        status=status,
+        retry=status in RETRY_STATUS and not no_money,
+        retry_after=find_retry_after(headers or {}),
+        stops_model=status in STOP_STATUS or no_money,
+    )
+
+
+def find_error(document: Json) -> Json | None:
+    """The error in an answer that came with the status of a success."""
+    match document:
+        case {"error": error} if error:
+            return error
+        case {"choices": [{"error": error}, *_]} if error:
+            return error
+    return None
+
+
+def describe_error(said: Json) -> tuple[str, list[Json]]:
+    """What a server said went wrong, and the codes it gave for it."""
+    if isinstance(said, dict) and said.get("error"):
+        said = said["error"]
+    if not isinstance(said, dict):
+        return said if isinstance(said, str) else json.dumps(said), []
+    codes = [said[name] for name in ("code", "type") if isinstance(said.get(name), str | int)]
+    message = said.get("message") or said.get("detail")
+    return message if isinstance(message, str) else json.dumps(said), codes
+
+
+def find_retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds a server asks us to wait, by `retry-after-ms` or `Retry-After`.
+
+    The latter is a number of seconds or a date (RFC 9110, 10.2.3); names are in lower case.
+    """
+    if (wait := _seconds(headers.get("retry-after-ms"))) is not None:
+        return wait / 1000
+    value = headers.get("retry-after")
+    if value is None or (wait := _seconds(value)) is not None:
+        return wait
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    date = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        number = float(value) if value is not None else math.nan
+    except ValueError:
+        return None
+    return max(0.0, number) if math.isfinite(number) else None
+
+
+def find_secrets(api_key: str | None) -> tuple[str, ...]:
+    """The key and every value of the environment that looks like one, longest first."""
+    found = {value for name, value in os.environ.items() if SECRET_NAME.search(name)}
+    secrets = {value for value in found if len(value) >= 8}
+    if api_key is not None and len(api_key) >= 4:
+        secrets.add(api_key)
+    return tuple(sorted(secrets, key=len, reverse=True))
+
+
+def clean(text: str, secrets: Iterable[str] = ()) -> str:
+    """A text in one printable line of bounded length, with `***` for each secret."""
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    text = " ".join(text[: 8 * MESSAGE_LIMIT].split())
+    text = "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
+
+
+@asynccontextmanager
+async def deadline(timeout: float) -> AsyncIterator[None]:
+    """Give what happens inside `timeout` seconds, then raise a `ProviderError`."""
+    try:
+        async with asyncio.timeout(timeout):
+            yield
+    except TimeoutError as late:
+        raise ProviderError("timeout", f"no answer within {timeout:g} s", retry=True) from late

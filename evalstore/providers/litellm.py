@@ -1,0 +1,195 @@
+"""The door to every other provider, through litellm.
+
+litellm takes seconds to import, so it is imported at the first call, and in a thread,
+because other providers may be waiting for answers. The only module that knows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import os
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from evalstore.providers.base import ProviderError
+from evalstore.providers.chat_format import (
+    Body,
+    decode_reply,
+    dump,
+    encode_request,
+    malformed,
+    unsupported,
+)
+from evalstore.providers.failures import (
+    clean,
+    deadline,
+    describe_error,
+    find_secrets,
+    status_error,
+)
+from evalstore.values import Json, Reply, Request
+
+SETTINGS = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else the import fetches a price table
+    "LITELLM_MODE": "PRODUCTION",  # else it loads any `.env` above the installed package
+    "LITELLM_LOG": "ERROR",
+}
+
+NOT_OPTIONS = frozenset(
+    {
+        "api_base",
+        "api_key",
+        "base_url",
+        "caching",
+        "drop_params",
+        "fallbacks",
+        "max_retries",
+        "mock_response",
+        "mock_tool_calls",
+        "num_retries",
+        "timeout",
+    }
+)
+"""Names litellm takes for itself: they would change who answers, or how often it is asked."""
+
+
+def load_litellm() -> Any:
+    """Import litellm with no network access, no `.env`, and nothing printed."""
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+    # By name: mypy would read thousands of modules for a statement.
+    litellm: Any = importlib.import_module("litellm")
+    litellm.suppress_debug_info = True
+    # Dropping what a model does not support would make the stored request a lie.
+    litellm.drop_params = False
+    litellm.telemetry = False
+    return litellm
+
+
+class LitellmProvider:
+    """One of litellm's providers, by litellm's name for it.
+
+    Without a key litellm looks for one in the environment.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        supports_structured_outputs: bool = True,
+    ) -> None:
+        self._name = name
+        self._base_url = base_url
+        self._api_key = api_key
+        self._secrets = find_secrets(api_key)
+        self._supports_structured_outputs = supports_structured_outputs
+        self._litellm: Any = None
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        """Make one call; `timeout` is in seconds for the whole of it."""
+        if taken := sorted(NOT_OPTIONS & request.provider_options.keys()):
+            raise unsupported(f"the provider option '{taken[0]}' cannot be used")
+        body = encode_request(
+            request, supports_structured_outputs=self._supports_structured_outputs
+        )
+        dump(body)  # refuses what our own client refuses
+        if self._litellm is None:
+            self._litellm = await asyncio.to_thread(load_litellm)
+        started = time.perf_counter()
+        async with deadline(timeout):
+            response = await self._complete(body, timeout)
+        latency = time.perf_counter() - started
+        headers = response._hidden_params.get("additional_headers") or {}
+        return decode_reply(
+            as_document(response),
+            latency=latency,
+            request_id=headers.get("llm_provider-x-request-id"),
+        )
+
+    async def close(self) -> None:
+        """Give back connections, of all of litellm: any other door opens new ones when asked."""
+        if self._litellm is not None:
+            await self._litellm.close_litellm_async_clients()
+            self._litellm.in_memory_llm_clients_cache.flush_cache()
+            self._litellm = None
+
+    async def _complete(self, body: Body, timeout: float) -> Any:
+        call = body | {"model": f"{self._name}/{body['model']}"}
+        try:
+            return await self._litellm.acompletion(
+                **call,
+                api_base=self._base_url,
+                api_key=self._api_key,
+                timeout=timeout,
+                num_retries=0,
+                max_retries=0,
+            )
+        except Exception as problem:  # noqa: BLE001 - its adapters raise what their libraries raise
+            # The cause would be shown with `--verbose`, and litellm puts URLs with keys into it.
+            raise self._failure(problem) from None
+
+    def _failure(self, problem: Exception) -> ProviderError:
+        """The error for an exception of litellm, by its status more than by its class."""
+        litellm = self._litellm
+        said = find_said(problem)
+        words = clean(describe_error(said)[0], self._secrets)
+        headers = getattr(problem, "litellm_response_headers", None) or {}
+        status = getattr(problem, "status_code", None)
+        match problem:
+            case litellm.UnsupportedParamsError():
+                return unsupported(words)
+            case litellm.ContextWindowExceededError():
+                return ProviderError("context", words, status=status)
+            case litellm.Timeout():
+                return ProviderError("timeout", words, status=status, retry=True)
+        if status == 200:
+            return malformed(words)
+        if status is None or (status == 500 and not headers):
+            # litellm makes up a status of 500 for whatever went wrong before an answer.
+            return ProviderError("connection", f"litellm got no answer: {words}", retry=True)
+        return status_error(
+            status if isinstance(status, int) else 200,
+            said,
+            headers=lower_names(headers),
+            secrets=self._secrets,
+            # Without headers the status may be litellm's own, as for a key that is missing.
+            who="the server" if headers or not isinstance(status, int) else "litellm",
+        )
+
+
+def find_said(problem: Exception) -> Json:
+    """What the server said, without the names litellm puts before it: JSON or text."""
+    body = getattr(problem, "body", None)
+    if isinstance(body, dict):
+        return body
+    text = re.split(r"\s*Traceback \(most recent", str(problem))[0]
+    said = text.partition("Exception - ")[2] or re.sub(r"^(litellm\.\w+: )+", "", text)
+    try:
+        return json.loads(said)
+    except ValueError:
+        return said
+
+
+def as_document(response: Any) -> Body:
+    """A response of litellm in the shape the server sent it."""
+    document: Body = response.model_dump(warnings=False)
+    usage = document.get("usage") or {}
+    if not usage.get("prompt_tokens") and not usage.get("completion_tokens"):
+        # litellm fills in zeros where a server has counted nothing.
+        document["usage"] = None
+    for choice in document.get("choices") or ():
+        message = choice["message"]
+        extra = message.get("provider_specific_fields") or {}
+        message["refusal"] = message.get("refusal") or extra.get("refusal")
+    return document
+
+
+def lower_names(headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers with their names in lower case."""
+    return {name.lower(): value for name, value in headers.items()}

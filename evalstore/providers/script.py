@@ -1,0 +1,193 @@
+"""The entries of a script: what a scripted model answers to which message.
+
+An entry is a mapping with the fields of `Entry`, in camelCase, and exactly one of
+`answer`, `toolCalls` and `error`. `check_responses` lists whatever else it may be.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from evalstore.providers.base import ProviderError
+from evalstore.providers.failures import status_error
+from evalstore.values import Json, OutgoingMessage, ToolCall, Usage
+
+RETRIED_KINDS = frozenset({"connection", "timeout", "malformed"})
+"""Kinds of error another try may cure; a status says by itself whether it is one."""
+
+ERROR_KINDS = RETRIED_KINDS | {"status", "context", "unsupported"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One answer and when it is given."""
+
+    when: str | None
+    """The last message, or a regular expression found in all of them; None: it always matches."""
+    answer: str | None
+    tool_calls: tuple[ToolCall, ...]
+    error: Json
+    times: int | None
+    """How often it is given; None: without end."""
+    usage: Usage | None
+    latency: float
+    finish_reason: str | None
+    model: str | None
+
+    def matches(self, messages: Sequence[OutgoingMessage]) -> bool:
+        """Whether this entry answers the conversation."""
+        if self.when is None or self.when == messages[-1].text.strip():
+            return True
+        text = "\n\n".join(message.text for message in messages)
+        return re.search(self.when, text, re.DOTALL | re.MULTILINE) is not None
+
+
+def read_entry(response: Mapping[str, Json]) -> Entry:
+    """The entry a well-formed mapping describes."""
+    answer = response.get("answer")
+    usage = response.get("usage")
+    return Entry(
+        when=response.get("when"),
+        answer=answer
+        if "answer" not in response or isinstance(answer, str)
+        else json.dumps(answer, ensure_ascii=False),
+        tool_calls=tuple(
+            ToolCall(name=call["name"], arguments=call.get("arguments", {}))
+            for call in response.get("toolCalls", ())
+        ),
+        error=response.get("error"),
+        times=response.get("times"),
+        usage=None
+        if usage is None
+        else Usage(
+            input_tokens=usage.get("inputTokens"),
+            output_tokens=usage.get("outputTokens"),
+            cached_tokens=usage.get("cachedTokens"),
+            reasoning_tokens=usage.get("reasoningTokens"),
+        ),
+        latency=response.get("latency", 0.0),
+        finish_reason=response.get("finishReason"),
+        model=response.get("model"),
+    )
+
+
+def as_error(error: Json) -> ProviderError:
+    """The error an entry stands for: as a server's status, or as a failure of a kind."""
+    fields = error if isinstance(error, Mapping) else {}
+    status = error if isinstance(error, int) else fields.get("status")
+    message = error if isinstance(error, str) else fields.get("message", "")
+    kind = fields.get("kind", "status")
+    if status is not None:
+        problem = status_error(status, message)
+        problem.kind = kind
+    else:
+        words = message or f"scripted failure of the kind '{kind}'"
+        problem = ProviderError(kind, words, retry=kind in RETRIED_KINDS)
+    if "retryAfter" in fields:
+        problem.retry_after = fields["retryAfter"]
+    return problem
+
+
+def check_responses(responses: Sequence[Json]) -> list[tuple[int, str]]:
+    """What is wrong with a script: the index of an entry and a message, for each problem."""
+    return [
+        (index, problem)
+        for index, response in enumerate(responses)
+        for problem in _check_entry(response)
+    ]
+
+
+def _check_entry(response: Json) -> Iterator[str]:
+    if not isinstance(response, Mapping):
+        yield "a response is a mapping"
+        return
+    yield from _check_fields(response, FIELDS)
+    given = [name for name in ("answer", "toolCalls", "error") if name in response]
+    if len(given) != 1:
+        found = " and ".join(f"'{name}'" for name in given) or "none of them"
+        yield f"a response has one of 'answer', 'toolCalls' and 'error', not {found}"
+    if isinstance(response.get("when"), str):
+        try:
+            re.compile(response["when"])
+        except re.error as problem:
+            yield f"'when' is no regular expression: {problem}"
+    for call in response["toolCalls"] if _is_list_of_mappings(response.get("toolCalls")) else ():
+        yield from _check_fields(call, TOOL_CALL_FIELDS)
+        if "name" not in call:
+            yield "a tool call has a 'name'"
+    if isinstance(response.get("usage"), Mapping):
+        yield from _check_fields(response["usage"], USAGE_FIELDS)
+    if isinstance(response.get("error"), Mapping):
+        yield from _check_fields(response["error"], ERROR_FIELDS)
+
+
+def _is_number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _is_count(value: Json) -> bool:
+    return _is_number(value) and isinstance(value, int)
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, str)
+
+
+def _is_list_of_mappings(value: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
+
+
+def _is_status(value: Json) -> bool:
+    return _is_count(value) and 400 <= value < 600
+
+
+Kind = tuple[Callable[[Json], bool], str]
+ANYTHING: Kind = (lambda value: True, "anything")
+TEXT: Kind = (_is_text, "a text")
+COUNT: Kind = (_is_count, "a whole number")
+SECONDS: Kind = (_is_number, "a number of seconds")
+
+FIELDS: dict[str, Kind] = {
+    "when": TEXT,
+    "answer": ANYTHING,
+    "toolCalls": (_is_list_of_mappings, "a list of mappings"),
+    "error": (
+        lambda value: _is_status(value) or isinstance(value, str | Mapping),
+        "a status from 400 to 599, a message or a mapping",
+    ),
+    "times": (lambda value: _is_count(value) and value > 0, "a whole number above zero"),
+    "usage": (lambda value: isinstance(value, Mapping), "a mapping"),
+    "latency": SECONDS,
+    "finishReason": TEXT,
+    "model": TEXT,
+}
+TOOL_CALL_FIELDS: dict[str, Kind] = {"name": TEXT, "arguments": ANYTHING}
+USAGE_FIELDS: dict[str, Kind] = {
+    "inputTokens": COUNT,
+    "outputTokens": COUNT,
+    "cachedTokens": COUNT,
+    "reasoningTokens": COUNT,
+}
+ERROR_FIELDS: dict[str, Kind] = {
+    "status": (_is_status, "a status from 400 to 599"),
+    "message": TEXT,
+    "retryAfter": SECONDS,
+    "kind": (
+        lambda value: isinstance(value, str) and value in ERROR_KINDS,
+        "one of " + ", ".join(sorted(ERROR_KINDS)),
+    ),
+}
+
+
+def _check_fields(mapping: Mapping[Json, Json], fields: Mapping[str, Kind]) -> Iterator[str]:
+    """Problems with the names and the values of a mapping."""
+    for name, value in mapping.items():
+        if name not in fields:
+            near = get_close_matches(str(name), fields, n=1)
+            yield f"unknown field '{name}'" + (f": did you mean '{near[0]}'?" if near else "")
+        elif not fields[name][0](value):
+            yield f"'{name}' is {fields[name][1]}"

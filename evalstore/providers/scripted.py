@@ -1,0 +1,84 @@
+"""The door to no model at all: answers from a script, for examples, tests and rehearsals.
+
+A script takes the same path as every other provider, with its failures, latencies and
+token counts, and without a network. The first entry that matches is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from evalstore.errors import EvalstoreError
+from evalstore.providers.base import ProviderError
+from evalstore.providers.failures import clean, deadline
+from evalstore.providers.script import Entry, as_error, check_responses, read_entry
+from evalstore.values import Json, OutgoingMessage, Reply, Request, Usage
+
+__all__ = ["ScriptedProvider", "check_responses"]
+
+CHARACTERS_PER_TOKEN = 4
+"""The usual estimate for English; a script counts tokens by it."""
+
+
+class ScriptedProvider:
+    """A script and how often each of its entries has been given in this process."""
+
+    def __init__(self, responses: Sequence[Mapping[str, Json]]) -> None:
+        if problems := check_responses(responses):
+            words = (f"response {index + 1}: {problem}" for index, problem in problems)
+            raise EvalstoreError("; ".join(words))
+        self._entries = [read_entry(response) for response in responses]
+        self._given = [0] * len(self._entries)
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        """Give the first entry that matches; its latency is slept, and counts."""
+        entry = self._take(request.messages)
+        async with deadline(timeout):
+            await asyncio.sleep(entry.latency)
+        if entry.error is not None:
+            raise as_error(entry.error)
+        return as_reply(entry, request)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _take(self, messages: Sequence[OutgoingMessage]) -> Entry:
+        """The first entry that matches and is not used up; taking it counts."""
+        for index, entry in enumerate(self._entries):
+            used_up = entry.times is not None and self._given[index] >= entry.times
+            if not used_up and entry.matches(messages):
+                self._given[index] += 1
+                return entry
+        start = clean(messages[-1].text)[:60]
+        raise ProviderError("unsupported", f"no response in the script matches '{start}'")
+
+
+def as_reply(entry: Entry, request: Request) -> Reply:
+    """The reply an entry stands for, cut off at the request's limit of tokens."""
+    text, finish_reason = entry.answer, "tool_calls" if entry.tool_calls else "stop"
+    if text is not None and request.max_output_tokens is not None:
+        limit = request.max_output_tokens * CHARACTERS_PER_TOKEN
+        if len(text) > limit:
+            text, finish_reason = text[:limit], "length"
+    return Reply(
+        text=text,
+        tool_calls=entry.tool_calls,
+        finish_reason=entry.finish_reason or finish_reason,
+        usage=entry.usage or estimate_usage(request, text or ""),
+        resolved_model=entry.model or request.code,
+        latency=entry.latency,
+    )
+
+
+def estimate_usage(request: Request, answer: str) -> Usage:
+    """Tokens by the length of the texts; the same request always costs the same."""
+    return Usage(
+        input_tokens=count_tokens("".join(message.text for message in request.messages)),
+        output_tokens=count_tokens(answer),
+    )
+
+
+def count_tokens(text: str) -> int:
+    """About how many tokens a text has."""
+    return (len(text) + CHARACTERS_PER_TOKEN - 1) // CHARACTERS_PER_TOKEN

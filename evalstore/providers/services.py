@@ -1,0 +1,28 @@
+"""The names providers go by: which speak OpenAI's protocol, and how litellm calls the rest."""
+
+from __future__ import annotations
+
+SCRIPTED = "scripted"
+
+OPENAI_COMPATIBLE: dict[str, str | None] = {
+    "openai": "https://api.openai.com/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "ollama": "http://localhost:11434/v1",
+    "ollama_chat": "http://localhost:11434/v1",
+    "lm_studio": "http://localhost:1234/v1",
+    "hosted_vllm": None,
+    "openai-compatible": None,
+}
+"""Services our own client talks to, with their base URLs; None: it must be given."""
+
+LITELLM_NAMES = {
+    "ollama_chat": "ollama",
+    "vertex": "vertex_ai",
+    "vertex-anthropic": "vertex_ai",
+}
+"""Kinds that litellm, or its table of prices, knows by another name."""
+
+
+def litellm_name(kind: str) -> str:
+    """The name litellm has for a kind of provider."""
+    return LITELLM_NAMES.get(kind, kind)

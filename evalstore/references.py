@@ -1,0 +1,120 @@
+"""Files that tests and prompts mention: found, identified and read, each once.
+
+A mention stays inside of the workspace, links resolved, and never reaches the files that
+hold keys or the store.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from evalstore import hashing, media
+from evalstore.errors import FileProblem
+from evalstore.index import Entry, Index, is_settled, stamp
+from evalstore.values import FileVersion
+
+LARGEST_FILE = 32 * 2**20
+"""Bytes of a referenced file; providers refuse larger ones anyway."""
+
+_PRIVATE = (".env", ".env.local", ".evalstore", ".git")
+"""What is never shown to a model."""
+
+
+class References:
+    """The mentioned files of one workspace."""
+
+    def __init__(self, root: Path, tests: str, index: Index) -> None:
+        self.seen: set[str] = set()
+        """Their keys in the index."""
+        self._tests = tests
+        self._index = index
+        self._root = os.path.realpath(root)
+        self._real_folders: dict[str, str] = {}
+        self._ids: dict[tuple[str, str], str] = {}
+        self._known: dict[tuple[str, str], tuple[FileVersion, str]] = {}
+
+    def identify(self, mentioned: str, file: str) -> str:
+        """The id of a file that `file` mentions; an unchanged one is not read."""
+        found = (os.path.dirname(file), mentioned)
+        if found not in self._ids:
+            self._ids[found] = self._identify(mentioned, file)
+        return self._ids[found]
+
+    def _identify(self, mentioned: str, file: str) -> str:
+        path, status = self._find(mentioned, file)
+        key = self._key(path, mentioned)
+        entry = self._index.files.get(key)
+        if entry and entry.settled and entry.stamp == stamp(status):
+            self.seen.add(key)
+            return entry.node
+        return self.read(mentioned, file)[1]
+
+    def read(self, mentioned: str, file: str) -> tuple[FileVersion, str]:
+        """The file and its id; the path counts from the tests folder, then from `file`."""
+        found = (os.path.dirname(file), mentioned)
+        if found not in self._known:
+            self._known[found] = self._read(mentioned, file)
+        return self._known[found]
+
+    def _read(self, mentioned: str, file: str) -> tuple[FileVersion, str]:
+        read_at = time.time_ns()
+        path, status = self._find(mentioned, file)
+        if status.st_size > LARGEST_FILE:
+            raise FileProblem(
+                f"'{mentioned}' is too large: {status.st_size / 2**20:.1f} MiB, "
+                f"at most {LARGEST_FILE // 2**20} MiB are read"
+            )
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise FileProblem(f"'{mentioned}' cannot be read: {error.strerror}") from error
+        version = FileVersion(media.media_type(mentioned, data), data)
+        id = hashing.identify(hashing.describe_file(version))[0]
+        key = self._key(path, mentioned)
+        now = stamp(status)
+        self.seen.add(key)
+        self._index.put(key, Entry(now, is_settled(now, read_at), "", id))
+        return version, id
+
+    def _key(self, path: str, mentioned: str) -> str:
+        """The key in the index: the real path, and the suffix that decides the media type."""
+        suffix = os.path.splitext(mentioned)[1]
+        name = os.path.relpath(path, self._root).replace(os.sep, "/")
+        return f"file:{name}" if name.endswith(suffix) else f"file:{name}:{suffix}"
+
+    def _find(self, mentioned: str, file: str) -> tuple[str, os.stat_result]:
+        for base in (self._tests, os.path.dirname(file)):
+            try:
+                path = self._real_path(os.path.join(self._root, base, mentioned))
+                inside = os.path.relpath(path, self._root).split(os.sep)
+                if inside[0] == "..":
+                    raise FileProblem(
+                        f"'{mentioned}' is outside of the workspace",
+                        hint="copy the file into the workspace",
+                    )
+                status = os.stat(path)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise FileProblem(f"'{mentioned}' cannot be read: {reason}") from error
+            if inside[0] in _PRIVATE:
+                raise FileProblem(f"'{mentioned}' is private, so it is not shown to a model")
+            if os.path.isfile(path):
+                return path, status
+        raise FileProblem(
+            f"there is no file '{mentioned}'",
+            hint=f"the path counts from '{self._tests}/', then from the file that mentions it",
+        )
+
+    def _real_path(self, path: str) -> str:
+        """`os.path.realpath`, with the folders remembered: there are few of them."""
+        folder, name = os.path.split(path)
+        if name in ("", ".", "..") or os.path.islink(path):
+            return os.path.realpath(path)
+        real = self._real_folders.get(folder)
+        if real is None:
+            real = self._real_folders[folder] = os.path.realpath(folder)
+        return os.path.join(real, name)

@@ -1,0 +1,1 @@
+"""What has been found, put so that a person can read it: rates, intervals, differences. Pure."""

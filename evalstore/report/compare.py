@@ -1,0 +1,134 @@
+"""Two sides paired cell by cell: what broke, what was fixed, what is new or gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from evalstore.report.statistics import Rate, mcnemar, wilson
+from evalstore.values import Verdict
+
+JUDGED = ("pass", "fail", "undecided", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One cell of a run or of the workspace: a case, a system prompt, a candidate."""
+
+    file: str
+    row: str
+    key: str
+    prompt_number: int
+    """Which of the case's system prompts; ids change with every edit, places do not."""
+    prompt: str | None
+    model: str
+    """Display id."""
+    test: str
+    evaluation: str | None
+    verdict: Verdict | None
+    """None: not judged, or not completely."""
+    score: float | None
+    sessions: tuple[str, ...]
+    evaluations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A cell on both sides; one of them None for what is new or gone."""
+
+    was: Result | None
+    now: Result | None
+
+    @property
+    def either(self) -> Result:
+        """The newer of the two."""
+        found = self.now or self.was
+        assert found is not None
+        return found
+
+
+@dataclass
+class Comparison:
+    """All pairs, sorted by what happened."""
+
+    broke: list[Pair] = field(default_factory=list)
+    """Passed, and does not any more."""
+    fixed: list[Pair] = field(default_factory=list)
+    """Did not pass, and does now."""
+    changed: list[Pair] = field(default_factory=list)
+    """Another verdict in another way, or another answer with the same verdict."""
+    new: list[Pair] = field(default_factory=list)
+    gone: list[Pair] = field(default_factory=list)
+    unchanged: list[Pair] = field(default_factory=list)
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Pairs judged on both sides."""
+        return [
+            pair
+            for group in (self.broke, self.fixed, self.changed, self.unchanged)
+            for pair in group
+            if pair.was and pair.now and pair.was.verdict and pair.now.verdict
+        ]
+
+    def rates(self) -> tuple[Rate, Rate]:
+        """The pass rates of both sides over the pairs."""
+        pairs = self.pairs
+        was = sum(1 for pair in pairs if pair.was and pair.was.verdict == "pass")
+        now = sum(1 for pair in pairs if pair.now and pair.now.verdict == "pass")
+        return wilson(was, len(pairs)), wilson(now, len(pairs))
+
+    def p_value(self) -> float:
+        """Exact McNemar over the pairs."""
+        return mcnemar(
+            sum(1 for pair in self.broke if pair.now and pair.now.verdict),
+            sum(1 for pair in self.fixed if pair.was and pair.was.verdict),
+        )
+
+
+def compare(was: Iterable[Result], now: Iterable[Result], renamed: Mapping[str, str] | None = None) -> Comparison:
+    """Pair two sides: same file (after renaming), same row, same prompt, same model.
+
+    Rows are paired by their values; rows left over by their label.
+    """
+    renamed = renamed or {}
+    old = list(was)
+    new = list(now)
+    pairs: list[Pair] = []
+    for attribute in ("key", "row"):
+        waiting: dict[tuple[str, str, int, str], list[Result]] = {}
+        for result in old:
+            place = (renamed.get(result.file, result.file), getattr(result, attribute), result.prompt_number, result.model)
+            waiting.setdefault(place, []).append(result)
+        left: list[Result] = []
+        for result in new:
+            place = (result.file, getattr(result, attribute), result.prompt_number, result.model)
+            partners = waiting.get(place)
+            if partners:
+                pairs.append(Pair(partners.pop(0), result))
+            else:
+                left.append(result)
+        old = [result for partners in waiting.values() for result in partners]
+        new = left
+    pairs += [Pair(None, result) for result in new]
+    pairs += [Pair(result, None) for result in old]
+    found = Comparison()
+    for pair in sorted(pairs, key=lambda one: (one.either.file, one.either.row, one.either.model)):
+        _sort(pair, found)
+    return found
+
+
+def _sort(pair: Pair, found: Comparison) -> None:
+    was, now = pair.was, pair.now
+    if was is None:
+        found.new.append(pair)
+    elif now is None:
+        found.gone.append(pair)
+    elif was.verdict == "pass" and now.verdict in ("fail", "undecided", "error"):
+        found.broke.append(pair)
+    elif now.verdict == "pass" and was.verdict in ("fail", "undecided", "error"):
+        found.fixed.append(pair)
+    elif was.verdict != now.verdict or was.sessions != now.sessions:
+        found.changed.append(pair)
+    else:
+        found.unchanged.append(pair)

@@ -1,0 +1,190 @@
+"""In what two stored descriptions differ, in words."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from evalstore.values import Json
+
+_SHOWN = 60
+
+
+class Difference(NamedTuple):
+    """One thing that differs: what, and how it was and is."""
+
+    what: str
+    was: str | None = None
+    now: str | None = None
+
+    def __str__(self) -> str:
+        if self.was is None and self.now is None:
+            return self.what
+        return f"{self.what} {shorten(self.was)} -> {shorten(self.now)}"
+
+
+Find = Callable[[str, str], Json]
+"""From a kind and an id to its content; None when it is not at hand."""
+Name = Callable[[str, str], str | None]
+"""From a kind and an id to the name that files use for it now."""
+
+
+def shorten(text: str | None, width: int = _SHOWN) -> str:
+    """One short line of a text."""
+    line = " ".join((text or "nothing").split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def differ_tests(was: Json, now: Json, find: Find, name: Name) -> list[Difference]:
+    """In what two test versions differ."""
+    return [
+        *_messages(was.get("messages", []), now.get("messages", [])),
+        *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
+        *_versions("tool", was.get("tools", []), now.get("tools", []), find, name),
+        *_versions("schema", _one(was.get("schema")), _one(now.get("schema")), find, name),
+        *(
+            Difference(f"option {path}", old, new)
+            for path, old, new in _paths(was.get("options", {}), now.get("options", {}))
+        ),
+    ]
+
+
+def differ_prompts(was: Json, now: Json) -> list[Difference]:
+    """In what two prompt versions differ."""
+    return [
+        *_messages(was.get("messages", []), now.get("messages", []), single="text"),
+        *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
+    ]
+
+
+def differ_evaluations(was: Json, now: Json) -> list[Difference]:
+    """In what two evaluation versions differ."""
+    found = list(_content("instructions changed", was.get("instructions"), now.get("instructions")))
+    old, new = was.get("checks", []), now.get("checks", [])
+    for number in range(max(len(old), len(new))):
+        if number >= len(old):
+            found.append(Difference(f"check {number + 1} ({new[number]['type']}) is new"))
+        elif number >= len(new):
+            found.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
+        elif old[number] != new[number]:
+            path, before, after = next(_paths(old[number], new[number]))
+            found.append(Difference(f"check {number + 1} changed: {path}", before, after))
+    return found
+
+
+def differ_models(was: Json, now: Json) -> list[Difference]:
+    """In what two model versions differ."""
+    return [
+        Difference(f"model {path.replace('options.', 'option ', 1)}", old, new)
+        for path, old, new in _paths(was, now)
+    ]
+
+
+def differ_any(was: Json, now: Json) -> list[Difference]:
+    """In what two descriptions differ, field by field."""
+    return [Difference(path, old, new) for path, old, new in _paths(was, now)]
+
+
+def _messages(was: list[Json], now: list[Json], single: str | None = None) -> Iterator[Difference]:
+    for number in range(max(len(was), len(now))):
+        place = single if single and len(now) < 2 else f"message {number + 1}"
+        if number >= len(was):
+            yield Difference(f"{place} ({now[number]['role']}) is new")
+        elif number >= len(now):
+            yield Difference(f"{place} ({was[number]['role']}) is gone")
+        elif was[number]["role"] != now[number]["role"]:
+            yield Difference(f"{place} role", was[number]["role"], now[number]["role"])
+        else:
+            yield from _content(place, was[number].get("content"), now[number].get("content"))
+
+
+def _content(place: str, was: Json, now: Json) -> Iterator[Difference]:
+    if was == now:
+        return
+    before, after = _flat(was), _flat(now)
+    old_files = {part["path"]: part["file"] for part in was if "file" in part} if isinstance(was, list) else {}
+    new_files = {part["path"]: part["file"] for part in now if "file" in part} if isinstance(now, list) else {}
+    for path, id in new_files.items():
+        if path in old_files and old_files[path] != id:
+            yield Difference(f"file {path} changed")
+    if before != after:
+        line, old, new = first_line(before, after)
+        yield Difference(f"{place} line {line}", old, new)
+
+
+def _flat(content: Json) -> str:
+    if isinstance(content, list):
+        return "".join(part.get("text") or f"[file {part['path']}]" for part in content)
+    return content or ""
+
+
+def first_line(was: str, now: str) -> tuple[int, str | None, str | None]:
+    """The first line in which two texts differ, counted from 1 in the new one."""
+    old, new = was.split("\n"), now.split("\n")
+    number = next((n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new)))
+    return (
+        number + 1,
+        old[number] if number < len(old) else None,
+        new[number] if number < len(new) else None,
+    )
+
+
+def _sets(what: str, was: list[str], now: list[str]) -> Iterator[Difference]:
+    for gone in sorted(set(was) - set(now)):
+        yield Difference(f"{what} {gone} is gone")
+    for new in sorted(set(now) - set(was)):
+        yield Difference(f"{what} {new} is new")
+
+
+def _one(value: str | None) -> list[str]:
+    return [value] if value else []
+
+
+def _versions(kind: str, was: list[str], now: list[str], find: Find, name: Name) -> Iterator[Difference]:
+    """Tools are told apart by their name; there is one schema at most."""
+
+    def by_name(ids: list[str]) -> dict[str, tuple[str, Json]]:
+        contents = {id: find(kind, id) or {} for id in ids}
+        return {str(content.get("name", "")): (id, content) for id, content in contents.items()}
+
+    old, new = by_name(was), by_name(now)
+    for key, (id, content) in new.items():
+        shown = name(kind, id) or key or id[:8]
+        if key not in old:
+            yield Difference(f"{kind} {shown} is new")
+        elif old[key][0] != id:
+            if kind == "schema":
+                found = next(_paths(old[key][1].get("schema", {}), content.get("schema", {})), None)
+            else:
+                found = next(_paths(old[key][1], content), None)
+            yield Difference(f"{kind} {shown} changed: {found[0]}", found[1], found[2]) if found else Difference(
+                f"{kind} {shown} changed"
+            )
+    for key, (id, _) in old.items():
+        if key not in new:
+            yield Difference(f"{kind} {name(kind, id) or key or id[:8]} is gone")
+
+
+def _paths(was: Json, now: Json, path: str = "") -> Iterator[tuple[str, str | None, str | None]]:
+    """Every place in which two JSON values differ: path, old and new value."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in sorted({*was, *now}):
+            yield from _paths(was.get(key), now.get(key), f"{path}.{key}" if path else key)
+    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        for number, (old, new) in enumerate(zip(was, now, strict=True)):
+            yield from _paths(old, new, f"{path}[{number}]")
+    elif was != now or isinstance(was, bool) != isinstance(now, bool):
+        yield path or "content", _value(was), _value(now)
+
+
+def _value(value: Json) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def unified(was: str, now: str, was_name: str, now_name: str) -> list[str]:
+    """A unified diff of two texts, line by line, without line ends."""
+    return list(difflib.unified_diff(was.splitlines(), now.splitlines(), was_name, now_name, lineterm=""))

@@ -1,0 +1,111 @@
+"""Jinja2, locked up: strict, sandboxed, without chance, and loaded only when it is needed.
+
+Nothing that a template may ask for reaches beyond the values it is given, and the same
+template with the same values always comes to the same text.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from evalstore.errors import FileProblem
+
+if TYPE_CHECKING:
+    from jinja2.sandbox import SandboxedEnvironment
+
+_LONGEST_REPEAT = 1_000_000
+"""A text or list repeated by a template may not become longer than this."""
+SWITCH_OFF = "set 'template: plain' in the frontmatter to switch templates off"
+
+
+@cache
+def _environment() -> SandboxedEnvironment:
+    from jinja2 import StrictUndefined
+    from jinja2.exceptions import SecurityError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    class Environment(ImmutableSandboxedEnvironment):
+        intercepted_binops = frozenset(["*", "**"])
+
+        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+            """Refuse results whose size a template could blow up."""
+            sizes = [len(side) for side in (left, right) if isinstance(side, str | list | tuple)]
+            counts = [side for side in (left, right) if isinstance(side, int)]
+            if sizes and counts and sizes[0] * counts[0] > _LONGEST_REPEAT:
+                raise SecurityError("the result would be too long")
+            if operator == "**" and any(abs(count) > 1000 for count in counts):
+                raise SecurityError("the power is too large")
+            return super().call_binop(context, operator, left, right)
+
+    environment = Environment(
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+        comment_start_string="{{#",
+        comment_end_string="#}}",
+        finalize=_show,
+    )
+    # The same file must always come to the same text.
+    del environment.globals["lipsum"], environment.filters["random"]
+    return environment
+
+
+def _show(value: Any) -> Any:
+    """Text as it is, anything else as JSON; an undefined value is left to complain itself."""
+    from jinja2 import Undefined
+
+    if isinstance(value, str | Undefined):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+@lru_cache(maxsize=1024)
+def undeclared(source: str, line: int) -> frozenset[str]:
+    """The names a source needs; raises `FileProblem` for what is no template."""
+    from jinja2 import TemplateSyntaxError, meta
+
+    try:
+        return frozenset(meta.find_undeclared_variables(_environment().parse(source)))
+    except TemplateSyntaxError as error:
+        message, line = f"not a template: {error.message}", line + error.lineno - 1
+        raise FileProblem(message, line, hint=SWITCH_OFF) from error
+    except _FAILURES as error:
+        raise FileProblem(f"not a template: {error}", line, hint=SWITCH_OFF) from error
+
+
+@lru_cache(maxsize=1024)
+def _compiled(source: str) -> Any:
+    return _environment().from_string(source)
+
+
+_FAILURES = (
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    AssertionError,
+    RuntimeError,
+    SyntaxError,
+    MemoryError,
+)
+"""What the author's expressions, and the Python they are compiled to, may run into."""
+
+
+def run(source: str, line: int, scope: dict[str, Any]) -> str:
+    """Render a source; raises `FileProblem` when it fails."""
+    from jinja2 import TemplateError
+
+    try:
+        text = str(_compiled(source).render(scope))
+        text.encode()
+    except (TemplateError, *_FAILURES) as error:
+        raise FileProblem(f"the template fails: {error}", line) from error
+    return text
+
+
+def is_global(name: str) -> bool:
+    """Whether Jinja itself has a function of this name."""
+    return name in _environment().globals

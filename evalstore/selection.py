@@ -1,0 +1,132 @@
+"""Which cases a command is about: by path and row, by tags, by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from evalstore.errors import EvalstoreError
+from evalstore.values import Case
+
+_TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A test file or folder, relative to the workspace, and perhaps one row of it."""
+
+    path: str
+    row: str | None = None
+
+    def covers(self, file: str) -> bool:
+        """Whether the file is it, or lies in it."""
+        return self.path in ("", ".") or file == self.path or file.startswith(self.path + "/")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the user asked for on the command line, and what the settings ask for."""
+
+    targets: tuple[Target, ...] = ()
+    tags: tuple[str, ...] = ()
+    """One of them."""
+    exclude_tags: tuple[str, ...] = ()
+    required_tags1: tuple[str, ...] = ()
+    required_tags2: tuple[str, ...] = ()
+    name: str | None = None
+    """Words with `and`, `or`, `not` and brackets; a word matches a part of `file::row`."""
+
+    def matcher(self) -> Callable[[str, Case], bool]:
+        """A function that says whether a case is selected."""
+        by_name = compile_name(self.name) if self.name else None
+        lists = [one for one in (self.tags, self.required_tags1, self.required_tags2) if one]
+        prohibited = set(self.exclude_tags)
+
+        def matches(file: str, case: Case) -> bool:
+            tags = set(case.tags)
+            return (
+                all(tags & set(one) for one in lists)
+                and not tags & prohibited
+                and (by_name is None or by_name(f"{file}::{case.row}"))
+                and self._is_target(file, case)
+            )
+
+        return matches
+
+    def _is_target(self, file: str, case: Case) -> bool:
+        return not self.targets or any(
+            target.covers(file) and (target.row is None or target.row == case.row) for target in self.targets
+        )
+
+    def covers_file(self, file: str) -> bool:
+        """Whether a path on the command line names this file; True when there is none."""
+        return not self.targets or any(target.covers(file) for target in self.targets)
+
+
+def suits(case: Case, required: Iterable[str], prohibited: Iterable[str]) -> bool:
+    """Whether a model with these tags is meant for a case."""
+    tags = set(case.tags)
+    required = set(required)
+    return (not required or bool(tags & required)) and not tags & set(prohibited)
+
+
+def compile_name(expression: str) -> Callable[[str], bool]:
+    """A name filter; raises `EvalstoreError` for one that cannot be read."""
+    tokens = _TOKEN.findall(expression)
+    position = 0
+
+    def fail() -> EvalstoreError:
+        return EvalstoreError(
+            f"'-k {expression}' cannot be read", hint="write words with and, or, not and brackets: 'weather and not oslo'"
+        )
+
+    def peek() -> str | None:
+        return tokens[position] if position < len(tokens) else None
+
+    def either() -> Callable[[str], bool]:
+        nonlocal position
+        left = both()
+        while peek() == "or":
+            position += 1
+            left = _or(left, both())
+        return left
+
+    def both() -> Callable[[str], bool]:
+        nonlocal position
+        left = single()
+        while peek() == "and":
+            position += 1
+            left = _and(left, single())
+        return left
+
+    def single() -> Callable[[str], bool]:
+        nonlocal position
+        token = peek()
+        position += 1
+        if token == "not":
+            inner = single()
+            return lambda name: not inner(name)
+        if token == "(":
+            inner = either()
+            if peek() != ")":
+                raise fail()
+            position += 1
+            return inner
+        if token is None or token in ("and", "or", ")"):
+            raise fail()
+        word = token.casefold()
+        return lambda name: word in name.casefold()
+
+    result = either()
+    if position != len(tokens):
+        raise fail()
+    return result
+
+
+def _or(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda name: left(name) or right(name)
+
+
+def _and(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda name: left(name) and right(name)

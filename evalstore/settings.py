@@ -1,0 +1,206 @@
+"""Settings: what `evalstore.yaml` says, with its defaults.
+
+The string below a field is its reference documentation.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from evalstore.errors import FileProblem
+from evalstore.fields import Fields
+from evalstore.yaml_core import Document, read_yaml
+
+FILE = "evalstore.yaml"
+DEFAULT_EVALUATOR_PROMPT = "_evaluator_default"
+DEFAULT_PROMPT = "_evaluator_default"
+"""The evaluator prompt of evaluators that name none."""
+
+FOLDERS = {
+    "tests": "tests",
+    "prompts": "prompts",
+    "tools": "tools",
+    "schemas": "schemas",
+    "models": "models",
+    "providers": "providers",
+    "currencies": "currencies",
+}
+_LATER = {
+    "analysisQueries": "kept for the statistics, which this version does not have yet",
+    "thresholds": "kept for per-tag gates, which this version does not have yet",
+    "datasetRoots": "kept for datasets, which this version does not read yet",
+    "remotes": "kept for sharing, which this version does not have yet",
+}
+_VERDICT = re.compile(r"majority|all|any|>=\s*(?:0(?:\.\d+)?|1(?:\.0+)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """A model that answers or judges, as the settings name it."""
+
+    id: str
+    """The `id` of a model file, or a litellm name such as `openai/gpt-4o-mini`."""
+    temperature: float | None = None
+    """Instead of `candidatesTemperature` or `evaluatorsTemperature`."""
+    required_tags: tuple[str, ...] = ()
+    """Only for tests with one of these tags."""
+    prohibited_tags: tuple[str, ...] = ()
+    """Never for tests with one of these tags."""
+    prompt: str = DEFAULT_PROMPT
+    """Evaluators: the id of the evaluator prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a workspace."""
+
+    candidates: tuple[Participant, ...] = ()
+    """The models that answer."""
+    candidates_temperature: float = 0.0
+    """Temperature of the candidates, 0..2."""
+    attempts: int = 1
+    """How many answers are wanted to each question."""
+    required_tags1: tuple[str, ...] = ()
+    """A test runs when it has one of these tags; an empty list asks for none."""
+    required_tags2: tuple[str, ...] = ()
+    """And one of these."""
+    prohibited_tags: tuple[str, ...] = ()
+    """A test with one of these tags does not run."""
+    evaluators: tuple[Participant, ...] = ()
+    """The models that judge."""
+    evaluators_temperature: float = 0.0
+    """Temperature of the evaluators, 0..2."""
+    evaluations_per_evaluator: int = 1
+    """How many judgements are wanted from each evaluator on each answer."""
+    verdict: str = "majority"
+    """How votes become a verdict: `majority`, `all`, `any`, or `>= t` with a share 0..1."""
+    max_test_output_tokens: int | None = None
+    """Token limit of an answer. Not part of any id; an answer cut by a lower limit is asked again."""
+    max_evaluation_output_tokens: int | None = None
+    """Token limit of a judgement."""
+    timeout: float = 120.0
+    """Seconds for one call."""
+    concurrency: int = 8
+    """The most calls in flight at once."""
+    retries: int = 2
+    """Further tries after a call that failed in a way that may pass."""
+    paths: dict[str, str] = field(default_factory=lambda: dict(FOLDERS))
+    """The folders of tests, prompts, tools, schemas, models, providers, currencies."""
+    store: str = ".evalstore/store.db"
+    """The store's file, relative to the workspace."""
+
+
+SETTING_NAMES = tuple(
+    re.sub(r"_([a-z])", lambda found: found[1].upper(), one.name) for one in fields(Settings)
+)
+
+
+def read_settings(text: str) -> Settings:
+    """Settings from the text of `evalstore.yaml`; raises `FileProblem`."""
+    document = read_yaml(text)
+    if document.value is None:
+        return Settings()
+    if not isinstance(document.value, dict):
+        raise FileProblem("the settings must be a mapping of fields", 1)
+    found = Fields(document, [*SETTING_NAMES, *_LATER])
+    default = Settings()
+
+    def or_default(value: Any, name: str) -> Any:
+        return getattr(default, name) if value is None else value
+
+    return Settings(
+        candidates=_participants(found, "candidates"),
+        candidates_temperature=or_default(
+            found.number("candidatesTemperature", 0, 2), "candidates_temperature"
+        ),
+        attempts=or_default(found.whole("attempts", least=1), "attempts"),
+        required_tags1=tuple(found.names("requiredTags1")),
+        required_tags2=tuple(found.names("requiredTags2")),
+        prohibited_tags=tuple(found.names("prohibitedTags")),
+        evaluators=_participants(found, "evaluators"),
+        evaluators_temperature=or_default(
+            found.number("evaluatorsTemperature", 0, 2), "evaluators_temperature"
+        ),
+        evaluations_per_evaluator=or_default(
+            found.whole("evaluationsPerEvaluator", least=1), "evaluations_per_evaluator"
+        ),
+        verdict=_verdict(found),
+        max_test_output_tokens=found.whole("maxTestOutputTokens", least=1),
+        max_evaluation_output_tokens=found.whole("maxEvaluationOutputTokens", least=1),
+        timeout=or_default(found.number("timeout", 0.001, 86_400), "timeout"),
+        concurrency=or_default(found.whole("concurrency", least=1), "concurrency"),
+        retries=or_default(found.whole("retries", least=0), "retries"),
+        paths=_paths(found),
+        store=or_default(found.text("store"), "store"),
+    )
+
+
+def _participants(found: Fields, name: str) -> tuple[Participant, ...]:
+    value = found.value(name)
+    if value is None or found.document is None:
+        return ()
+    if not isinstance(value, list):
+        raise FileProblem(f"'{name}' must be a list of models", found.line(name))
+    known = ("id", "temperature", "requiredTags", "prohibitedTags")
+    result: list[Participant] = []
+    for number, entry in enumerate(value):
+        line = found.line(name, number)
+        document = found.document.at(name, number)
+        if isinstance(entry, str):
+            document = Document({"id": entry}, None, line)
+        elif not isinstance(entry, dict):
+            raise FileProblem(f"an entry of '{name}' must be a mapping with an 'id'", line)
+        one = Fields(document, (*known, "prompt") if name == "evaluators" else known)
+        id = one.text("id")
+        if id is None:
+            raise FileProblem(f"an entry of '{name}' has no 'id'", line)
+        participant = Participant(
+            id=id,
+            temperature=one.number("temperature", 0, 2),
+            required_tags=tuple(one.names("requiredTags")),
+            prohibited_tags=tuple(one.names("prohibitedTags")),
+            prompt=one.text("prompt") or DEFAULT_PROMPT,
+        )
+        for other in result:
+            if (id, participant.prompt) == (other.id, other.prompt):
+                raise FileProblem(f"'{id}' is listed twice in '{name}'", line)
+        result.append(participant)
+    return tuple(result)
+
+
+def _verdict(found: Fields) -> str:
+    value = found.text("verdict")
+    if value is not None and not _VERDICT.fullmatch(value):
+        raise FileProblem(
+            "'verdict' must be majority, all, any, or a share such as '>= 0.5'",
+            found.line("verdict"),
+        )
+    return value or "majority"
+
+
+def _paths(found: Fields) -> dict[str, str]:
+    one = found.inner("paths", FOLDERS)
+    return {name: _folder(one, name) or default for name, default in FOLDERS.items()}
+
+
+def _folder(paths: Fields, name: str) -> str | None:
+    given = paths.text(name)
+    if given is None:
+        return None
+    path = posixpath.normpath(given.strip().replace("\\", "/"))
+    if path.startswith("/") or path.split("/")[0] == ".." or re.match(r"[A-Za-z]:", path):
+        raise FileProblem(
+            f"the folder '{given}' is outside of the workspace",
+            paths.line(name),
+            hint=f"name a folder below the one with {FILE}, or move {FILE} up",
+        )
+    return path
+
+
+def ignored_settings(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Settings of the format that this version reads past, with the reason."""
+    return [(name, _LATER[name]) for name in names if name in _LATER]

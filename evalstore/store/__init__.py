@@ -1,0 +1,9 @@
+"""The store: versions, sessions, evaluations, snapshots and runs in one database.
+
+The only package that knows SQLModel. Rows never leave it: values come out. Nothing
+stored is overwritten or deleted.
+"""
+
+from evalstore.store.store import Store
+
+__all__ = ["Store"]

@@ -1,0 +1,55 @@
+"""Revisions: texts that name things in the store."""
+
+from __future__ import annotations
+
+import re
+
+from evalstore.errors import RevisionError
+from evalstore.store.store import Store
+from evalstore.values import Json
+
+MIN_PREFIX = 4
+_LATEST = re.compile(r"@(?:~(\d+))?\Z")
+_PREFIX = re.compile(r"[0-9a-f]{1,32}\Z")
+
+
+def resolve_run(store: Store, text: str) -> tuple[str, Json]:
+    """The run that a revision names: `@`, `@~2`, or the start of its id."""
+    latest = _LATEST.match(text)
+    if latest:
+        back = int(latest[1] or 0)
+        found = store.find_runs(limit=1, offset=back)
+        if not found:
+            count = store.count_runs()
+            raise RevisionError(
+                f"there is no run '{text}'",
+                hint="there are no runs yet: 'evalstore run' makes one" if not count else f"there are {count} runs, the oldest is @~{count - 1}",
+            )
+        return found[0]
+    kind, id = resolve(store, text)
+    if kind != "run":
+        raise RevisionError(f"'{text}' names a {kind}, not a run", hint="'evalstore log' lists the runs")
+    return id, store.load_any("run", id).content
+
+
+def resolve(store: Store, text: str) -> tuple[str, str]:
+    """The kind and the full id of the one thing that a revision names."""
+    if _LATEST.match(text):
+        return "run", resolve_run(store, text)[0]
+    prefix = text.lower()
+    if not _PREFIX.match(prefix):
+        raise RevisionError(
+            f"'{text}' is not a revision", hint="write @, @~1, or the first digits of an id as 'evalstore log' shows them"
+        )
+    if len(prefix) < MIN_PREFIX:
+        raise RevisionError(f"'{text}' is too short", hint=f"write at least {MIN_PREFIX} digits")
+    found = store.find_prefix(prefix)
+    if not found:
+        questions = store.find_questions(prefix)
+        found = [("question", id) for id in questions]
+    if not found:
+        raise RevisionError(f"nothing in the store starts with '{text}'", hint="'evalstore log' lists the runs")
+    if len(found) > 1:
+        listed = ", ".join(f"{id[:12]} ({kind})" for kind, id in found[:8])
+        raise RevisionError(f"'{text}' is ambiguous", hint=f"it could be {listed}")
+    return found[0]

@@ -1,0 +1,150 @@
+"""The tables. `content` is the canonical description that the id is the hash of.
+
+Other columns repeat what queries need of the content; `fsck` compares them. Ids are 16
+bytes here and 32 hexadecimal digits everywhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Dialect, LargeBinary, MetaData, Text
+from sqlalchemy.types import BigInteger, Float, TypeDecorator
+from sqlmodel import Field, SQLModel
+
+
+class Id(TypeDecorator[str]):
+    """32 hexadecimal digits in Python, 16 bytes in the database."""
+
+    impl = LargeBinary(16)
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
+        """To bytes."""
+        return None if value is None else bytes.fromhex(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """To digits."""
+        return None if value is None else bytes(value).hex()
+
+
+class _Version(SQLModel):
+    id: str = Field(primary_key=True, sa_type=Id)
+    content: str = Field(sa_type=Text)
+
+
+class FileRow(_Version, table=True):
+    """Referenced files with their bytes."""
+
+    __tablename__ = "files"
+    data: bytes = Field(sa_type=LargeBinary)
+
+
+class ToolRow(_Version, table=True):
+    """Tool versions."""
+
+    __tablename__ = "tools"
+
+
+class SchemaRow(_Version, table=True):
+    """Schema versions."""
+
+    __tablename__ = "schemas"
+
+
+class PromptRow(_Version, table=True):
+    """Prompt versions."""
+
+    __tablename__ = "prompts"
+
+
+class TestRow(_Version, table=True):
+    """Test versions."""
+
+    __tablename__ = "tests"
+
+
+class EvaluationVersionRow(_Version, table=True):
+    """Evaluation versions."""
+
+    __tablename__ = "evaluation_versions"
+
+
+class ModelRow(_Version, table=True):
+    """Model versions."""
+
+    __tablename__ = "models"
+
+
+class EvaluatorRow(_Version, table=True):
+    """Evaluators."""
+
+    __tablename__ = "evaluators"
+
+
+class NodeRow(_Version, table=True):
+    """Nodes of snapshots and result trees."""
+
+    __tablename__ = "nodes"
+
+
+class SessionRow(_Version, table=True):
+    """Sessions."""
+
+    __tablename__ = "sessions"
+    question: str = Field(sa_type=Id, index=True)
+    started: int = Field(sa_type=BigInteger)
+    token_limit: int | None = Field(default=None, sa_type=BigInteger)
+
+
+class EvaluationRow(_Version, table=True):
+    """Evaluations."""
+
+    __tablename__ = "evaluations"
+    subject: str = Field(sa_type=Id, index=True)
+    evaluation: str = Field(sa_type=Id)
+    evaluator: str = Field(sa_type=Id)
+    started: int = Field(sa_type=BigInteger)
+    verdict: str = Field(sa_type=Text)
+    score: float | None = Field(default=None, sa_type=Float)
+
+
+class FailureRow(_Version, table=True):
+    """Failures: a log."""
+
+    __tablename__ = "failures"
+    question: str | None = Field(default=None, sa_type=Id, index=True)
+    at: int = Field(sa_type=BigInteger)
+
+
+class RunRow(_Version, table=True):
+    """Runs."""
+
+    __tablename__ = "runs"
+    started: int = Field(sa_type=BigInteger, index=True)
+
+
+METADATA: MetaData = SQLModel.metadata
+
+VERSIONS: dict[str, type[_Version]] = {
+    "file": FileRow,
+    "tool": ToolRow,
+    "schema": SchemaRow,
+    "prompt": PromptRow,
+    "test": TestRow,
+    "evaluation": EvaluationVersionRow,
+    "model": ModelRow,
+    "evaluator": EvaluatorRow,
+    "cases": NodeRow,
+    "results": NodeRow,
+    "tree": NodeRow,
+}
+"""The table of each kind of content whose id is the hash of its content alone."""
+
+EVENTS: dict[str, type[_Version]] = {
+    "session": SessionRow,
+    "judgement": EvaluationRow,
+    "failure": FailureRow,
+    "run": RunRow,
+}
+"""The table of each kind of fact that is appended."""

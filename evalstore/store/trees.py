@@ -1,0 +1,61 @@
+"""Snapshots and result trees: content-addressed maps from test file to leaf.
+
+A tree is a leaf node with at most 16 entries, or a node with a child for each next
+digit of the path's digest. Its shape depends on its entries alone, so equal maps have
+equal ids, and a changed entry costs a few small nodes whatever the size of the map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from evalstore import hashing
+from evalstore.values import Json
+
+_ENTRIES = 16
+
+Load = Callable[[Iterable[str]], Mapping[str, Json]]
+
+
+def build_tree(entries: Mapping[str, str]) -> tuple[str, dict[str, tuple[str, str]]]:
+    """The id of the tree of these entries, and the contents of all its nodes."""
+    contents: dict[str, tuple[str, str]] = {}
+    digits = [(hashing.hash_bytes(path.encode()), path) for path in entries]
+    return _build(sorted(digits), 0, entries, contents), contents
+
+
+def _build(
+    paths: list[tuple[str, str]], depth: int, entries: Mapping[str, str], contents: dict[str, tuple[str, str]]
+) -> str:
+    if len(paths) <= _ENTRIES:
+        node = hashing.describe("tree", entries={path: entries[path] for _, path in paths})
+    else:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for one in paths:
+            groups.setdefault(one[0][depth], []).append(one)
+        node = hashing.describe(
+            "tree",
+            children={digit: _build(group, depth + 1, entries, contents) for digit, group in groups.items()},
+        )
+    id, content = hashing.identify(node)
+    contents[id] = ("tree", content)
+    return id
+
+
+def read_tree(root: str, load: Load, *, unlike: str | None = None) -> dict[str, str]:
+    """The entries of a tree; with `unlike`, without the subtrees that another tree has too."""
+    entries: dict[str, str] = {}
+    level, other = [root], [unlike] if unlike else []
+    while level:
+        skip = set(other)
+        level = [id for id in level if id not in skip]
+        found = load([*level, *other])
+        following: list[str] = []
+        following_other: list[str] = []
+        for id in level:
+            entries.update(found[id].get("entries", {}))
+            following += found[id].get("children", {}).values()
+        for id in other:
+            following_other += found[id].get("children", {}).values()
+        level, other = following, following_other
+    return entries

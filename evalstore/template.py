@@ -1,0 +1,315 @@
+"""Templates: strict, sandboxed Jinja2 with the lenient edges that Markdown needs.
+
+A text is compiled once and filled once for each row. Plain names, by far the most, are
+looked up without Jinja; only expressions and `{% … %}` statements load it. What cannot
+be a template (`{{}}`, `{{a{b}}`) stays text. Files mentioned as `{{_file:path}}` come
+out as `Mention`s in their place. Nothing here knows where values come from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from evalstore.errors import FileProblem
+from evalstore.sandbox import SWITCH_OFF, is_global, run, undeclared
+
+_FILE = "_file:"
+_IDENTIFIER = re.compile(r"[^\W\d]\w*\Z")
+_RAW = re.compile(r"\{%[-+]?\s*raw\s*-?%\}(.*?)\{%-?\s*endraw\s*[-+]?%\}", re.DOTALL)
+_AS_A_WHOLE = re.compile(r"\{%|\{\{-|-\}\}")
+"""What only Jinja can render, because it reaches beyond its own braces."""
+_INSIDE = "__evalstore_"
+"""How the names start that stand for segments in a source for Jinja."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A file that stands in a text."""
+
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    name: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Expression:
+    source: str
+    line: int
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Literal:
+    """Text that Jinja must not read, though it looks like a template."""
+
+    text: str
+
+
+_Segment = str | Mention | _Name | _Expression | _Literal
+Filled = list[str | Mention]
+Lookup = Callable[[str], Filled]
+"""From a known name to its filled value; raises `FileProblem` when the row has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A compiled text."""
+
+    segments: tuple[_Segment, ...]
+    names: Mapping[str, int]
+    """Every name the text needs, with the line that needs it first."""
+    reserved: Mapping[str, int] = field(default_factory=dict)
+    """Names with `_` in front that nobody defines: they stay text."""
+    scope: frozenset[str] | None = None
+    """The names Jinja needs, when it renders the text as a whole (for its `{% … %}`)."""
+    line: int = 1
+    """Where the first statement stands."""
+
+    def fill(self, lookup: Lookup, typed: Callable[[str], Any]) -> Filled:
+        """The text with its values in place; neighbouring texts are joined.
+
+        `typed` gives the value that a name has inside an expression.
+        """
+        if self.scope is not None:
+            return _render(self, lookup, typed)
+        pieces: Filled = []
+        for segment in self.segments:
+            if isinstance(segment, str | Mention):
+                pieces.append(segment)
+            elif isinstance(segment, _Name):
+                pieces.extend(lookup(segment.name))
+            elif isinstance(segment, _Literal):
+                pieces.append(segment.text)
+            else:
+                pieces.append(_evaluate(segment, typed))
+        return join(pieces)
+
+
+def join(pieces: Iterable[str | Mention]) -> Filled:
+    """The same pieces with neighbouring texts joined and empty texts dropped."""
+    joined: Filled = []
+    texts: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            texts.append(piece)
+            continue
+        if any(texts):
+            joined.append("".join(texts))
+        texts = []
+        joined.append(piece)
+    if any(texts):
+        joined.append("".join(texts))
+    return joined
+
+
+def plain(text: str) -> Template:
+    """A text that is shown as it is."""
+    return Template((text,) if text else (), {})
+
+
+def compile_text(
+    text: str, known: Iterable[str], line_at: Callable[[int], int], *, strict_reserved: bool = False
+) -> Template:
+    """Compile a text in which the `known` names have values.
+
+    `line_at` gives the line of the file for an offset into the text. With
+    `strict_reserved`, unknown names with `_` in front are needed like any other.
+    Raises `FileProblem` for what looks like a template and is none.
+    """
+    if "{{" not in text and "{%" not in text:
+        return plain(text)
+    return _Compiler(text, frozenset(known), line_at, strict_reserved).compile()
+
+
+class _Compiler:
+    """Takes one text apart."""
+
+    def __init__(
+        self, text: str, known: frozenset[str], line_at: Callable[[int], int], strict_reserved: bool
+    ) -> None:
+        self.text = text
+        self.known = known
+        self.line_at = line_at
+        self.strict_reserved = strict_reserved
+        self.segments: list[_Segment] = []
+        self.names: dict[str, int] = {}
+        self.reserved: dict[str, int] = {}
+        self.raw = list(_RAW.finditer(text)) if "{%" in text else []
+        self.statement = next(
+            (
+                found
+                for found in _AS_A_WHOLE.finditer(text)
+                if not any(raw.start() <= found.start() < raw.end() for raw in self.raw)
+            ),
+            None,
+        )
+
+    def compile(self) -> Template:
+        position = 0
+        for raw in self.raw:
+            self._between(position, raw.start())
+            self.segments.append(_Literal(raw[1]))
+            position = raw.end()
+        self._between(position, len(self.text))
+        segments = tuple(segment for segment in self.segments if segment != "")
+        if self.statement is None:
+            return Template(segments, self.names, self.reserved)
+        line = self.line_at(self.statement.start())
+        needed = undeclared(_jinja_source(segments), line)
+        scope = frozenset(name for name in needed if not name.startswith(_INSIDE))
+        scope = self._variables(scope)
+        for name in sorted(scope):
+            self.names.setdefault(name, line)
+        return Template(segments, self.names, self.reserved, scope, line)
+
+    def _variables(self, names: frozenset[str]) -> frozenset[str]:
+        """The names that are not functions of Jinja, such as `range`."""
+        return frozenset(name for name in names if name in self.known or not is_global(name))
+
+    def _between(self, position: int, stop: int) -> None:
+        """Take apart what stands between two raw stretches."""
+        text = self.text
+        while (start := text.find("{{", position, stop)) >= 0:
+            begin, end = self._segment(start, position, stop)
+            if end is None:
+                break
+            self.segments.insert(len(self.segments) - 1, text[position:begin])
+            position = end
+        self.segments.append(text[position:stop])
+
+    def _segment(self, start: int, position: int, stop: int) -> tuple[int, int | None]:
+        """Append the segment at `start`; where it begins and ends, backticks included."""
+        text, line = self.text, self.line_at(start)
+        if text.startswith("{{#", start):
+            end = text.find("#}}", start + 3, stop)
+            if end < 0:
+                hint = f"end it with '#}}}}', or {SWITCH_OFF}"
+                raise FileProblem("a comment '{{#' is never closed", line, hint=hint)
+            self.segments.append("")
+            return start, end + 3
+        if text.startswith("{{{", start):
+            raise FileProblem(
+                "'{{{' is neither text nor a placeholder",
+                line,
+                hint=f"put a space between the braces, or {SWITCH_OFF}",
+            )
+        end = text.find("}}", start, stop)
+        if end < 0:
+            if self.statement is not None:
+                raise FileProblem("'{{' is never closed", line, hint="end it with '}}'")
+            return start, None
+        inner = text[start + 2 : end].strip()
+        after = end + 2
+        if inner in self.known or (inner.startswith(_FILE) and "\n" not in inner):
+            if inner in self.known:
+                self.segments.append(_Name(inner, line))
+                self.names.setdefault(inner, line)
+            else:
+                self.segments.append(Mention(inner.removeprefix(_FILE).strip(), line))
+            in_backticks = start > position and text[start - 1] == "`" == text[after : after + 1]
+            return (start - 1, after + 1) if in_backticks else (start, after)
+        if inner.startswith("_") and _IDENTIFIER.match(inner) and not self.strict_reserved:
+            self.segments.append(_Literal(text[start:after]))
+            self.reserved.setdefault(inner, line)
+            return start, after
+        segment, after = _expression(text, start, stop, line)
+        if isinstance(segment, _Expression):
+            segment = replace(segment, names=self._variables(segment.names))
+            if self.statement is None:
+                for name in sorted(segment.names):
+                    self.names.setdefault(_full_name(name, inner, self.known), line)
+        self.segments.append(segment)
+        return start, after
+
+
+def _full_name(name: str, inner: str, known: frozenset[str]) -> str:
+    """What to call an unknown name: all of `user-name`, which Jinja reads as a subtraction."""
+    return (
+        inner
+        if name not in known and re.fullmatch(r"[\w.\- ]+", inner) and "." not in inner
+        else name
+    )
+
+
+def _expression(text: str, start: int, stop: int, line: int) -> tuple[_Literal | _Expression, int]:
+    """The expression that starts at `start`, or that stretch as text; and where it ends."""
+    end = first = text.find("}}", start, stop)
+    message = ""
+    for _ in range(3):  # '}}' may stand inside a string or a mapping
+        source = text[start + 2 : end].strip()
+        if not source:
+            break
+        try:
+            return _Expression(source, line, undeclared("{{" + source + "}}", line)), end + 2
+        except FileProblem as problem:
+            message = message or problem.message
+        following = text.find("}}", end + 1, stop)
+        if following < 0 or "{" not in source and '"' not in source and "'" not in source:
+            break
+        end = following
+    inner = text[start + 2 : first]
+    if not inner.strip() or "{" in inner or "\n" in inner:
+        return _Literal(text[start : first + 2]), first + 2
+    raise FileProblem(
+        message or "not a template expression",
+        line,
+        hint=f"name a replacement, or {SWITCH_OFF}",
+    )
+
+
+def _evaluate(expression: _Expression, typed: Callable[[str], Any]) -> str:
+    scope = {name: typed(name) for name in expression.names}
+    return run("{{" + expression.source + "}}", expression.line, scope)
+
+
+def _jinja_source(segments: tuple[_Segment, ...]) -> str:
+    """One Jinja source for a text with statements; segments come in as numbered variables."""
+    parts = []
+    for number, segment in enumerate(segments):
+        if isinstance(segment, _Expression):
+            parts.append("{{" + segment.source + "}}")
+        elif isinstance(segment, str):
+            parts.append(segment)
+        else:
+            parts.append("{{" + f"{_INSIDE}{number}" + "}}")
+    return "".join(parts)
+
+
+def _render(template: Template, lookup: Lookup, typed: Callable[[str], Any]) -> Filled:
+    source = _jinja_source(template.segments)
+    mentions: list[Mention] = []
+    scope: dict[str, Any] = {name: typed(name) for name in template.scope or ()}
+    fills: dict[str, Filled] = {}
+    for number, segment in enumerate(template.segments):
+        if isinstance(segment, _Name):
+            fills[f"{_INSIDE}{number}"] = lookup(segment.name)
+        elif isinstance(segment, _Literal):
+            fills[f"{_INSIDE}{number}"] = [segment.text]
+        elif isinstance(segment, Mention):
+            fills[f"{_INSIDE}{number}"] = [segment]
+    fence = "\0"
+    while any(
+        fence in text for text in (source, *map(str, scope.values()), *map(str, fills.values()))
+    ):
+        fence += "\0"
+    for name, pieces in fills.items():
+        text = ""
+        for piece in pieces:
+            if isinstance(piece, Mention):
+                text += f"{fence}{len(mentions)}{fence}"
+                mentions.append(piece)
+            else:
+                text += piece
+        scope[name] = text
+    pieces_of_text = run(source, template.line, scope).split(fence)
+    return join(
+        mentions[int(piece)] if index % 2 else piece for index, piece in enumerate(pieces_of_text)
+    )

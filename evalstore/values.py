@@ -1,0 +1,360 @@
+"""The frozen values that flow between the steps: read this first.
+
+files -> `TestFile` -> `Case` (test version + evaluation version) -> `Question` and
+judgement -> `Reply` -> session and evaluation in the store. An id is 32 hexadecimal
+digits; `hashing` says how it comes about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+Role = Literal["system", "user", "assistant"]
+Verdict = Literal["pass", "fail", "undecided", "error"]
+Json = Any
+"""What `json.loads` returns."""
+
+TESTS, PROMPTS = "tests", "prompts"
+
+SPECIAL_TAGS = ("_evaluator", "_json_mode", "_has_tools", "_tools_only")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A stretch of text in a message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """A file shown in a message: its bytes are in the store under `id`."""
+
+    path: str
+    """As the author wrote it, with forward slashes."""
+    media_type: str
+    id: str
+
+
+Part = Text | FileRef
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileVersion:
+    """The bytes of a referenced file."""
+
+    media_type: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolVersion:
+    """A function the candidate may call; `parameters` is a JSON Schema."""
+
+    name: str
+    description: str
+    parameters: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Generation options set by a test; they belong to its identity."""
+
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    provider_options: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestVersion:
+    """Everything the candidate is shown in one conversation."""
+
+    messages: tuple[Message, ...]
+    special_tags: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    """Ids of tool versions; their order does not count."""
+    schema: str | None = None
+    """Id of a schema version."""
+    options: Options = Options()
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationVersion:
+    """Everything the evaluator is told about one case."""
+
+    instructions: tuple[Part, ...] = ()
+    checks: tuple[Json, ...] = ()
+    """Checks in canonical form: type, revision, all settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptVersion:
+    """A system prompt, or an evaluator prompt with its runtime names still in it."""
+
+    messages: tuple[Message, ...]
+    special_tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelVersion:
+    """Who answers, as far as it decides the answer."""
+
+    provider: str
+    """The kind of provider: `openai`, `openai-compatible`, `scripted`, any litellm provider."""
+    code: str
+    base_url: str | None = None
+    options: Json = None
+    """Effective options: provider options, thinking, provider tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One answer to get. Attempts are samples under one question."""
+
+    test: str
+    prompt: str | None
+    model: str
+    temperature: float | None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """Who judges: a model with an evaluator prompt; the checks; or a person."""
+
+    model: str | None = None
+    prompt: str | None = None
+    temperature: float | None = None
+    checks: bool = False
+    human: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test file filled with one row."""
+
+    row: str
+    """The row's label, unique in its file; empty when there is only one row."""
+    key: str
+    """Hash of the row's values: same values, same row, whatever the body says."""
+    tests: tuple[str, ...]
+    """Ids of test versions, one for each conversation."""
+    evaluation: str | None
+    tags: tuple[str, ...]
+    prompts: tuple[str | None, ...]
+    """Ids of system prompt versions; None: without a system prompt."""
+    needs: tuple[str, ...] = ()
+    """Capabilities a model must have to be asked: `tools`, `structured`, `image`, `pdf`, `file`, `audio`."""
+    judged_by: tuple[str, ...] = ("models",)
+    """Who judges: `checks` when the evaluation version has some, `models` when it has instructions."""
+    temperature: float | None = None
+    """Set by the test, instead of the settings' temperature."""
+    seed: int | None = None
+    """Set by the test."""
+    limit: int | None = None
+    """Token limit set by the test, instead of the settings' limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFile:
+    """All cases of one test file, and what else a plan must know of it."""
+
+    cases: tuple[Case, ...]
+    attempts: int | None = None
+    evaluators: tuple[str, ...] | None = None
+    """Display ids of the evaluators this file asks for; None: those of the settings."""
+    threshold: float | None = None
+    id: str | None = None
+    """The `id` of the frontmatter, when it has one."""
+
+
+# --- what goes to a provider and what comes back ---------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A file on its way to a provider."""
+
+    path: str
+    media_type: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingMessage:
+    """One turn with the bytes of its files."""
+
+    role: Role
+    parts: tuple[Text | FilePart, ...]
+
+    @property
+    def text(self) -> str:
+        """The text of the turn, without its files."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of a model, with all that decides the answer."""
+
+    code: str
+    """The model's code at its provider, without the provider's prefix."""
+    messages: tuple[OutgoingMessage, ...]
+    tools: tuple[ToolVersion, ...] = ()
+    schema: Json = None
+    """Ask for JSON that matches this JSON Schema."""
+    json_mode: bool = False
+    """Ask for a JSON object of any shape."""
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    provider_options: Mapping[str, Json] = field(default_factory=dict)
+    """Further fields of the request body, as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool; the arguments are parsed JSON, or text when they are not JSON."""
+
+    name: str
+    arguments: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call, as the provider counted them; None: it did not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    """How many of the input tokens came from the provider's cache."""
+    reasoning_tokens: int | None = None
+    """How many of the output tokens were reasoning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered to one request."""
+
+    text: str | None
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str | None = None
+    """The provider's word: `stop`, `length`, `tool_calls`, `content_filter` …"""
+    refusal: str | None = None
+    usage: Usage = Usage()
+    resolved_model: str | None = None
+    """The model the provider says has answered."""
+    request_id: str | None = None
+    latency: float = 0.0
+    """Seconds of the call that succeeded, without the attempts before it."""
+
+
+# --- what is stored of it -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a call cost, with the price that was used."""
+
+    usd: float
+    price: Json
+    """The price in force: USD for each token, call and hour, and where it came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation held for a question: a sample under the question's id."""
+
+    question: Question
+    turns: tuple[Reply, ...]
+    """One reply for each turn that the candidate filled."""
+    started: int
+    """Microseconds since 1970, UTC."""
+    nonce: str
+    cost: Cost | None = None
+    limit: int | None = None
+    """The token limit that cut the answer off; None when it was not cut off by ours."""
+    origin: str = "run"
+
+    @property
+    def answer(self) -> Reply:
+        """The last turn."""
+        return self.turns[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One evaluator's judgement of a session: a sample under session, evaluation version and evaluator."""
+
+    sessions: tuple[str, ...]
+    evaluation: str
+    evaluator: str
+    verdict: Verdict
+    started: int
+    """Microseconds since 1970, UTC."""
+    nonce: str
+    score: float | None = None
+    """0..1"""
+    label: str | None = None
+    feedback: str = ""
+    reasoning: str = ""
+    checks: tuple[Json, ...] = ()
+    """What each check found: `type`, `verdict`, `feedback`."""
+    usage: Usage = Usage()
+    cost: Cost | None = None
+    latency: float = 0.0
+    """Seconds of the judge's call."""
+    origin: str = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A call that brought nothing: a line in a log, never an answer."""
+
+    question: str | None
+    """Id of the question that was asked; None when a judge failed."""
+    subject: str | None
+    """Id of the session that was to be judged."""
+    evaluator: str | None
+    kind: str
+    message: str
+    at: int
+    """Microseconds since 1970, UTC."""
+    nonce: str
+    status: int | None = None
+    attempts: int = 1
+    model: str | None = None
+
+
+class Sample(NamedTuple):
+    """A stored session, as far as planning needs it."""
+
+    started: int
+    id: str
+    limit: int | None
+
+
+class Vote(NamedTuple):
+    """A stored evaluation, as far as planning needs it."""
+
+    started: int
+    id: str
+    evaluation: str
+    evaluator: str
+    verdict: Verdict
+    score: float | None

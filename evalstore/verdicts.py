@@ -1,0 +1,68 @@
+"""Votes to verdicts. Every vote is stored; the verdict of a case is computed from them.
+
+A tie is `undecided`, and `undecided` never counts as a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from evalstore.values import Verdict, Vote
+
+
+class Judged(NamedTuple):
+    """A verdict with the mean score of its votes, 0..1."""
+
+    verdict: Verdict
+    score: float | None
+
+
+def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority") -> Judged:
+    """One verdict from several: `majority`, `all`, `any`, or `>= t` of the mean score.
+
+    A vote without a score counts 1 for a pass and 0 for a fail.
+    """
+    if not votes:
+        raise ValueError("there are no votes to combine")
+    scores = [score for _, score in votes if score is not None]
+    mean = sum(scores) / len(scores) if scores else None
+    verdicts = [verdict for verdict, _ in votes]
+    if "error" in verdicts:
+        return Judged("error", mean)
+    passed, failed, count = verdicts.count("pass"), verdicts.count("fail"), len(verdicts)
+    if rule == "all":
+        return Judged("fail" if failed else "pass" if passed == count else "undecided", mean)
+    if rule == "any":
+        return Judged("pass" if passed else "fail" if failed == count else "undecided", mean)
+    if rule.startswith(">="):
+        return Judged(_by_mean(votes, float(rule[2:])), mean)
+    return Judged("pass" if 2 * passed > count else "fail" if 2 * failed > count else "undecided", mean)
+
+
+def _by_mean(votes: Sequence[tuple[Verdict, float | None]], least: float) -> Verdict:
+    """Whether the mean reaches the bound, whatever the undecided votes might have been."""
+    low = high = 0.0
+    for verdict, score in votes:
+        known = score if score is not None else 1.0 if verdict == "pass" else 0.0
+        unknown = verdict == "undecided" and score is None
+        low += 0.0 if unknown else known
+        high += 1.0 if unknown else known
+    if low / len(votes) >= least:
+        return "pass"
+    return "undecided" if high / len(votes) >= least else "fail"
+
+
+def judge_session(
+    votes: Sequence[Vote], judged_by: Collection[str], checks: str, rule: str = "majority"
+) -> Judged:
+    """The verdict on one session.
+
+    Checks that fail decide; checks that pass leave the verdict to the models, if there
+    are any. `checks` is the id of the evaluator that stands for the checks.
+    """
+    by_checks = [(vote.verdict, vote.score) for vote in votes if vote.evaluator == checks]
+    by_models = [(vote.verdict, vote.score) for vote in votes if vote.evaluator != checks]
+    if by_checks and ("models" not in judged_by or by_checks[0][0] != "pass"):
+        return Judged(*by_checks[0])
+    return combine(by_models, rule)

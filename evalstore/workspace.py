@@ -1,0 +1,430 @@
+"""The workspace: the folder with `evalstore.yaml`; this module is the only reader of its files.
+
+Reading yields the cases of every test file, the versions they name, the models, and all
+problems of all files at once. Unchanged files are taken from the index.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evalstore import catalogue, hashing
+from evalstore.catalogue import Currency, Model, ProviderFile
+from evalstore.definitions import read_schema, read_tool
+from evalstore.errors import EvalstoreError, FileProblem, Problem
+from evalstore.expand import Library, expand_prompt, expand_test
+from evalstore.index import Entry, Index, Stamp, is_settled, stamp
+from evalstore.parse import PromptFile, default_id, normalise, parse_prompt, parse_test
+from evalstore.references import References
+from evalstore.settings import DEFAULT_PROMPT, FILE, Settings, ignored_settings, read_settings
+from evalstore.values import CaseFile, FileVersion
+from evalstore.yaml_core import read_yaml, split_frontmatter
+
+LARGEST_TEXT = 8 * 2**20
+"""Bytes of a test, prompt or definition file."""
+
+_BUILT_IN = Path(__file__).parent / "prompts" / f"{DEFAULT_PROMPT}.md"
+
+
+@dataclass
+class Reading:
+    """What the files of a workspace come to."""
+
+    files: dict[str, CaseFile] = field(default_factory=dict)
+    """Test file (relative path) -> its cases. Files with errors are missing."""
+    nodes: dict[str, str] = field(default_factory=dict)
+    """Test file -> id of its leaf in the snapshot."""
+    contents: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Id -> kind and canonical content of versions that were read now, not taken from the index."""
+    blobs: dict[str, FileVersion] = field(default_factory=dict)
+    """Id -> referenced files that were read now."""
+    models: dict[str, Model] = field(default_factory=dict)
+    currencies: dict[str, Currency] = field(default_factory=dict)
+    library: Library | None = None
+    names: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """`prompts`, `tools`, `schemas` -> id in the files -> ids of its versions."""
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[Problem]:
+        """The problems that forbid a run."""
+        return [problem for problem in self.problems if problem.severity == "error"]
+
+
+LoadNodes = Callable[[list[str]], Mapping[str, CaseFile]]
+"""From ids of leaves to those of them that the store has."""
+
+
+def find_root(start: Path) -> Path:
+    """The folder of the nearest `evalstore.yaml`, upwards from `start`."""
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            return folder
+    raise EvalstoreError(
+        f"no {FILE} in '{start.name or start}' or above", hint="run 'evalstore init' first"
+    )
+
+
+class Workspace:
+    """A folder with its settings and its index."""
+
+    def __init__(self, root: Path, config: Path | None = None) -> None:
+        self.root = root
+        self.config = config or root / FILE
+        self.settings, self.ignored = self._read_settings()
+
+    def _read_settings(self) -> tuple[Settings, list[tuple[str, str]]]:
+        name = self.config.name
+        try:
+            text = normalise(self.config.read_bytes())
+        except OSError as error:
+            raise EvalstoreError(f"{name}: {error.strerror}") from error
+        except FileProblem as problem:
+            raise EvalstoreError(
+                f"{name}:{problem.line}: {problem.message}", hint=problem.hint
+            ) from problem
+        try:
+            settings = read_settings(text)
+        except FileProblem as problem:
+            found = problem.at(name, text.split("\n"))
+            raise EvalstoreError(f"{found.place}: {found.message}", hint=found.hint) from problem
+        value = read_yaml(text).value
+        return settings, ignored_settings(value if isinstance(value, dict) else {})
+
+    @property
+    def private(self) -> Path:
+        """The folder for what belongs to this machine."""
+        return self.root / ".evalstore"
+
+    def folder(self, kind: str) -> Path:
+        """The folder of tests, prompts, tools, schemas, models, providers or currencies."""
+        return self.root / self.settings.paths[kind]
+
+    def name_of(self, path: Path) -> str:
+        """A path relative to the workspace, with forward slashes."""
+        return os.path.relpath(path, self.root).replace(os.sep, "/")
+
+    # --- finding files
+
+    def find_files(self, kind: str, *suffixes: str) -> dict[str, Stamp]:
+        """The files of a kind with their stamps, sorted by path; hidden ones are passed over."""
+        folder = self.folder(kind)
+        found: dict[str, Stamp] = {}
+        prefix = self.name_of(folder)
+        _walk(str(folder), "" if prefix == "." else prefix + "/", suffixes, found)
+        for name in found:
+            if not _is_text(name):
+                shown = name.encode(errors="backslashreplace").decode()
+                raise EvalstoreError(
+                    f"the file name '{shown}' is not UTF-8", hint="rename the file"
+                )
+        return dict(sorted(found.items()))
+
+    def read_bytes(self, name: str, largest: int) -> bytes:
+        """The bytes of a file of the workspace; raises `FileProblem`."""
+        path = self.root / name
+        try:
+            size = path.stat().st_size
+            if size > largest:
+                raise FileProblem(
+                    f"'{name}' is too large: {size / 2**20:.1f} MiB, at most {largest // 2**20} MiB are read"
+                )
+            return path.read_bytes()
+        except OSError as error:
+            raise FileProblem(f"cannot be read: {error.strerror}") from error
+
+    # --- reading
+
+    def read(self, load_nodes: LoadNodes | None = None) -> Reading:
+        """Read everything; with `load_nodes`, unchanged test files come from the store."""
+        reading = Reading()
+        index = Index.read(self.private / "index.json") if load_nodes else Index()
+        self._read_catalogue(reading)
+        references = References(self.root, self.settings.paths["tests"], index)
+        reading.library = self._read_library(reading, index, references)
+        self._read_tests(reading, index, reading.library, references, load_nodes)
+        self._find_shared_ids(reading)
+        index.keep_only(references.seen | reading.nodes.keys())
+        self.index = index
+        reading.problems.sort(key=lambda problem: (problem.file, problem.line or 0))
+        return reading
+
+    def save_index(self) -> None:
+        """Remember what was read; only when all of it is in the store."""
+        if self.index.changed:
+            self.index.write(self.private / "index.json")
+
+    def _read_tests(
+        self,
+        reading: Reading,
+        index: Index,
+        library: Library,
+        references: References,
+        load_nodes: LoadNodes | None,
+    ) -> None:
+        found = self.find_files("tests", ".md")
+        current = _Current(library, references)
+        unchanged: dict[str, str] = {}
+        for path, now in found.items():
+            entry = index.files.get(path)
+            if entry is None:
+                continue
+            settled = entry.settled and entry.stamp == now
+            if (settled or self._same_bytes(path, entry, now, index)) and all(
+                current.is_same(path, name, ids) for name, ids in entry.depends.items()
+            ):
+                unchanged[path] = entry.node
+        stored = (
+            load_nodes(list(dict.fromkeys(unchanged.values()))) if load_nodes and unchanged else {}
+        )
+        for path, now in found.items():
+            node = unchanged.get(path)
+            if node is not None and node in stored:
+                reading.files[path], reading.nodes[path] = stored[node], node
+            else:
+                self._read_test(path, now, reading, index, library)
+        if not found:
+            folder = self.settings.paths["tests"]
+            reading.problems.append(
+                Problem(
+                    folder,
+                    "there are no test files",
+                    hint=f"write a test into '{folder}/', such as '{folder}/hello.md'",
+                )
+            )
+
+    def _find_shared_ids(self, reading: Reading) -> None:
+        folder = self.settings.paths["tests"]
+        seen: dict[str, str] = {}
+        for path, file in reading.files.items():
+            id = file.id or default_id(path, folder)
+            first = seen.setdefault(id, path)
+            if first != path:
+                reading.problems.append(
+                    Problem(
+                        path,
+                        f"the id '{id}' is taken by '{first}'",
+                        self._line_of_id(path),
+                        hint="ids of test files must differ",
+                    )
+                )
+
+    def _line_of_id(self, path: str) -> int:
+        try:
+            document = split_frontmatter(normalise(self.read_bytes(path, LARGEST_TEXT)))[0]
+        except FileProblem:
+            return 1
+        return document.line("id") if document else 1
+
+    def _same_bytes(self, path: str, entry: Entry, now: Stamp, index: Index) -> bool:
+        """Whether a file whose stamp does not prove it is what it was; its stamp is renewed then."""
+        if entry.stamp[0] != now[0]:
+            return False
+        read_at = time.time_ns()
+        try:
+            digest = hashing.hash_bytes(self.read_bytes(path, LARGEST_TEXT))
+        except FileProblem:
+            return False
+        if digest != entry.digest:
+            return False
+        index.put(path, Entry(now, is_settled(now, read_at), digest, entry.node, entry.depends))
+        return True
+
+    def _read_test(
+        self, path: str, now: Stamp, reading: Reading, index: Index, library: Library
+    ) -> None:
+        read_at = time.time_ns()
+        try:
+            data = self.read_bytes(path, LARGEST_TEXT)
+            text = normalise(data)
+        except FileProblem as problem:
+            reading.problems.append(problem.at(path))
+            return
+        try:
+            expansion = expand_test(parse_test(path, text), library)
+        except FileProblem as problem:
+            reading.problems.append(problem.at(path, text.split("\n")))
+            return
+        reading.problems += expansion.problems
+        if expansion.file is None:
+            return
+        node, content = hashing.identify(hashing.describe_case_file(expansion.file))
+        reading.files[path], reading.nodes[path] = expansion.file, node
+        reading.contents |= expansion.contents
+        reading.contents[node] = ("cases", content)
+        reading.blobs |= expansion.files
+        if not expansion.problems:
+            index.put(
+                path,
+                Entry(
+                    now,
+                    is_settled(now, read_at),
+                    hashing.hash_bytes(data),
+                    node,
+                    expansion.dependencies,
+                ),
+            )
+
+    def _read_library(self, reading: Reading, index: Index, references: References) -> Library:
+        tools = dict(self._read_definitions("tools", reading, index))
+        schemas = dict(self._read_definitions("schemas", reading, index))
+        library = Library({}, {}, tools, schemas, references.read)
+        prompts: dict[str, tuple[str, ...]] = {}
+        evaluators: dict[str, tuple[str, ...]] = {}
+        for prompt in self._read_prompts(reading):
+            ids, expansion = expand_prompt(prompt, library)
+            reading.problems += expansion.problems
+            reading.contents |= expansion.contents
+            reading.blobs |= expansion.files
+            if ids:
+                (evaluators if prompt.is_evaluator else prompts)[prompt.id] = ids
+        reading.names = {
+            "prompts": {**prompts, **evaluators},
+            "tools": {name: (id,) for name, id in tools.items()},
+            "schemas": {name: (id,) for name, id in schemas.items()},
+        }
+        return Library(prompts, evaluators, tools, schemas, references.read)
+
+    def _read_prompts(self, reading: Reading) -> Iterator[PromptFile]:
+        seen: dict[str, str] = {}
+        folder = self.settings.paths["prompts"]
+        for path, text in self._texts("prompts", reading, ".md"):
+            try:
+                prompt = parse_prompt(path, text, folder)
+                self._claim(prompt.id, path, seen, "prompts", prompt.line_of("id"))
+            except FileProblem as problem:
+                reading.problems.append(problem.at(path, text.split("\n")))
+                seen.setdefault(default_id(path, folder), path)
+            else:
+                yield prompt
+        if DEFAULT_PROMPT not in seen:
+            yield parse_prompt(f"(built in)/{DEFAULT_PROMPT}.md", normalise(_BUILT_IN.read_bytes()))
+
+    def _read_definitions(
+        self, kind: str, reading: Reading, index: Index
+    ) -> Iterator[tuple[str, str]]:
+        seen: dict[str, str] = {}
+        suffixes = (".yaml", ".yml", ".json") if kind == "schemas" else (".yaml", ".yml")
+        for path, text in self._texts(kind, reading, *suffixes):
+            default = default_id(path, self.settings.paths[kind])
+            try:
+                if kind == "tools":
+                    found = read_tool(text, default, index)
+                else:
+                    is_json = path.endswith(".json")
+                    found = read_schema(text, default, index, is_json_file=is_json)
+                self._claim(found.name, path, seen, kind, found.line)
+            except FileProblem as problem:
+                reading.problems.append(problem.at(path, text.split("\n")))
+                continue
+            reading.contents[found.id] = (kind[:-1], found.content)
+            yield found.name, found.id
+
+    def _read_catalogue(self, reading: Reading) -> None:
+        providers: dict[str, ProviderFile] = {}
+        seen: dict[str, str] = {}
+        for path, text in self._texts("providers", reading, ".yaml", ".yml"):
+            try:
+                provider = catalogue.read_provider(text)
+                self._claim(provider.code, path, seen, "providers", 1)
+                providers[provider.code] = provider
+            except FileProblem as problem:
+                reading.problems.append(problem.at(path, text.split("\n")))
+        seen = {}
+        for path, text in self._texts("models", reading, ".yaml", ".yml"):
+            try:
+                model = catalogue.read_model(
+                    text, providers, is_known_kind, default_id(path, self.settings.paths["models"])
+                )
+                self._claim(model.id, path, seen, "models", 1)
+                reading.models[model.id] = model
+            except FileProblem as problem:
+                reading.problems.append(problem.at(path, text.split("\n")))
+        seen = {}
+        for path, text in self._texts("currencies", reading, ".yaml", ".yml"):
+            try:
+                currency = catalogue.read_currency(text)
+                self._claim(currency.code, path, seen, "currencies", 1)
+                reading.currencies[currency.code] = currency
+            except FileProblem as problem:
+                reading.problems.append(problem.at(path, text.split("\n")))
+
+    def _texts(self, kind: str, reading: Reading, *suffixes: str) -> Iterator[tuple[str, str]]:
+        for path in self.find_files(kind, *suffixes):
+            try:
+                yield path, normalise(self.read_bytes(path, LARGEST_TEXT))
+            except FileProblem as problem:
+                reading.problems.append(problem.at(path))
+
+    def _claim(self, id: str, path: str, seen: dict[str, str], kind: str, line: int) -> None:
+        if id in seen:
+            raise FileProblem(
+                f"the id '{id}' is taken by '{seen[id]}'", line, hint=f"ids of {kind} must differ"
+            )
+        seen[id] = path
+
+
+def is_known_kind(name: str) -> bool:
+    """Whether this is a kind of provider that can be called without a provider file."""
+    from evalstore.providers.prices import is_known_provider
+
+    return name == "scripted" or is_known_provider(name)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _walk(folder: str, prefix: str, suffixes: tuple[str, ...], found: dict[str, Stamp]) -> None:
+    try:
+        entries = os.scandir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise EvalstoreError(f"{prefix.rstrip('/')}: cannot be read: {error.strerror}") from error
+    with entries:
+        for entry in entries:
+            name = entry.name
+            if name.startswith("."):
+                continue
+            if entry.is_dir():
+                if not entry.is_symlink():
+                    _walk(entry.path, f"{prefix}{name}/", suffixes, found)
+            elif name.endswith(suffixes) and name != "README.md":
+                try:
+                    found[prefix + name] = stamp(entry.stat())
+                except OSError:
+                    found[prefix + name] = (0, 0, 0, 0)
+
+
+class _Current:
+    """Compares what a file depended on with what is there now."""
+
+    def __init__(self, library: Library, references: References) -> None:
+        self.library = library
+        self.references = references
+        self._ids: dict[str, Any] = {}
+
+    def is_same(self, path: str, name: str, ids: Any) -> bool:
+        kind, _, rest = name.partition(":")
+        if kind == "file":
+            try:
+                return self.references.identify(rest, path) == ids
+            except FileProblem:
+                return False
+        if name not in self._ids:
+            if kind == "prompt":
+                self._ids[name] = list(self.library.prompts.get(rest, ()))
+            else:
+                known = self.library.tools if kind == "tool" else self.library.schemas
+                self._ids[name] = known.get(rest)
+        return bool(self._ids[name] == ids)

@@ -1,0 +1,269 @@
+"""YAML 1.2 core: the only way YAML is read.
+
+Only `true`/`false` are booleans, there are no dates and no merge keys, a duplicate key
+and a key that is no scalar are errors; keys read as written. So `Yes`, `No` and `2013-04-13` stay text. Every
+value keeps its line, and scalars can be read as they were written (`1.10` stays `1.10`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from frontmatter.default_handlers import YAMLHandler
+
+from evalstore.errors import FileProblem
+from evalstore.values import Json
+
+_TAG = "tag:yaml.org,2002:"
+_DEEPEST = 100
+"""Levels of nesting."""
+_MOST_NODES = 1_000_000
+"""Values in one document, with what its aliases stand for."""
+_NESTING = re.compile(r"[\[{]|[-?:][ \t\n]")
+_RESOLVERS = (
+    ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+)
+
+
+class _CoreLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's interface
+
+
+for _name, _pattern, _first in _RESOLVERS:
+    _CoreLoader.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), list(_first))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A scalar as it was written, beside what it means."""
+
+    text: str
+    typed: Json
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One YAML document: its value, and where everything in it stands."""
+
+    value: Json
+    node: yaml.Node | None
+    first_line: int
+    """The line of the file at which the document starts."""
+
+    def line(self, *path: str | int) -> int:
+        """The line of the file where the item at `path` stands; of its nearest ancestor if gone."""
+        node, line = self.node, self.first_line
+        if node is not None:
+            line = self._line_of(node)
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                break
+            key, node = found
+            line = self._line_of(key)
+        return line
+
+    def at(self, *path: str | int) -> Document:
+        """The item at `path` as a document of its own that knows the same lines."""
+        value, node = self.value, self.node
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                return Document(None, None, self.line(*path))
+            node, value = found[1], value[step]
+        return Document(value, node, self.first_line)
+
+    def written(self, *path: str | int) -> Any:
+        """The item at `path` with `Written` for every scalar; mappings stay in file order."""
+        node = self.at(*path).node
+        return None if node is None else self._written(node)
+
+    def _written(self, node: yaml.Node) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return {key.value: self._written(value) for key, value in node.value}
+        if isinstance(node, yaml.SequenceNode):
+            return [self._written(item) for item in node.value]
+        typed = _scalar(node)
+        text = "null" if typed is None else str(node.value)
+        if isinstance(typed, bool):
+            text = text.lower()
+        return Written(text, typed, self._line_of(node))
+
+    def _line_of(self, node: yaml.Node) -> int:
+        return int(node.start_mark.line) + self.first_line
+
+
+def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == step), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step], node.value[step]
+    return None
+
+
+def read_yaml(text: str, *, first_line: int = 1) -> Document:
+    """Read one document; raises `FileProblem` with line and column for anything wrong."""
+    loader = _CoreLoader(text)
+    try:
+        _refuse_depth(text)
+        node = loader.get_single_node()
+        return Document(None if node is None else _Values().read(node, 0), node, first_line)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        message = str(error.problem or error.context or "is not valid YAML")
+        if mark is None:
+            raise FileProblem(message, first_line) from error
+        raise FileProblem(message, mark.line + first_line, column=mark.column + 1) from error
+    except yaml.reader.ReaderError as error:
+        # libyaml counts bytes.
+        line = text.encode()[: error.position].count(b"\n") + first_line
+        raise FileProblem(f"a character that YAML does not allow: {error.reason}", line) from error
+    finally:
+        loader.dispose()
+
+
+def read_json(text: str) -> Document:
+    """Read JSON, with the same strictness; it only knows the lines of what is wrong."""
+
+    def mapping(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise FileProblem(f"key '{twice}' appears twice", 1)
+        return found
+
+    try:
+        return Document(json.loads(text, object_pairs_hook=mapping), None, 1)
+    except json.JSONDecodeError as error:
+        raise FileProblem(error.msg, error.lineno, column=error.colno) from error
+    except (RecursionError, ValueError) as error:
+        raise FileProblem(f"cannot be read: {error}", 1) from error
+
+
+def _refuse_depth(text: str) -> None:
+    """Raise for nesting that would exhaust the stack of libyaml's composer, which does not look."""
+    if sum(1 for _ in zip(range(2000), _NESTING.finditer(text), strict=False)) < 2000:
+        return
+    loader, depth = _CoreLoader(text), 0
+    try:
+        while loader.check_event():
+            event = loader.get_event()
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > 10 * _DEEPEST:
+                raise yaml.MarkedYAMLError(
+                    problem="is nested too deeply", problem_mark=event.start_mark
+                )
+    finally:
+        loader.dispose()
+
+
+class _Values:
+    """Turns the nodes of one document into values, and counts them."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def read(self, node: yaml.Node, depth: int) -> Json:
+        self._count += 1
+        if self._count > _MOST_NODES:
+            raise _problem(node, "the aliases stand for too much")
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(node)
+        if depth > _DEEPEST:  # an alias that refers to what contains it ends here too
+            raise _problem(node, "is nested too deeply")
+        if isinstance(node, yaml.SequenceNode):
+            _check_tag(node, "seq")
+            return [self.read(item, depth + 1) for item in node.value]
+        _check_tag(node, "map")
+        result: dict[str, Json] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag == _TAG + "null":
+                raise _problem(key, "a key must be text")
+            if key.value in result:
+                raise _problem(key, f"key '{key.value}' appears twice")
+            result[key.value] = self.read(value, depth + 1)
+        return result
+
+
+def _check_tag(node: yaml.Node, expected: str) -> None:
+    if node.tag != _TAG + expected:
+        raise _problem(node, f"the tag '{node.tag}' is not allowed")
+
+
+def _scalar(node: yaml.Node) -> Json:
+    kind, text = node.tag.removeprefix(_TAG), node.value
+    if kind == "str":
+        return text
+    if kind == "null":
+        return None
+    if kind == "bool" and text.lower() in ("true", "false"):
+        return bool(text.lower() == "true")
+    try:
+        if kind == "int":
+            return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+        if kind == "float":
+            lower = text.lower()
+            return float(lower.replace(".inf", "inf").replace(".nan", "nan"))
+    except ValueError as error:
+        raise _problem(node, f"'{text}' is not a number that can be read") from error
+    raise _problem(node, f"the tag '{node.tag}' is not allowed")
+
+
+def _problem(node: yaml.Node, message: str) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=message, problem_mark=node.start_mark)
+
+
+class CoreYAMLHandler(YAMLHandler):  # type: ignore[misc,unused-ignore]
+    """python-frontmatter's way into this loader: only a line of exactly `---` is a fence."""
+
+    FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
+
+    def load(self, fm: str, **_: object) -> Any:
+        """The values of a frontmatter."""
+        return read_yaml(fm).value
+
+
+_HANDLER = CoreYAMLHandler()
+_BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
+
+
+def split_frontmatter(text: str) -> tuple[Document | None, str, int]:
+    """The frontmatter, the body, and the line of the file at which the body starts.
+
+    Blank lines before the first fence are passed over. Raises `FileProblem` for a fence
+    that is never closed and for a frontmatter that is not a mapping.
+    """
+    blank = _BLANK_LINES.match(text)
+    start = blank.end() if blank else 0
+    content = text[start:]
+    skipped = text.count("\n", 0, start)
+    if not _HANDLER.detect(content):
+        return None, text, 1
+    try:
+        matter, body = _HANDLER.split(content)
+    except ValueError as error:
+        raise FileProblem(
+            "the frontmatter is never closed", skipped + 1, hint="end it with a line '---'"
+        ) from error
+    document = read_yaml(matter, first_line=skipped + 1)
+    if not isinstance(document.value, dict):
+        what = "is empty" if document.value is None else "is not a mapping of fields"
+        hint = "remove both '---' lines, or write fields such as 'tags: [a]' between them"
+        raise FileProblem(f"the frontmatter {what}", skipped + 1, hint=hint)
+    return document, body, text.count("\n") - body.count("\n") + 1

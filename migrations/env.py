@@ -1,0 +1,11 @@
+"""Runs the migrations on the connection that `evalstore.store.migrate` hands over."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from evalstore.store.tables import METADATA
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True)
+context.run_migrations()

@@ -1,0 +1,64 @@
+"""What a failure means, without a server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from evalstore.providers.failures import clean, find_retry_after, status_error
+from evalstore.values import Json
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00"}, 0.0),
+    ],
+)
+def test_the_wait_is_in_seconds(headers: dict[str, str], seconds: float | None) -> None:
+    assert find_retry_after(headers) == seconds
+
+
+def test_the_wait_may_be_a_date() -> None:
+    date = format_datetime(datetime.now(UTC) + timedelta(minutes=10), usegmt=True)
+    wait = find_retry_after({"retry-after": date})
+    assert wait is not None
+    assert 590 < wait <= 600
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"error": {"message": "no"}}, "the server answered 400: no"),
+        ({"error": "no"}, "the server answered 400: no"),
+        ({"message": "no"}, "the server answered 400: no"),
+        ({"detail": "no"}, "the server answered 400: no"),
+        (
+            {"detail": [{"loc": ["body"]}]},
+            'the server answered 400: {"detail": [{"loc": ["body"]}]}',
+        ),
+        (["no"], 'the server answered 400: ["no"]'),
+        ("no", "the server answered 400: no"),
+        ("", "the server answered 400"),
+    ],
+)
+def test_what_the_server_said_is_found_wherever_it_is(said: Json, message: str) -> None:
+    assert status_error(400, said).message == message
+
+
+def test_a_message_is_one_printable_line() -> None:
+    assert clean("a\n\tb \x00\x1b[31m\u202e\ud800 é 👤") == "a b \\x00\\x1b[31m\\u202e\\ud800 é 👤"
+
+
+def test_a_key_at_the_cut_leaves_nothing_of_it() -> None:
+    assert clean("x" * 495 + "secret-key", ["secret-key"]) == "x" * 495 + "***"
