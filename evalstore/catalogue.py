@@ -21,14 +21,40 @@ from evalstore.yaml_core import read_yaml
 Part = Literal["candidate", "evaluator"]
 
 _MODEL_FIELDS = (
-    "id code name description provider providerModelCode active thinking providerOptions providerTools capabilities "
-    "candidateOverrides evaluatorOverrides uniqueProperties costs responses tags"
-).split()
+    "id",
+    "code",
+    "name",
+    "description",
+    "provider",
+    "providerModelCode",
+    "active",
+    "thinking",
+    "providerOptions",
+    "providerTools",
+    "capabilities",
+    "candidateOverrides",
+    "evaluatorOverrides",
+    "uniqueProperties",
+    "costs",
+    "responses",
+    "tags",
+)
 _OVERRIDE_FIELDS = (
-    "temperature thinking providerOptions providerTools providerModelCode uniqueProperties".split()
+    "temperature",
+    "thinking",
+    "providerOptions",
+    "providerTools",
+    "providerModelCode",
+    "uniqueProperties",
 )
 _PROVIDER_FIELDS = (
-    "code name description type baseURL apiKeyEnvVar supportsStructuredOutputs".split()
+    "code",
+    "name",
+    "description",
+    "type",
+    "baseURL",
+    "apiKeyEnvVar",
+    "supportsStructuredOutputs",
 )
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -82,7 +108,7 @@ class Model:
     candidate_overrides: Mapping[str, Json] = field(default_factory=dict)
     evaluator_overrides: Mapping[str, Json] = field(default_factory=dict)
     capabilities: Mapping[str, bool] = field(default_factory=dict)
-    """Declared capabilities: `text`, `image`, `file`, `pdf`, `audio`, `structured`, `tools`, `reasoning`."""
+    """Declared: `text`, `image`, `file`, `pdf`, `audio`, `structured`, `tools`, `reasoning`."""
     costs: tuple[Cost, ...] = ()
     responses: tuple[Json, ...] = ()
     """Scripted models: what they answer."""

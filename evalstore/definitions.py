@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
 from evalstore.checks.implied import schema_problem
 from evalstore.errors import FileProblem
 from evalstore.fields import Fields, is_json
-from evalstore.index import Index
 from evalstore.values import Json, ToolVersion
 from evalstore.yaml_core import read_json, read_yaml
+
+if TYPE_CHECKING:
+    from evalstore.index import Index
 
 
 class Definition(NamedTuple):

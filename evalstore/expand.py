@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstore import hashing
 from evalstore.checks import implied_checks
@@ -16,9 +16,7 @@ from evalstore.errors import FileProblem, Problem
 from evalstore.fields import suggest
 from evalstore.filling import RUNTIME_NAMES, Filler, Row, RuntimeRow
 from evalstore.markdown import SPACE
-from evalstore.parse import PromptFile, TestFile, Turn
 from evalstore.rows import expand_rows, labels
-from evalstore.template import Mention, Template
 from evalstore.values import (
     Case,
     CaseFile,
@@ -31,6 +29,10 @@ from evalstore.values import (
     TestVersion,
     Text,
 )
+
+if TYPE_CHECKING:
+    from evalstore.parse import PromptFile, TestFile, Turn
+    from evalstore.template import Mention, Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,7 @@ def _only_text(parts: tuple[Part, ...], turn: Turn) -> None:
             raise FileProblem(
                 f"'{part.path}' ({part.media_type}) can only be shown in a user message",
                 turn.section.first,
-                hint=f"this is {'an assistant' if turn.role == 'assistant' else 'a system'} message; only text files can stand in it",
+                hint=f"in a message of the role '{turn.role}' only text files can stand",
             )
 
 

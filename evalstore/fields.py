@@ -6,11 +6,13 @@ import difflib
 import math
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import FileProblem
 from evalstore.values import SPECIAL_TAGS, Json, Options
-from evalstore.yaml_core import Document
+
+if TYPE_CHECKING:
+    from evalstore.yaml_core import Document
 
 _LISTED = 12
 """How many names a hint lists."""
@@ -159,7 +161,7 @@ class Fields:
 
 
 def is_json(value: Json) -> bool:
-    """Whether JSON can hold a value that YAML could: no infinities, and nothing that is no number."""
+    """Whether JSON can hold a value that YAML could: neither infinities nor NaN."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, dict):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import FileProblem, Problem
 from evalstore.fields import suggest
-from evalstore.markdown import Section
-from evalstore.rows import Replacements
 from evalstore.template import Filled, Mention, Template, compile_text, plain
-from evalstore.yaml_core import Written
+
+if TYPE_CHECKING:
+    from evalstore.markdown import Section
+    from evalstore.rows import Replacements
+    from evalstore.yaml_core import Written
 
 RUNTIME_NAMES = ("_evaluationInstructions", "_actualResponse")
 """What an evaluator prompt is filled with when it is used."""
@@ -64,6 +66,7 @@ class RuntimeRow(Row):
     """A row in which runtime names stay as they are, without the backticks round them."""
 
     def lookup(self, name: str) -> Filled:
+        """The filled value of a name; runtime names stay."""
         if name in RUNTIME_NAMES:
             return ["{{" + name + "}}"]
         return super().lookup(name)

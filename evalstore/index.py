@@ -1,4 +1,4 @@
-"""The index: what each file of the workspace was read as, so that unchanged files are not read again.
+"""The index: what each file was read as, so that unchanged files are not read again.
 
 As git's index does, it trusts a file whose size, times and inode are what they were; a
 file that was young when it was read is read again, because it may have changed within
@@ -11,10 +11,13 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
+from evalstore.errors import EvalstoreError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _GRAIN = 1_000_000_000
 """Nanoseconds: a file younger than this when it was read may change without a trace."""
@@ -112,3 +115,39 @@ class Index:
         except OSError:
             temporary.unlink(missing_ok=True)
         self.changed = False
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def walk(folder: str, prefix: str, suffixes: tuple[str, ...], found: dict[str, Stamp]) -> None:
+    """Add the files below a folder to `found`; hidden ones and linked folders are passed over."""
+    try:
+        entries = os.scandir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise EvalstoreError(f"{prefix.rstrip('/')}: cannot be read: {error.strerror}") from error
+    with entries:
+        for entry in entries:
+            name = entry.name
+            if not _is_text(name):
+                shown = name.encode(errors="backslashreplace").decode()
+                raise EvalstoreError(
+                    f"the file name '{prefix}{shown}' is not UTF-8", hint="rename the file"
+                )
+            if name.startswith("."):
+                continue
+            if entry.is_dir():
+                if not entry.is_symlink():
+                    walk(entry.path, f"{prefix}{name}/", suffixes, found)
+            elif name.endswith(suffixes) and name != "README.md":
+                try:
+                    found[prefix + name] = stamp(entry.stat())
+                except OSError:
+                    found[prefix + name] = (0, 0, 0, 0)

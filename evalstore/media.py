@@ -24,8 +24,9 @@ _TEXT = {
     "css": "text/css",
 }
 _PLAIN = (
-    "txt text log rst tex ini cfg conf env py pyi js mjs ts tsx jsx c h cc cpp hpp cs java kt go rs rb php pl "
-    "sh bash zsh ps1 bat sql r swift scala lua dart vue svelte srt vtt diff patch tf gradle cmake ipynb svg"
+    "txt text log rst tex ini cfg conf env py pyi js mjs ts tsx jsx c h cc cpp hpp cs java kt go "
+    "rs rb php pl sh bash zsh ps1 bat sql r swift scala lua dart vue svelte srt vtt diff patch tf "
+    "gradle cmake ipynb svg"
 )
 _BINARY = {
     "png": "image/png",

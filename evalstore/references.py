@@ -4,6 +4,9 @@ A mention stays inside of the workspace, links resolved, and never reaches the f
 hold keys or the store.
 """
 
+# Paths are texts here: thousands of mentions are looked up when nothing has changed.
+# ruff: noqa: PTH
+
 from __future__ import annotations
 
 import os
@@ -85,15 +88,14 @@ class References:
         return f"file:{name}" if name.endswith(suffix) else f"file:{name}:{suffix}"
 
     def _find(self, mentioned: str, file: str) -> tuple[str, os.stat_result]:
+        outside = False
         for base in (self._tests, os.path.dirname(file)):
             try:
                 path = self._real_path(os.path.join(self._root, base, mentioned))
                 inside = os.path.relpath(path, self._root).split(os.sep)
                 if inside[0] == "..":
-                    raise FileProblem(
-                        f"'{mentioned}' is outside of the workspace",
-                        hint="copy the file into the workspace",
-                    )
+                    outside = True
+                    continue
                 status = os.stat(path)
             except (FileNotFoundError, NotADirectoryError):
                 continue
@@ -104,6 +106,11 @@ class References:
                 raise FileProblem(f"'{mentioned}' is private, so it is not shown to a model")
             if os.path.isfile(path):
                 return path, status
+        if outside:
+            raise FileProblem(
+                f"'{mentioned}' is outside of the workspace",
+                hint="copy the file into the workspace",
+            )
         raise FileProblem(
             f"there is no file '{mentioned}'",
             hint=f"the path counts from '{self._tests}/', then from the file that mentions it",

@@ -79,7 +79,8 @@ class Settings:
     verdict: str = "majority"
     """How votes become a verdict: `majority`, `all`, `any`, or `>= t` with a share 0..1."""
     max_test_output_tokens: int | None = None
-    """Token limit of an answer. Not part of any id; an answer cut by a lower limit is asked again."""
+    """Token limit of an answer, not part of any id: an answer that it cut is asked again when it is
+    raised."""
     max_evaluation_output_tokens: int | None = None
     """Token limit of a judgement."""
     timeout: float = 120.0

@@ -252,7 +252,7 @@ def _expression(text: str, start: int, stop: int, line: int) -> tuple[_Literal |
         except FileProblem as problem:
             message = message or problem.message
         following = text.find("}}", end + 1, stop)
-        if following < 0 or "{" not in source and '"' not in source and "'" not in source:
+        if following < 0 or ("{" not in source and '"' not in source and "'" not in source):
             break
         end = following
     inner = text[start + 2 : first]

@@ -11,19 +11,21 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstore import catalogue, hashing
-from evalstore.catalogue import Currency, Model, ProviderFile
 from evalstore.definitions import read_schema, read_tool
 from evalstore.errors import EvalstoreError, FileProblem, Problem
 from evalstore.expand import Library, expand_prompt, expand_test
-from evalstore.index import Entry, Index, Stamp, is_settled, stamp
+from evalstore.index import Entry, Index, Stamp, is_settled, walk
 from evalstore.parse import PromptFile, default_id, normalise, parse_prompt, parse_test
 from evalstore.references import References
 from evalstore.settings import DEFAULT_PROMPT, FILE, Settings, ignored_settings, read_settings
 from evalstore.values import CaseFile, FileVersion
 from evalstore.yaml_core import read_yaml, split_frontmatter
+
+if TYPE_CHECKING:
+    from evalstore.catalogue import Currency, Model, ProviderFile
 
 LARGEST_TEXT = 8 * 2**20
 """Bytes of a test, prompt or definition file."""
@@ -116,13 +118,7 @@ class Workspace:
         folder = self.folder(kind)
         found: dict[str, Stamp] = {}
         prefix = self.name_of(folder)
-        _walk(str(folder), "" if prefix == "." else prefix + "/", suffixes, found)
-        for name in found:
-            if not _is_text(name):
-                shown = name.encode(errors="backslashreplace").decode()
-                raise EvalstoreError(
-                    f"the file name '{shown}' is not UTF-8", hint="rename the file"
-                )
+        walk(str(folder), "" if prefix == "." else prefix + "/", suffixes, found)
         return dict(sorted(found.items()))
 
     def read_bytes(self, name: str, largest: int) -> bytes:
@@ -132,7 +128,7 @@ class Workspace:
             size = path.stat().st_size
             if size > largest:
                 raise FileProblem(
-                    f"'{name}' is too large: {size / 2**20:.1f} MiB, at most {largest // 2**20} MiB are read"
+                    f"is too large: {size / 2**20:.1f} MiB, at most {largest // 2**20} MiB are read"
                 )
             return path.read_bytes()
         except OSError as error:
@@ -222,7 +218,7 @@ class Workspace:
         return document.line("id") if document else 1
 
     def _same_bytes(self, path: str, entry: Entry, now: Stamp, index: Index) -> bool:
-        """Whether a file whose stamp does not prove it is what it was; its stamp is renewed then."""
+        """Whether a file is what it was though its stamp does not prove it; renews the stamp then."""
         if entry.stamp[0] != now[0]:
             return False
         read_at = time.time_ns()
@@ -373,37 +369,7 @@ def is_known_kind(name: str) -> bool:
     """Whether this is a kind of provider that can be called without a provider file."""
     from evalstore.providers.prices import is_known_provider
 
-    return name == "scripted" or is_known_provider(name)
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _walk(folder: str, prefix: str, suffixes: tuple[str, ...], found: dict[str, Stamp]) -> None:
-    try:
-        entries = os.scandir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        raise EvalstoreError(f"{prefix.rstrip('/')}: cannot be read: {error.strerror}") from error
-    with entries:
-        for entry in entries:
-            name = entry.name
-            if name.startswith("."):
-                continue
-            if entry.is_dir():
-                if not entry.is_symlink():
-                    _walk(entry.path, f"{prefix}{name}/", suffixes, found)
-            elif name.endswith(suffixes) and name != "README.md":
-                try:
-                    found[prefix + name] = stamp(entry.stat())
-                except OSError:
-                    found[prefix + name] = (0, 0, 0, 0)
+    return is_known_provider(name)
 
 
 class _Current:
@@ -415,10 +381,11 @@ class _Current:
         self._ids: dict[str, Any] = {}
 
     def is_same(self, path: str, name: str, ids: Any) -> bool:
+        """Whether what a test file depended on still has these ids."""
         kind, _, rest = name.partition(":")
         if kind == "file":
             try:
-                return self.references.identify(rest, path) == ids
+                return bool(self.references.identify(rest, path) == ids)
             except FileProblem:
                 return False
         if name not in self._ids:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalstore.cli import options, output
-from evalstore.cli.main import app
-from evalstore.cli.workspace_commands import here
+from evalstore.cli.main import app, here
 from evalstore.errors import NO, EvalstoreError
 
 if TYPE_CHECKING:
@@ -22,13 +21,20 @@ if TYPE_CHECKING:
 @app.command()
 def diff(
     revisions: Annotated[
-        list[str] | None, typer.Argument(metavar="[A] [B] [-- PATH…]", help="Two runs; A alone: A and the workspace.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[A] [B] [-- PATH…]", help="Two runs; A alone: A and the workspace."
+        ),
     ] = None,
     models: options.Models = None,
-    answers: Annotated[bool, typer.Option("--answers", help="Show how the answers differ.")] = False,
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Show how the answers differ.")
+    ] = False,
     stat: Annotated[bool, typer.Option("--stat", help="Only the numbers.")] = False,
     name_only: Annotated[bool, typer.Option("--name-only", help="Only the files.")] = False,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="End with 1 if anything differs.")] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="End with 1 if anything differs.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """What broke, what was fixed, what changed: the last run and the workspace, or two runs."""
@@ -59,7 +65,11 @@ def _sides(given: list[str]) -> tuple[str | None, str | None, list[str]]:
         count = len(arguments) - arguments.index("--") - 1
         given, paths = given[: len(given) - count], given[len(given) - count :] if count else []
     root = open_workspace(here()).root
-    while given and not paths and any((base / given[-1]).exists() for base in (here().directory, root)):
+    while (
+        given
+        and not paths
+        and any((base / given[-1]).exists() for base in (here().directory, root))
+    ):
         paths.insert(0, given.pop())
     if len(given) == 1 and ".." in given[0]:
         first, _, second = given[0].partition("..")
@@ -104,8 +114,11 @@ def print_diff(found: Diff, *, answers: bool, stat: bool) -> None:
     counts = [
         f"{len(listed)} {word}"
         for word, listed in (
-            ("broke", pairs.broke), ("fixed", pairs.fixed), ("changed", pairs.changed),
-            ("new", pairs.new), ("gone", pairs.gone),
+            ("broke", pairs.broke),
+            ("fixed", pairs.fixed),
+            ("changed", pairs.changed),
+            ("new", pairs.new),
+            ("gone", pairs.gone),
         )
         if listed
     ]
@@ -127,7 +140,11 @@ def _print_pair(found: Diff, pair: Pair, *, answers: bool) -> None:
     shown = pair.either
     label = f"{shown.file} [{shown.row}]" if shown.row else shown.file
     was, now = _word(pair.was), _word(pair.now)
-    arrow = f"{output.paint(was, was)} -> {output.paint(now, now)}" if pair.was and pair.now else output.paint(was or now, was or now)
+    arrow = (
+        f"{output.paint(was, was)} -> {output.paint(now, now)}"
+        if pair.was and pair.now
+        else output.paint(was or now, was or now)
+    )
     reason = found.reason(pair)
     output.line(
         f"    {output.safe(label)}  {output.safe(shown.model)}  {arrow}"
@@ -140,7 +157,10 @@ def _print_pair(found: Diff, pair: Pair, *, answers: bool) -> None:
     if answers:
         for text in found.answer_diff(pair):
             colour = "fixed" if text.startswith("+") else "broke" if text.startswith("-") else None
-            output.line("        " + (output.paint(output.safe(text), colour) if colour else output.safe(text)))
+            output.line(
+                "        "
+                + (output.paint(output.safe(text), colour) if colour else output.safe(text))
+            )
 
 
 def _word(result: Any) -> str:
@@ -151,8 +171,12 @@ def _word(result: Any) -> str:
 
 @app.command()
 def log(
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="A test file: its own history.")] = None,
-    limit: Annotated[int | None, typer.Option("-n", metavar="N", min=1, help="At most this many.")] = None,
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="A test file: its own history.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("-n", metavar="N", min=1, help="At most this many.")
+    ] = None,
     oneline: Annotated[bool, typer.Option("--oneline", help="One line each.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -173,11 +197,24 @@ def print_log(found: Log, *, oneline: bool) -> None:
     now = time.time_ns() // 1000
     for number, entry in enumerate(found.entries):
         content = entry.content
-        verdicts = ", ".join(output.paint(f"{count} {word}", word) for word, count in entry.verdicts.items() if count)
+        verdicts = ", ".join(
+            output.paint(f"{count} {word}", word) for word, count in entry.verdicts.items() if count
+        )
         when = output.ago(content["started"], now)
         message = output.safe(content.get("message") or "")
         if oneline:
-            output.line("  ".join(part for part in (output.short(entry.run), when, verdicts, "; ".join(entry.edits) or message) if part))
+            output.line(
+                "  ".join(
+                    part
+                    for part in (
+                        output.short(entry.run),
+                        when,
+                        verdicts,
+                        "; ".join(entry.edits) or message,
+                    )
+                    if part
+                )
+            )
             continue
         if number:
             output.line()
@@ -202,7 +239,9 @@ def print_log(found: Log, *, oneline: bool) -> None:
 
 @app.command()
 def show(
-    revision: Annotated[str, typer.Argument(metavar="REV", help="@, @~1, an id, or REV:path.")] = "@",
+    revision: Annotated[
+        str, typer.Argument(metavar="REV", help="@, @~1, an id, or REV:path.")
+    ] = "@",
     json: options.Json = False,
 ) -> None:
     """Any run, version, session or evaluation by its id; `REV:path` shows a test file as it was."""
@@ -218,7 +257,9 @@ def show(
 def print_shown(found: Shown) -> None:
     """A stored thing for people: its fields, long texts as blocks."""
     output.line(f"{output.paint(found.kind, 'pending')} {found.id}")
-    _print_fields({k: v for k, v in found.content.items() if k not in ("kind", "scheme", "nonce")}, "  ")
+    _print_fields(
+        {k: v for k, v in found.content.items() if k not in ("kind", "scheme", "nonce")}, "  "
+    )
     for name, value in found.related.items():
         output.line(f"{name}:")
         _print_fields(value, "  ")

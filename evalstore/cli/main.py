@@ -13,6 +13,7 @@ import typer
 
 from evalstore.cli import output
 from evalstore.errors import BUG, INTERRUPTED, OK, EvalstoreError
+from evalstore.operations.orders import Where
 
 app = typer.Typer(
     name="evalstore",
@@ -40,13 +41,16 @@ class Globals:
 @app.callback()
 def start(
     directory: Annotated[
-        Path | None, typer.Option("-C", metavar="DIR", help="Run as if started in DIR.", show_default=False)
+        Path | None,
+        typer.Option("-C", metavar="DIR", help="Run as if started in DIR.", show_default=False),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("-c", "--config", metavar="FILE", help="Settings, instead of evalstore.yaml.")
+        Path | None,
+        typer.Option("-c", "--config", metavar="FILE", help="Settings, instead of evalstore.yaml."),
     ] = None,
     store: Annotated[
-        str | None, typer.Option("--store", metavar="PATH", help="The store, instead of the settings' one.")
+        str | None,
+        typer.Option("--store", metavar="PATH", help="The store, instead of the settings' one."),
     ] = None,
     color: Annotated[
         Literal["auto", "always", "never"], typer.Option("--color", help="When to use colours.")
@@ -73,6 +77,11 @@ def start(
     Globals.progress = progress
 
 
+def here() -> Where:
+    """The workspace that the global options name."""
+    return Where(Globals.directory, Globals.config, Globals.store)
+
+
 def hoist(argv: Sequence[str]) -> list[str]:
     """The arguments with global options moved in front of the command."""
     front: list[str] = []
@@ -83,7 +92,9 @@ def hoist(argv: Sequence[str]) -> list[str]:
         if one == "--":
             rest += [one, *waiting]
             break
-        if one in _FLAGS or any(one.startswith(f"{name}=") for name in _VALUED if name.startswith("--")):
+        if one in _FLAGS or any(
+            one.startswith(f"{name}=") for name in _VALUED if name.startswith("--")
+        ):
             front.append(one)
         elif one in _VALUED and waiting:
             front += [one, waiting.pop(0)]

@@ -6,31 +6,45 @@ from typing import Annotated
 
 import typer
 
-from evalstore.operations.desk import Wanted
+from evalstore.operations.orders import Wanted
 
 Paths = Annotated[
-    list[str] | None, typer.Argument(metavar="[PATH[::ROW]]…", help="Test files, folders, or one row of a file.")
+    list[str] | None,
+    typer.Argument(metavar="[PATH[::ROW]]…", help="Test files, folders, or one row of a file."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, in a shape that stays stable.")]
 Models = Annotated[
     list[str] | None,
-    typer.Option("-m", "--model", metavar="ID", help="Only this candidate; again for more. Any model will do."),
+    typer.Option(
+        "-m",
+        "--model",
+        metavar="ID",
+        help="Only this candidate; again for more. Any model will do.",
+    ),
 ]
 Evaluators = Annotated[
-    list[str] | None, typer.Option("-J", "--evaluator", metavar="ID", help="Only this evaluator; again for more.")
+    list[str] | None,
+    typer.Option("-J", "--evaluator", metavar="ID", help="Only this evaluator; again for more."),
 ]
 Tags = Annotated[
-    list[str] | None, typer.Option("-t", "--tag", metavar="T", help="Only tests with this tag; again for another.")
+    list[str] | None,
+    typer.Option("-t", "--tag", metavar="T", help="Only tests with this tag; again for another."),
 ]
 ExcludeTags = Annotated[
     list[str] | None, typer.Option("--exclude-tag", metavar="T", help="No tests with this tag.")
 ]
 Name = Annotated[
     str | None,
-    typer.Option("-k", "--name", metavar="EXPR", help="Only cases whose file::row has these words (and, or, not)."),
+    typer.Option(
+        "-k",
+        "--name",
+        metavar="EXPR",
+        help="Only cases whose file::row has these words (and, or, not).",
+    ),
 ]
 Attempts = Annotated[
-    int | None, typer.Option("-r", "--attempts", metavar="N", min=1, help="How many answers to each question.")
+    int | None,
+    typer.Option("-r", "--attempts", metavar="N", min=1, help="How many answers to each question."),
 ]
 
 

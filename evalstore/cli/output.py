@@ -112,7 +112,9 @@ def ago(microseconds: int, now: int) -> str:
     seconds = max(0, (now - microseconds) // 1_000_000)
     for size, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= size:
-            return f"{plural(seconds // size, word) if word != 'day' else _days(seconds // size)} ago"
+            return (
+                f"{plural(seconds // size, word) if word != 'day' else _days(seconds // size)} ago"
+            )
     return "just now" if seconds < 5 else f"{seconds} seconds ago"
 
 
@@ -128,7 +130,8 @@ def width() -> int:
 def columns_of(text: str) -> int:
     """How many columns a text takes in a terminal."""
     return sum(
-        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text
+        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
+        for one in text
     )
 
 
@@ -166,7 +169,10 @@ def failure(error: EvalstoreError) -> None:
         for found in error.problems:
             problem(found)
         count = sum(1 for found in error.problems if found.severity == "error")
-        _err(f"{plural(count, 'error')} in {plural(len({p.file for p in error.problems}), 'file')}; nothing was asked")
+        _err(
+            f"{plural(count, 'error')} in {plural(len({p.file for p in error.problems}), 'file')}; "
+            "nothing was asked"
+        )
         return
     _err(f"{typer.style('error:', fg='red')} {safe(str(error), lines=True)}")
     if error.hint:

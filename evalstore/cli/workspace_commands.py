@@ -9,23 +9,21 @@ import typer
 
 from evalstore import __version__
 from evalstore.cli import options, output
-from evalstore.cli.main import Globals, app
+from evalstore.cli.main import Globals, app, here
 from evalstore.errors import NO, USAGE
-
-
-def here():  # type: ignore[no-untyped-def]
-    """The workspace that the global options name."""
-    from evalstore.operations.desk import Where
-
-    return Where(Globals.directory, Globals.config, Globals.store)
 
 
 @app.command()
 def init(
-    directory: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="Where; default: here.")] = None,
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Where; default: here.")
+    ] = None,
     example: Annotated[bool, typer.Option("--example", help="Copy the example workspace.")] = False,
     adopt: Annotated[
-        Path | None, typer.Option("--from", metavar="DIR", help="Adopt the ai-tester project in DIR; nothing is moved.")
+        Path | None,
+        typer.Option(
+            "--from", metavar="DIR", help="Adopt the ai-tester project in DIR; nothing is moved."
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -65,21 +63,38 @@ def check(paths: options.Paths = None, json: options.Json = False) -> None:
         warnings = len(found.problems) - found.errors
         output.line(
             f"{output.plural(found.files, 'test file')}, {output.plural(found.cases, 'case')}: "
-            + (output.paint(output.plural(found.errors, "error"), "fail") if found.errors else "no errors")
+            + (
+                output.paint(output.plural(found.errors, "error"), "fail")
+                if found.errors
+                else "no errors"
+            )
             + (f", {output.plural(warnings, 'warning')}" if warnings else "")
         )
     if found.errors:
         raise typer.Exit(USAGE)
 
 
-Kind = Literal["tests", "cases", "models", "evaluators", "prompts", "tools", "schemas", "tags", "runs", "checks"]
+Kind = Literal[
+    "tests",
+    "cases",
+    "models",
+    "evaluators",
+    "prompts",
+    "tools",
+    "schemas",
+    "tags",
+    "runs",
+    "checks",
+]
 
 
 @app.command()
 def ls(
     kind: Annotated[Kind, typer.Argument(help="What to list.")] = "tests",
     paths: options.Paths = None,
-    full: Annotated[bool, typer.Option("--full", help="With cases: messages and instructions too (JSON).")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="With cases: messages and instructions too (JSON).")
+    ] = False,
     tags: options.Tags = None,
     exclude_tags: options.ExcludeTags = None,
     name: options.Name = None,
@@ -89,7 +104,10 @@ def ls(
     from evalstore.operations.listing import list_things
 
     listing = list_things(
-        here(), kind, options.wanted(paths, tags=tags, exclude_tags=exclude_tags, name=name), full=full
+        here(),
+        kind,
+        options.wanted(paths, tags=tags, exclude_tags=exclude_tags, name=name),
+        full=full,
     )
     if json or full:
         output.document(listing.document())
@@ -97,14 +115,21 @@ def ls(
     if not listing.rows:
         output.talk(f"There are no {kind}.")
         return
-    output.table([[_cell(row.get(column)) for column in listing.columns] for row in listing.rows], listing.columns)
+    output.table(
+        [[_cell(row.get(column)) for column in listing.columns] for row in listing.rows],
+        listing.columns,
+    )
 
 
 def _cell(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(_cell(one) for one in value)
     text = "" if value is None else str(value)
-    return output.short(text) if len(text) == 32 and all(one in "0123456789abcdef" for one in text) else text
+    return (
+        output.short(text)
+        if len(text) == 32 and all(one in "0123456789abcdef" for one in text)
+        else text
+    )
 
 
 @app.command()
@@ -117,10 +142,16 @@ def fsck(json: options.Json = False) -> None:
         output.document(found.document())
     else:
         for damage in found.problems:
-            output.line(f"{damage.kind} {damage.id}: {output.safe(damage.message)}".replace("  ", " "))
+            output.line(
+                f"{damage.kind} {damage.id}: {output.safe(damage.message)}".replace("  ", " ")
+            )
         output.line(
             f"{output.plural(found.checked, 'row')} checked: "
-            + (output.paint(output.plural(len(found.problems), "problem"), "fail") if found.problems else "all is well")
+            + (
+                output.paint(output.plural(len(found.problems), "problem"), "fail")
+                if found.problems
+                else "all is well"
+            )
         )
     if found.problems:
         raise typer.Exit(NO)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.catalogue import Model, bare_model
@@ -24,29 +24,10 @@ from evalstore.store.trees import build_tree
 from evalstore.values import CaseFile, Evaluator, ModelVersion
 from evalstore.workspace import Reading, Workspace, find_root, is_known_kind
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Which workspace and store a command is about."""
-
-    directory: Path
-    config: Path | None = None
-    store: str | None = None
-    """Instead of the settings' store."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the command line selects and overrides."""
-
-    paths: tuple[str, ...] = ()
-    """`PATH` or `PATH::row`, relative to the current directory."""
-    tags: tuple[str, ...] = ()
-    exclude_tags: tuple[str, ...] = ()
-    name: str | None = None
-    models: tuple[str, ...] = ()
-    evaluators: tuple[str, ...] = ()
-    attempts: int | None = None
+    from evalstore.operations.orders import Wanted, Where
 
 
 @dataclass
@@ -80,7 +61,9 @@ class Desk:
             if not model.active and not wanted.models:
                 self.warnings.append(f"candidate '{one.id}' is not active and is left out")
                 continue
-            temperature = self.settings.candidates_temperature if one.temperature is None else one.temperature
+            temperature = (
+                self.settings.candidates_temperature if one.temperature is None else one.temperature
+            )
             found.append(
                 Candidate(
                     id=one.id,
@@ -116,7 +99,9 @@ class Desk:
                     hint=suggest(one.prompt, prompts, "evaluator prompts"),
                 )
             version = self._keep_model(model.version("evaluator"))
-            temperature = self.settings.evaluators_temperature if one.temperature is None else one.temperature
+            temperature = (
+                self.settings.evaluators_temperature if one.temperature is None else one.temperature
+            )
             for prompt in prompts[one.prompt]:
                 evaluator = Evaluator(version, prompt, model.temperature("evaluator", temperature))
                 id, content = hashing.identify(hashing.describe_evaluator(evaluator))
@@ -190,7 +175,8 @@ class Desk:
             if any(target.covers(file) for file in known):
                 return self._check_row(target, text)
         raise EvalstoreError(
-            f"there is no test file '{path}'", hint=suggest(names[0], self.reading.nodes, "test files")
+            f"there is no test file '{path}'",
+            hint=suggest(names[0], self.reading.nodes, "test files"),
         )
 
     def _check_row(self, target: Target, text: str) -> Target:
@@ -203,17 +189,21 @@ class Desk:
         near = [row for row in rows if target.row.casefold() in row.casefold()]
         if len(near) == 1:
             return replace(target, row=near[0])
-        raise NothingSelectedError(f"no row is called '{text}'", hint=suggest(target.row, rows, "rows"))
+        raise NothingSelectedError(
+            f"no row is called '{text}'", hint=suggest(target.row, rows, "rows")
+        )
 
     def require_sound(self, wanted: Wanted) -> None:
-        """Raise all errors of the workspace, unless paths were given and the errors lie elsewhere."""
+        """Raise all errors of the workspace, unless paths are given and they lie elsewhere."""
         selection = None
         if wanted.paths:
             selection = Selection(tuple(self._target(path) for path in wanted.paths))
         relevant = [
             problem
             for problem in self.reading.errors
-            if selection is None or not self._is_test(problem) or selection.covers_file(problem.file)
+            if selection is None
+            or not self._is_test(problem)
+            or selection.covers_file(problem.file)
         ]
         if relevant:
             raise WorkspaceError(self.reading.problems)
@@ -231,7 +221,8 @@ class Desk:
         plan = Plan(cells=cells, skipped=skipped)
         if not cells and not skipped:
             raise NothingSelectedError(
-                "nothing is selected", hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags"
+                "nothing is selected",
+                hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
             )
         self._require_judges(plan, judges)
         plan_asks(plan, self.store.find_samples({cell.question_id for cell in cells}))
@@ -241,7 +232,11 @@ class Desk:
 
     def _require_judges(self, plan: Plan, judges: list[Judge]) -> None:
         needing = next(
-            (cell for cell in plan.cells if not cell.judges and cell.case.evaluation and "models" in cell.case.judged_by),
+            (
+                cell
+                for cell in plan.cells
+                if not cell.judges and cell.case.evaluation and "models" in cell.case.judged_by
+            ),
             None,
         )
         if needing is None:
@@ -301,14 +296,17 @@ def store_path(workspace: Workspace, where: Where) -> Path:
         text, base = workspace.settings.store, workspace.root
     if re.match(r"[a-z][a-z0-9+]+://", text):
         raise EvalstoreError(
-            f"the store '{text}' is not a file", hint="this version keeps its store in a SQLite file"
+            f"the store '{text}' is not a file",
+            hint="this version keeps its store in a SQLite file",
         )
     return base / text
 
 
 def iso(microseconds: int) -> str:
     """A time as ISO 8601 in UTC, to the second."""
-    return datetime.fromtimestamp(microseconds // 1_000_000, tz=UTC).isoformat().replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(microseconds // 1_000_000, tz=UTC).isoformat().replace("+00:00", "Z")
+    )
 
 
 def files_of(reading: Reading) -> Mapping[str, CaseFile]:

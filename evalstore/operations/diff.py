@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from evalstore.assemble import show_answer
-from evalstore.operations.desk import Desk, Wanted, Where, open_desk
+from evalstore.operations.desk import Desk, open_desk
 from evalstore.operations.history import file_edits
+from evalstore.operations.orders import Wanted, Where
 from evalstore.operations.results import as_result, join_feedback, read_results, settle
 from evalstore.report.compare import Comparison, Pair, Result, compare
 from evalstore.report.difference import unified
-from evalstore.report.statistics import Rate
 from evalstore.selection import Selection
 from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import read_tree
 from evalstore.values import CaseFile, Json
+
+if TYPE_CHECKING:
+    from evalstore.report.statistics import Rate
 
 WORKSPACE = "workspace"
 
@@ -47,7 +51,9 @@ class Diff:
     def is_empty(self) -> bool:
         """Whether nothing differs."""
         found = self.comparison
-        return not (found.broke or found.fixed or found.changed or found.new or found.gone or self.edits)
+        return not (
+            found.broke or found.fixed or found.changed or found.new or found.gone or self.edits
+        )
 
     def feedback_of(self, result: Result | None) -> str:
         """The feedback on one side of a pair."""
@@ -69,7 +75,9 @@ class Diff:
         ]
         if not found and was.sessions != now.sessions:
             found = ["another answer"]
-        return ", ".join(found) or ("another judgement" if was.evaluations != now.evaluations else "")
+        return ", ".join(found) or (
+            "another judgement" if was.evaluations != now.evaluations else ""
+        )
 
     def answer_diff(self, pair: Pair) -> list[str]:
         """The unified diff of the first answers of both sides; empty when they are equal."""
@@ -124,7 +132,13 @@ class Diff:
 
 
 def _rate(rate: Rate) -> Json:
-    return {"passed": rate.passed, "judged": rate.judged, "rate": rate.rate, "low": rate.low, "high": rate.high}
+    return {
+        "passed": rate.passed,
+        "judged": rate.judged,
+        "rate": rate.rate,
+        "low": rate.low,
+        "high": rate.high,
+    }
 
 
 def diff(
@@ -151,7 +165,10 @@ def diff(
             path: [
                 str(one)
                 for one in file_edits(
-                    desk.store, was.files[was.nodes[old]], now.files[now.nodes[path]], desk.reading.contents
+                    desk.store,
+                    was.files[was.nodes[old]],
+                    now.files[now.nodes[path]],
+                    desk.reading.contents,
                 )
             ]
             for path in sorted(now.nodes)
@@ -159,7 +176,13 @@ def diff(
             and was.nodes[old] != now.nodes[path]
             and selection.covers_file(path)
         }
-        listed = [*comparison.broke, *comparison.fixed, *comparison.changed, *comparison.new, *comparison.gone]
+        listed = [
+            *comparison.broke,
+            *comparison.fixed,
+            *comparison.changed,
+            *comparison.new,
+            *comparison.gone,
+        ]
         sides = [side for pair in listed for side in (pair.was, pair.now) if side]
         found = desk.store.load_evaluations([id for side in sides for id in side.evaluations])
         return Diff(
@@ -189,14 +212,18 @@ def _workspace_side(desk: Desk, wanted: Wanted) -> _Side:
 def _renamed(was: _Side, now: _Side) -> dict[str, str]:
     """Files that moved: gone under the old path, new with the same cases under another."""
     new = {node: path for path, node in now.nodes.items() if path not in was.nodes}
-    return {path: new[node] for path, node in was.nodes.items() if path not in now.nodes and node in new}
+    return {
+        path: new[node] for path, node in was.nodes.items() if path not in now.nodes and node in new
+    }
 
 
 def _comparable(
     was: _Side, now: _Side, selection: Selection, renamed: dict[str, str]
 ) -> tuple[Sequence[Result], Sequence[Result]]:
-    """Both sides without cells that the other side knew but did not run, and without unselected files."""
-    old_places = {(renamed.get(one.file, one.file), one.prompt_number, one.model) for one in was.results}
+    """Both sides without unselected files, and without what the other side knew but did not run."""
+    old_places = {
+        (renamed.get(one.file, one.file), one.prompt_number, one.model) for one in was.results
+    }
     new_places = {(one.file, one.prompt_number, one.model) for one in now.results}
     old = [
         one
@@ -211,11 +238,17 @@ def _comparable(
         one
         for one in now.results
         if selection.covers_file(one.file)
-        and ((one.file, one.prompt_number, one.model) in old_places or one.file not in was.nodes or now.name == WORKSPACE)
+        and (
+            (one.file, one.prompt_number, one.model) in old_places
+            or one.file not in was.nodes
+            or now.name == WORKSPACE
+        )
     ]
     return old, new
 
 
 def _answers(desk: Desk, sides: Sequence[Result]) -> dict[str, str]:
     ids = [side.sessions[0] for side in sides if side.sessions]
-    return {id: show_answer(session.answer) for id, session in desk.store.load_sessions(ids).items()}
+    return {
+        id: show_answer(session.answer) for id, session in desk.store.load_sessions(ids).items()
+    }

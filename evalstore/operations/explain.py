@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
-from evalstore.operations.desk import Desk
 from evalstore.plan import CHECKS, Ask, Cell, Judgement, Plan
 from evalstore.report.difference import (
     Difference,
@@ -24,6 +23,9 @@ from evalstore.report.difference import (
 )
 from evalstore.store.trees import read_tree
 from evalstore.values import Case, CaseFile, Json, Question
+
+if TYPE_CHECKING:
+    from evalstore.operations.desk import Desk
 
 _RUNS_BACK = 20
 """How many runs are searched for a relative."""
@@ -59,7 +61,11 @@ class Explainer:
 
     def asks(self, plan: Plan) -> list[tuple[Ask, Reason]]:
         """Every question with its reason."""
-        failed = self.desk.store.find_failed([ask.cell.question_id for ask in plan.asks]) if self.runs else {}
+        failed = (
+            self.desk.store.find_failed([ask.cell.question_id for ask in plan.asks])
+            if self.runs
+            else {}
+        )
         self._prefetch("test", (id for ask in plan.asks for id in self._tests_near(ask.cell)))
         return [(ask, self._ask(ask, failed)) for ask in plan.asks]
 
@@ -105,7 +111,12 @@ class Explainer:
         if node is None:
             return None
         return next(
-            (node for path, id in self.tree(root).items() if id == node and path not in self.desk.reading.nodes), None
+            (
+                node
+                for path, id in self.tree(root).items()
+                if id == node and path not in self.desk.reading.nodes
+            ),
+            None,
         )
 
     # --- contents
@@ -115,7 +126,9 @@ class Explainer:
         if id in self._contents:
             return self._contents[id]
         fresh = self.desk.reading.contents.get(id) or self.desk.contents.get(id)
-        content = json.loads(fresh[1]) if fresh else self.desk.store.load_contents(kind, [id]).get(id)
+        content = (
+            json.loads(fresh[1]) if fresh else self.desk.store.load_contents(kind, [id]).get(id)
+        )
         if content is not None:
             self._contents[id] = content
         return content
@@ -143,7 +156,9 @@ class Explainer:
             )
         if ask.count < cell.wanted:
             have = cell.wanted - ask.count
-            return Reason(f"attempts {have} -> {cell.wanted}", str(have), str(cell.wanted), cell.question_id)
+            return Reason(
+                f"attempts {have} -> {cell.wanted}", str(have), str(cell.wanted), cell.question_id
+            )
         if cell.question_id in failed:
             return Reason(f"retry of a failure: {shorten(failed[cell.question_id])}")
         is_known = False
@@ -161,7 +176,9 @@ class Explainer:
     def _differences(self, cell: Cell, known: _Known) -> Reason | None:
         """What differs from a relative; None when nothing does."""
         case = known.case
-        model = next((one for one in known.run["candidates"] if one["id"] == cell.candidate.id), None)
+        model = next(
+            (one for one in known.run["candidates"] if one["id"] == cell.candidate.id), None
+        )
         relative = self._relative(cell, case, model)
         if case.tests[0] != cell.case.tests[0]:
             found = differ_tests(
@@ -175,13 +192,21 @@ class Explainer:
             position = cell.case.prompts.index(cell.prompt)
             old = case.prompts[position] if position < len(case.prompts) else None
             if old is None or cell.prompt is None:
-                return Reason("system prompt is new" if cell.prompt else "without a system prompt now", relative=relative)
-            found = differ_prompts(self.find("prompt", old) or {}, self.find("prompt", cell.prompt) or {})
+                return Reason(
+                    "system prompt is new" if cell.prompt else "without a system prompt now",
+                    relative=relative,
+                )
+            found = differ_prompts(
+                self.find("prompt", old) or {}, self.find("prompt", cell.prompt) or {}
+            )
             return _reason(found, "system prompt changed", relative)
         if model is None:
             return Reason(f"new candidate {cell.candidate.id}")
         if model["model"] != cell.question.model:
-            found = differ_models(self.find("model", model["model"]) or {}, self.find("model", cell.question.model) or {})
+            found = differ_models(
+                self.find("model", model["model"]) or {},
+                self.find("model", cell.question.model) or {},
+            )
             return _reason(found, "model changed", relative)
         if model.get("temperature") != cell.candidate.temperature and cell.case.temperature is None:
             was, now = str(model.get("temperature")), str(cell.candidate.temperature)
@@ -193,7 +218,9 @@ class Explainer:
             return None
         prompt = cell.prompt if cell.prompt in case.prompts else case.prompts[0]
         temperature = model.get("temperature") if case.temperature is None else case.temperature
-        return hashing.question_id(Question(case.tests[0], prompt, model["model"], temperature, case.seed))
+        return hashing.question_id(
+            Question(case.tests[0], prompt, model["model"], temperature, case.seed)
+        )
 
     def _judgement(self, one: Judgement, plan: Plan) -> Reason:
         if one.session is None:
@@ -231,7 +258,8 @@ class Explainer:
             return Reason(f"new evaluator {id}")
         if was.get("prompt") != now.get("prompt"):
             found = differ_prompts(
-                self.find("prompt", was.get("prompt", "")) or {}, self.find("prompt", now.get("prompt", "")) or {}
+                self.find("prompt", was.get("prompt", "")) or {},
+                self.find("prompt", now.get("prompt", "")) or {},
             )
             return _reason(found, "evaluator prompt changed")
         return Reason(
@@ -246,7 +274,10 @@ def _reason(found: list[Difference], what: str, relative: str | None = None) -> 
         return Reason(what, relative=relative)
     first, *rest = found
     more = f" (and {len(rest)} more)" if rest else ""
-    names_itself = first.what.startswith(("tool ", "schema ", "file ", "special tag ", "model ", "check ")) or first.what == what
+    names_itself = (
+        first.what.startswith(("tool ", "schema ", "file ", "special tag ", "model ", "check "))
+        or first.what == what
+    )
     if first.what.startswith(f"{what} "):
         text = str(first)
     else:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.errors import EvalstoreError, RevisionError
-from evalstore.operations.desk import Where, iso, open_store, open_workspace
+from evalstore.operations.desk import iso, open_store, open_workspace
 from evalstore.operations.results import read_results
 from evalstore.report.difference import Difference, Find, differ_evaluations, differ_tests
-from evalstore.store import Store
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import read_tree
 from evalstore.values import CaseFile, Json
+
+if TYPE_CHECKING:
+    from evalstore.operations.orders import Where
+    from evalstore.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,8 @@ def log(where: Where, file: str | None = None, limit: int | None = None) -> Log:
         entries = list(_file_log(store, name))
         if not entries:
             raise EvalstoreError(
-                f"no run knows a test file '{name}'", hint="'evalstore ls tests' lists the files, 'evalstore log' the runs"
+                f"no run knows a test file '{name}'",
+                hint="'evalstore ls tests' lists the files, 'evalstore log' the runs",
             )
         return Log(entries[:limit], len(entries), name)
 
@@ -103,7 +108,11 @@ def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
         for result in read_results(store, content, only=file):
             word = result.verdict or "pending"
             verdicts[word] = verdicts.get(word, 0) + 1
-        edits = ["new"] if before is None else [str(one) for one in file_edits(store, files[before], files[node])]
+        edits = (
+            ["new"]
+            if before is None
+            else [str(one) for one in file_edits(store, files[before], files[node])]
+        )
         yield LogEntry(id, content, verdicts, tuple(edits or ["labels or tags only"]))
 
 
@@ -164,8 +173,15 @@ class Shown:
 
     def document(self) -> Json:
         """As JSON: the stored content, with kind and id."""
-        content = {name: value for name, value in self.content.items() if name not in ("kind", "scheme")}
-        return {"kind": self.kind, "id": self.id, **content, **({"related": self.related} if self.related else {})}
+        content = {
+            name: value for name, value in self.content.items() if name not in ("kind", "scheme")
+        }
+        return {
+            "kind": self.kind,
+            "id": self.id,
+            **content,
+            **({"related": self.related} if self.related else {}),
+        }
 
 
 def show(where: Where, revision: str) -> Shown:
@@ -187,14 +203,22 @@ def show(where: Where, revision: str) -> Shown:
 def _show_file(where: Where, store: Store, revision: str, path: str) -> Shown:
     run_id, content = resolve_run(store, revision or "@")
     tree = read_tree(content["snapshot"], store.load_nodes)
-    names = [path, _file_name(where, path), f"{open_workspace(where).settings.paths['tests']}/{path}"]
+    names = [
+        path,
+        _file_name(where, path),
+        f"{open_workspace(where).settings.paths['tests']}/{path}",
+    ]
     name = next((name for name in names if name in tree), None)
     if name is None:
-        raise RevisionError(f"run {run_id[:8]} knew no test file '{path}'", hint=f"it knew {len(tree)} files")
+        raise RevisionError(
+            f"run {run_id[:8]} knew no test file '{path}'", hint=f"it knew {len(tree)} files"
+        )
     node = tree[name]
     file = store.load_case_files([node])[node]
     tests = store.load_contents("test", [case.tests[0] for case in file.cases])
-    evaluations = store.load_contents("evaluation", [case.evaluation for case in file.cases if case.evaluation])
+    evaluations = store.load_contents(
+        "evaluation", [case.evaluation for case in file.cases if case.evaluation]
+    )
     return Shown(
         "cases",
         node,
@@ -223,8 +247,12 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
         }
     if kind == "judgement":
         return {
-            "instructions": store.load_contents("evaluation", [content["evaluation"]]).get(content["evaluation"]),
-            "evaluator": store.load_contents("evaluator", [content["evaluator"]]).get(content["evaluator"]),
+            "instructions": store.load_contents("evaluation", [content["evaluation"]]).get(
+                content["evaluation"]
+            ),
+            "evaluator": store.load_contents("evaluator", [content["evaluator"]]).get(
+                content["evaluator"]
+            ),
         }
     if kind == "run":
         return {

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from evalstore.operations.desk import Where, open_store
+from evalstore.operations.desk import open_store
 from evalstore.store.fsck import Damage, check_store
 from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.operations.orders import Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,9 @@ class Integrity:
         """As JSON."""
         return {
             "checked": self.checked,
-            "problems": [{"kind": one.kind, "id": one.id, "message": one.message} for one in self.problems],
+            "problems": [
+                {"kind": one.kind, "id": one.id, "message": one.message} for one in self.problems
+            ],
         }
 
 

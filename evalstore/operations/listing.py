@@ -10,10 +10,22 @@ from dataclasses import dataclass
 from evalstore import hashing
 from evalstore.checks import REGISTRY
 from evalstore.errors import Problem
-from evalstore.operations.desk import Desk, Wanted, Where, files_of, iso, open_desk, open_workspace
+from evalstore.operations.desk import Desk, files_of, iso, open_desk, open_workspace
+from evalstore.operations.orders import Wanted, Where
 from evalstore.values import SPECIAL_TAGS, Case, FileRef, Json, Part, Text
 
-KINDS = ("tests", "cases", "models", "evaluators", "prompts", "tools", "schemas", "tags", "runs", "checks")
+KINDS = (
+    "tests",
+    "cases",
+    "models",
+    "evaluators",
+    "prompts",
+    "tools",
+    "schemas",
+    "tags",
+    "runs",
+    "checks",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +67,8 @@ def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
     problems = list(reading.problems)
     if workspace.ignored:
         problems += [
-            Problem(workspace.config.name, f"'{name}' is {why}", severity="warning") for name, why in workspace.ignored
+            Problem(workspace.config.name, f"'{name}' is {why}", severity="warning")
+            for name, why in workspace.ignored
         ]
     files = dict(reading.files)
     if paths:
@@ -64,7 +77,9 @@ def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
         files = {path: file for path, file in files.items() if selection.covers_file(path)}
         tests = workspace.settings.paths["tests"] + "/"
         problems = [
-            one for one in problems if not one.file.startswith(tests) or selection.covers_file(one.file)
+            one
+            for one in problems
+            if not one.file.startswith(tests) or selection.covers_file(one.file)
         ]
     read = {*files, *(one.file for one in problems if one.file.endswith(".md"))}
     return Checked(problems, len(read), sum(len(file.cases) for file in files.values()))
@@ -87,12 +102,19 @@ class Listing:
 def list_things(where: Where, kind: str, wanted: Wanted, *, full: bool = False) -> Listing:
     """What the workspace, or the store, holds of a kind."""
     if kind == "checks":
-        rows: list[dict[str, Json]] = [{"type": name, "revision": revision} for name, (revision, _) in REGISTRY.items()]
+        rows: list[dict[str, Json]] = [
+            {"type": name, "revision": revision} for name, (revision, _) in REGISTRY.items()
+        ]
         return Listing(kind, rows, ("type", "revision"))
     with open_desk(where) as desk:
         if kind == "runs":
             rows = [
-                {"run": id, "started": iso(content["started"]), "status": content["status"], "message": content.get("message")}
+                {
+                    "run": id,
+                    "started": iso(content["started"]),
+                    "status": content["status"],
+                    "message": content.get("message"),
+                }
                 for id, content in desk.store.find_runs()
             ]
             return Listing(kind, rows, ("run", "started", "status", "message"))
@@ -104,14 +126,22 @@ def list_things(where: Where, kind: str, wanted: Wanted, *, full: bool = False) 
 def _selected(desk: Desk, wanted: Wanted) -> list[tuple[str, Case]]:
     matches = desk.selection(wanted).matcher()
     return [
-        (path, case) for path, file in files_of(desk.reading).items() for case in file.cases if matches(path, case)
+        (path, case)
+        for path, file in files_of(desk.reading).items()
+        for case in file.cases
+        if matches(path, case)
     ]
 
 
 def _tests(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
     counts: Counter[str] = Counter(path for path, _ in _selected(desk, wanted))
-    tags = {path: sorted({tag for case in file.cases for tag in case.tags}) for path, file in desk.reading.files.items()}
-    rows: list[dict[str, Json]] = [{"file": path, "cases": count, "tags": tags[path]} for path, count in counts.items()]
+    tags = {
+        path: sorted({tag for case in file.cases for tag in case.tags})
+        for path, file in desk.reading.files.items()
+    }
+    rows: list[dict[str, Json]] = [
+        {"file": path, "cases": count, "tags": tags[path]} for path, count in counts.items()
+    ]
     return Listing("tests", rows, ("file", "cases", "tags"))
 
 
@@ -200,7 +230,8 @@ _List = Callable[[Desk, Wanted, bool], "Listing"]
 def _definitions(kind: str) -> _List:
     def listing(desk: Desk, _wanted: Wanted, _full: bool) -> Listing:
         rows: list[dict[str, Json]] = [
-            {kind[:-1]: name, "ids": list(ids)} for name, ids in sorted(desk.reading.names.get(kind, {}).items())
+            {kind[:-1]: name, "ids": list(ids)}
+            for name, ids in sorted(desk.reading.names.get(kind, {}).items())
         ]
         return Listing(kind, rows, (kind[:-1], "ids"))
 
@@ -210,7 +241,8 @@ def _definitions(kind: str) -> _List:
 def _tags(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
     counts: Counter[str] = Counter(tag for _, case in _selected(desk, wanted) for tag in case.tags)
     rows: list[dict[str, Json]] = [
-        {"tag": tag, "cases": count, "special": tag in SPECIAL_TAGS} for tag, count in sorted(counts.items())
+        {"tag": tag, "cases": count, "special": tag in SPECIAL_TAGS}
+        for tag, count in sorted(counts.items())
     ]
     return Listing("tags", rows, ("tag", "cases"))
 

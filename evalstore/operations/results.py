@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.plan import CHECKS, Cell, Plan, counted_votes
 from evalstore.report.compare import Result
-from evalstore.store import Store
 from evalstore.store.trees import build_tree, read_tree
 from evalstore.values import CaseFile, Json, Sample, Verdict, Vote
 from evalstore.verdicts import Judged, combine, judge_session
+
+if TYPE_CHECKING:
+    from evalstore.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,9 @@ def settle(
         votes: list[Vote] = []
         judged: list[Judged] = []
         for session in sessions:
-            counted = counted_votes(cell, [*plan.votes.get(session, ()), *new_votes.get(session, ())])
+            counted = counted_votes(
+                cell, [*plan.votes.get(session, ()), *new_votes.get(session, ())]
+            )
             votes += counted
             if cell.case.evaluation and _is_complete(cell, counted):
                 judged.append(judge_session(counted, cell.case.judged_by, CHECKS, rule))
@@ -74,7 +79,9 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
             return checked is not None
     if "models" not in cell.case.judged_by:
         return True
-    return len([vote for vote in votes if vote.evaluator != CHECKS]) == sum(judge.times for judge in cell.judges)
+    return len([vote for vote in votes if vote.evaluator != CHECKS]) == sum(
+        judge.times for judge in cell.judges
+    )
 
 
 def build_results(
@@ -164,7 +171,9 @@ def as_result(found: CellResult) -> Result:
 def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
     """The feedback of every vote of these cells, by id; empty ones are missing."""
     ids = [vote.id for result in results for vote in result.votes]
-    return {id: found.feedback for id, found in store.load_evaluations(ids).items() if found.feedback}
+    return {
+        id: found.feedback for id, found in store.load_evaluations(ids).items() if found.feedback
+    }
 
 
 def join_feedback(votes: Iterable[str], feedback: Mapping[str, str]) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.desk import Where, open_workspace, store_path
+from evalstore.operations.desk import open_workspace, store_path
+from evalstore.operations.orders import Where
 from evalstore.settings import FILE
 from evalstore.store import Store
 from evalstore.values import Json
@@ -48,7 +49,7 @@ id: scripted/judge
 provider: scripted
 responses:
   - {when: "greeting in English", answer: {pass: true, feedback: ""}}
-  - {when: "greeting in French", answer: {pass: false, feedback: "The greeting is in English, not in French."}}
+  - {when: "greeting in French", answer: {pass: false, feedback: "It is English, not French."}}
 """,
 }
 IGNORED = ".evalstore/\n"
@@ -66,11 +67,20 @@ class Initialised:
 
     def document(self) -> Json:
         """As JSON."""
-        return {"workspace": str(self.root), "written": self.written, "kept": self.kept, "notes": self.notes}
+        return {
+            "workspace": str(self.root),
+            "written": self.written,
+            "kept": self.kept,
+            "notes": self.notes,
+        }
 
 
 def init(
-    directory: Path, *, example: bool = False, adopt_from: Path | None = None, store: str | None = None
+    directory: Path,
+    *,
+    example: bool = False,
+    adopt_from: Path | None = None,
+    store: str | None = None,
 ) -> Initialised:
     """Make a workspace and its store; files that exist are never overwritten."""
     made = Initialised(directory)
@@ -114,7 +124,9 @@ def _adopt(made: Initialised, source: Path) -> None:
     from evalstore.formats.ai_tester import adopt
 
     if (made.root / FILE).exists():
-        raise EvalstoreError(f"'{made.root / FILE}' exists already", hint="remove it first, or choose another folder")
+        raise EvalstoreError(
+            f"'{made.root / FILE}' exists already", hint="remove it first, or choose another folder"
+        )
     text, notes = adopt(source.absolute(), made.root.absolute())
     _write(made, FILE, text.encode())
     made.notes += notes
@@ -124,7 +136,9 @@ def _ignore(made: Initialised) -> None:
     path = made.root / ".gitignore"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if ".evalstore/" not in text.split():
-        path.write_text(text + ("" if not text or text.endswith("\n") else "\n") + IGNORED, encoding="utf-8")
+        path.write_text(
+            text + ("" if not text or text.endswith("\n") else "\n") + IGNORED, encoding="utf-8"
+        )
         made.written.append(".gitignore")
 
 
@@ -133,5 +147,3 @@ def example_folder() -> Path:
     package = Path(__file__).parent.parent
     installed = package / "example"
     return installed if installed.is_dir() else package.parent / "example"
-
-

@@ -6,13 +6,17 @@ import json
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from evalstore.operations.desk import Desk, Wanted, Where, open_desk
+from evalstore.operations.desk import Desk, open_desk
 from evalstore.operations.explain import Explainer, Reason
-from evalstore.plan import Ask, Judgement, Plan
 from evalstore.pricing import Price, find
 from evalstore.store.trees import read_tree
 from evalstore.values import CaseFile, Json, Usage
+
+if TYPE_CHECKING:
+    from evalstore.operations.orders import Wanted, Where
+    from evalstore.plan import Ask, Judgement, Plan
 
 _OUTPUT_GUESS = 300
 """Tokens of an answer that has no relative."""
@@ -82,7 +86,13 @@ class Status:
             "cost": self.cost,
             "run": self.last_run,
             "changes": [
-                {"code": one.code, "file": one.file, "asked": one.asked, "judged": one.judged, "reason": one.reason}
+                {
+                    "code": one.code,
+                    "file": one.file,
+                    "asked": one.asked,
+                    "judged": one.judged,
+                    "reason": one.reason,
+                }
                 for one in self.changes
             ],
             "items": [
@@ -148,16 +158,32 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
 def _ask_item(ask: Ask, reason: Reason) -> Item:
     cell = ask.cell
     return Item(
-        "ask", cell.file, cell.case.row, cell.prompt, cell.candidate.id, None, ask.count,
-        reason.text, reason.was, reason.now,
+        "ask",
+        cell.file,
+        cell.case.row,
+        cell.prompt,
+        cell.candidate.id,
+        None,
+        ask.count,
+        reason.text,
+        reason.was,
+        reason.now,
     )
 
 
 def _judge_item(one: Judgement, reason: Reason) -> Item:
     cell = one.cell
     return Item(
-        "judge", cell.file, cell.case.row, cell.prompt, cell.candidate.id,
-        one.judge.id if one.judge else "checks", one.count, reason.text, reason.was, reason.now,
+        "judge",
+        cell.file,
+        cell.case.row,
+        cell.prompt,
+        cell.candidate.id,
+        one.judge.id if one.judge else "checks",
+        one.count,
+        reason.text,
+        reason.was,
+        reason.now,
     )
 
 
@@ -206,7 +232,11 @@ def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Chang
         if (case.tests, case.prompts) in tests and (case.tests, case.evaluation) not in evaluations
     ]
     kept = {case.key for case in now.cases}
-    gone = sum(1 for case in was.cases if case.key not in kept) if len(now.cases) < len(was.cases) else 0
+    gone = (
+        sum(1 for case in was.cases if case.key not in kept)
+        if len(now.cases) < len(was.cases)
+        else 0
+    )
     if not asked and not judged and not gone:
         return None
     code = ("M" if asked or gone else ".") + ("M" if judged else ".")
@@ -224,7 +254,10 @@ def estimate(
     judgements: list[tuple[Judgement, Reason]],
     wanted: Wanted,
 ) -> float | None:
-    """What the plan would cost in USD, by the usage of the nearest relatives; None if a price is unknown."""
+    """What the plan would cost in USD, by the usage of the nearest relatives.
+
+    None if a price is unknown.
+    """
     day = datetime.fromtimestamp(time.time(), tz=UTC).date().isoformat()
     prices: dict[str, Price | None] = {}
 
@@ -243,7 +276,9 @@ def estimate(
         found = price(ask.cell.candidate.id)
         if found is None:
             return None
-        usage = usages.get(reason.relative or "") or Usage(lengths.get(ask.cell.question.test, 0) // 4, _OUTPUT_GUESS)
+        usage = usages.get(reason.relative or "") or Usage(
+            lengths.get(ask.cell.question.test, 0) // 4, _OUTPUT_GUESS
+        )
         total += ask.count * found.cost(usage).usd
     for one, _ in judgements:
         if one.judge is None:
@@ -255,7 +290,9 @@ def estimate(
     return round(total, 6)
 
 
-def _lengths(desk: Desk, asks: list[tuple[Ask, Reason]], usages: dict[str, Usage]) -> dict[str, int]:
+def _lengths(
+    desk: Desk, asks: list[tuple[Ask, Reason]], usages: dict[str, Usage]
+) -> dict[str, int]:
     """Characters of the tests that have no relative."""
     ids = {ask.cell.question.test for ask, reason in asks if (reason.relative or "") not in usages}
     fresh = {id: desk.reading.contents[id][1] for id in ids if id in desk.reading.contents}
@@ -268,4 +305,6 @@ def _lengths(desk: Desk, asks: list[tuple[Ask, Reason]], usages: dict[str, Usage
 def _judge_tokens(desk: Desk, one: Judgement) -> int:
     prompt = desk.reading.contents.get(one.judge.prompt if one.judge else "")
     evaluation = desk.reading.contents.get(one.cell.case.evaluation or "")
-    return ((len(prompt[1]) if prompt else 1200) + (len(evaluation[1]) if evaluation else 300)) // 4 + _OUTPUT_GUESS
+    return (
+        (len(prompt[1]) if prompt else 1200) + (len(evaluation[1]) if evaluation else 300)
+    ) // 4 + _OUTPUT_GUESS

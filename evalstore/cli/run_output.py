@@ -1,0 +1,194 @@
+"""The answers of `status`, `run` and `judge` for people."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from evalstore.cli import output
+from evalstore.errors import INTERRUPTED
+
+if TYPE_CHECKING:
+    from evalstore.operations.reporting import RunReport
+    from evalstore.operations.status import Change, Status
+
+_SHOWN = 20
+"""Lines of a list before it is cut; `-v` shows all."""
+
+
+def print_status(found: Status, *, explain: bool) -> None:
+    """The answer of `status` and of `run -n` for people."""
+    for warning in found.warnings:
+        output.talk(f"warning: {output.safe(warning)}")
+    if found.last_run is None:
+        output.line("No run yet.")
+    elif found.changes:
+        when = output.ago(found.last_started or 0, time.time_ns() // 1000)
+        output.line(f"Changed since run {output.short(found.last_run)} ({when}):")
+        output.line('  (use "evalstore diff -- FILE" to see how)')
+        width = max(output.columns_of(change.file) for change in found.changes)
+        for change in found.changes:
+            output.line(
+                f"    {change.code}  {output.pad(output.safe(change.file), width)}  "
+                f"{_what(change)}".rstrip()
+            )
+    if found.skipped:
+        output.line()
+        output.line(f"Skipped, because the model lacks a capability ({len(found.skipped)}):")
+        for file, row, model, lacks in found.skipped if output.verbose else found.skipped[:_SHOWN]:
+            output.line(f"    {_case(file, row)}  {output.safe(model)} has no {lacks}")
+        _cut(len(found.skipped))
+    if found.items and explain:
+        _print_items(found)
+    if found.changes or found.skipped or (found.items and explain) or found.last_run is None:
+        output.line()
+    if not found.items:
+        output.line(
+            f"Nothing to do: {output.plural(found.reuse, 'answer')} of "
+            f"{output.plural(found.models, 'candidate')} and all judgements are stored."
+        )
+        return
+    output.line(
+        f"A run would ask {output.plural(found.ask, 'answer')} and make "
+        f"{output.plural(found.judge, 'judgement')} with "
+        f"{output.plural(found.models, 'candidate')}, "
+        + ("at an unknown price" if found.cost is None else f"about {output.money(found.cost)}")
+        + f"; {output.plural(found.reuse, 'answer')} reused."
+    )
+    if not explain:
+        output.line(
+            '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)'
+        )
+
+
+def _what(change: Change) -> str:
+    parts = []
+    if change.code.strip() == "A":
+        return f"{output.plural(change.asked, 'case')} new"
+    if change.code.strip() == "D":
+        return f"{output.plural(change.gone, 'case')} retired"
+    if change.code.strip() == "R":
+        return output.safe(change.reason)
+    if change.asked:
+        parts.append(f"{output.plural(change.asked, 'case')} asked again")
+    if change.judged:
+        parts.append(f"{output.plural(change.judged, 'case')} judged again")
+    if change.gone:
+        parts.append(f"{output.plural(change.gone, 'case')} retired")
+    return ", ".join(parts) + (f": {output.safe(change.reason)}" if change.reason else "")
+
+
+def _print_items(found: Status) -> None:
+    for kind, title in (("ask", "Would ask"), ("judge", "Would judge")):
+        items = [item for item in found.items if item.kind == kind]
+        if not items:
+            continue
+        output.line()
+        output.line(f"{title} ({len(items)}):")
+        rows = [
+            (
+                f"    {_case(item.file, item.row)}",
+                output.safe(item.model),
+                item.evaluator or "" if kind == "judge" else "",
+                item.reason + (f" ({item.count}x)" if item.count > 1 else ""),
+            )
+            for item in (items if output.verbose else items[:_SHOWN])
+        ]
+        output.table([row if kind == "judge" else (row[0], row[1], row[3]) for row in rows])
+        _cut(len(items))
+
+
+def _cut(count: int) -> None:
+    if count > _SHOWN and not output.verbose:
+        output.line(f"    … {count - _SHOWN} more (-v lists all)")
+
+
+def _case(file: str, row: str) -> str:
+    return output.safe(f"{file} [{row}]" if row else file)
+
+
+def print_report(report: RunReport, threshold: float | None) -> None:
+    """The verdicts of a run, its summary and the gate for people."""
+    from evalstore.operations.results import join_feedback
+
+    for warning in report.warnings:
+        output.talk(f"warning: {output.safe(warning)}")
+    listed = [one for one in report.cells if output.verbose or one.word not in ("pass", None)]
+    shown = listed if output.verbose else listed[: 3 * _SHOWN]
+    several = len({one.cell.candidate.id for one in report.cells}) > 1
+    left = [_case(one.cell.file, one.cell.case.row) for one in shown]
+    wide = max(map(output.columns_of, left), default=0)
+    models = (
+        max((output.columns_of(one.cell.candidate.id) for one in shown), default=0)
+        if several
+        else 0
+    )
+    for one, label in zip(shown, left, strict=True):
+        word = one.word or "answered"
+        model = "  " + output.pad(output.safe(one.cell.candidate.id), models) if several else ""
+        feedback = join_feedback((vote.id for vote in one.votes), report.feedback)
+        room = max(30, output.width() - wide - models - 16)
+        output.line(
+            f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}{model}  "
+            f"{output.clip(feedback, room)}".rstrip()
+        )
+    if len(listed) > len(shown):
+        output.line(f"… {len(listed) - len(shown)} more (-v lists all)")
+    if shown:
+        output.line()
+    _print_models(report)
+    counts = ", ".join(
+        output.paint(f"{count} {word}", word)
+        for word, count in report.verdicts.items()
+        if count or word == "pass"
+    )
+    interval = (
+        f" ({output.percent(report.rate.rate)}, 95% interval "
+        f"{output.percent(report.rate.low)} to {output.percent(report.rate.high)})"
+        if report.rate.judged
+        else ""
+    )
+    output.line(f"{counts}{interval}")
+    for message, count in report.failures.items():
+        output.line(output.paint(f"failed {count}x: {output.safe(message)}", "fail"))
+    if report.skipped:
+        output.line(
+            f"{output.plural(len(report.skipped), 'pair')} skipped for lack of a capability "
+            '("evalstore status" lists them)'
+        )
+    output.line(
+        f"run {output.short(report.run)} {report.status}: {report.asked:,} asked, "
+        f"{report.judged:,} judged, {report.reused:,} reused, {output.money(report.cost)}"
+    )
+    if report.exit_code == INTERRUPTED:
+        output.line("interrupted; what was finished is stored, and the next run goes on from there")
+    elif report.gate == "failed":
+        why = (
+            f": {output.percent(report.rate.rate)} is less than {output.percent(threshold)}"
+            if threshold is not None
+            else ""
+        )
+        output.line(output.paint(f"gate failed{why}", "fail"))
+    elif report.exit_code:
+        output.line(output.paint("incomplete; running again may help", "pending"))
+    else:
+        output.line(output.paint("gate passed", "pass"))
+
+
+def _print_models(report: RunReport) -> None:
+    """The pass rate of each candidate, when there are several."""
+    by_model: dict[str, list[str | None]] = {}
+    for one in report.cells:
+        by_model.setdefault(one.cell.candidate.id, []).append(one.word)
+    if len(by_model) < 2:
+        return
+    wide = max(map(output.columns_of, by_model))
+    for model, words in by_model.items():
+        judged = sum(1 for word in words if word not in (None, "pending"))
+        passed = words.count("pass")
+        filled = round(20 * passed / judged) if judged else 0
+        bar = output.paint("█" * filled, "pass") + output.faint("░" * (20 - filled))
+        share = output.percent(passed / judged if judged else None)
+        output.line(
+            f"{output.pad(output.safe(model), wide)}  {bar}  {passed}/{judged} pass  {share}"
+        )

@@ -1,0 +1,92 @@
+"""Opens the doors that a plan needs: providers with their keys, and prices."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+from evalstore.execute import Door
+from evalstore.pricing import find
+from evalstore.providers import Provider, open_provider
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.catalogue import Model
+    from evalstore.operations.desk import Desk
+    from evalstore.plan import Candidate, Judge, Plan
+
+
+class Doors:
+    """Opens the providers of a plan, each account once."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.day = datetime.fromtimestamp(time.time(), tz=UTC).date().isoformat()
+        self.environment = read_environment(desk.workspace.root)
+        self._open: dict[tuple[object, ...], Provider] = {}
+
+    def candidates(self, plan: Plan) -> dict[str, Door]:
+        """By model version id."""
+        found: dict[str, Candidate] = {
+            ask.cell.question.model: ask.cell.candidate for ask in plan.asks
+        }
+        return {
+            id: self._door(self.desk.find_model(one.id, "candidates"), "candidate", None)
+            for id, one in found.items()
+        }
+
+    def judges(self, plan: Plan) -> dict[str, Door]:
+        """By evaluator id."""
+        found: dict[str, Judge] = {
+            one.judge.evaluator: one.judge for one in plan.judgements if one.judge
+        }
+        doors = {}
+        for id, judge in found.items():
+            model = self.desk.find_model(judge.id, "evaluators")
+            content = self.desk.contents[id][1]
+            temperature = json.loads(content).get("temperature")
+            doors[id] = self._door(model, "evaluator", temperature)
+        return doors
+
+    def _door(
+        self, model: Model, part: Literal["candidate", "evaluator"], temperature: float | None
+    ) -> Door:
+        provider = model.provider
+        key = self.environment.get(provider.key_variable) if provider.key_variable else None
+        place = (
+            provider.type,
+            provider.base_url,
+            key,
+            model.id if provider.type == "scripted" else None,
+        )
+        if place not in self._open:
+            self._open[place] = open_provider(
+                provider.type,
+                base_url=provider.base_url,
+                api_key=key,
+                responses=model.responses,
+                supports_structured_outputs=provider.structured,
+            )
+        return Door(
+            model=model,
+            version=model.version(part),
+            provider=self._open[place],
+            price=find(model, self.desk.reading.currencies, self.day),
+            temperature=temperature,
+            structured=provider.structured and model.capabilities.get("structured") is not False,
+        )
+
+
+def read_environment(root: Path) -> dict[str, str]:
+    """The environment, filled up from `.env.local`, then `.env`; litellm sees the same."""
+    from dotenv import dotenv_values
+
+    for name in (".env.local", ".env"):
+        for variable, value in dotenv_values(root / name, interpolate=False).items():
+            if value is not None:
+                os.environ.setdefault(variable, value)
+    return dict(os.environ)

@@ -1,0 +1,66 @@
+"""What a run reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.operations.results import CellResult, join_feedback
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.report.statistics import Rate
+
+
+@dataclass
+class RunReport:
+    """What a run did and found."""
+
+    run: str
+    status: str
+    asked: int
+    judged: int
+    reused: int
+    failed: int
+    failures: dict[str, int]
+    verdicts: dict[str, int]
+    cost: float | None
+    judge_cost: float
+    gate: str
+    exit_code: int
+    cells: list[CellResult]
+    feedback: dict[str, str]
+    rate: Rate
+    skipped: list[tuple[str, str, str, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "run": self.run,
+            "status": self.status,
+            "asked": self.asked,
+            "judged": self.judged,
+            "reused": self.reused,
+            "failed": self.failed,
+            "failures": [
+                {"message": message, "count": count} for message, count in self.failures.items()
+            ],
+            "verdicts": self.verdicts,
+            "cost": self.cost,
+            "gate": self.gate,
+            "cases": [
+                {
+                    "file": one.cell.file,
+                    "row": one.cell.case.row,
+                    "prompt": one.cell.prompt,
+                    "model": one.cell.candidate.id,
+                    "verdict": one.word,
+                    "score": one.score,
+                    "feedback": join_feedback((vote.id for vote in one.votes), self.feedback),
+                    "session": one.sessions[0] if one.sessions else None,
+                    "sessions": list(one.sessions),
+                }
+                for one in self.cells
+            ],
+        }

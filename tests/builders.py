@@ -1,0 +1,98 @@
+"""What tests build: files, workspaces, and short ways to read one text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evalstore import hashing
+from evalstore.expand import Expansion, Library, expand_test
+from evalstore.parse import parse_test
+from evalstore.values import FileVersion
+from evalstore.workspace import Workspace
+
+Files = Mapping[str, str | bytes]
+
+HELLO = "# 👤\n\nHello\n\n---\n\nExpect a greeting.\n"
+"""The shortest test file."""
+
+
+def tree(path: Path, files: Files) -> Path:
+    """Write files, with the folders they need."""
+    for name, content in files.items():
+        file = path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, bytes):
+            file.write_bytes(content)
+        else:
+            file.write_text(content, encoding="utf-8", newline="")
+    return path
+
+
+def workspace_of(path: Path, files: Files) -> Workspace:
+    """A workspace with these files; its settings are empty unless given."""
+    return Workspace(tree(path, {"evalstore.yaml": "", **files}))
+
+
+def test_file(*frontmatter: str, shown: str = "Hello", told: str = "Expect a greeting.") -> str:
+    """The text of a test file with one user message."""
+    head = "\n".join(("---", *frontmatter, "---", "")) if frontmatter else ""
+    return f"{head}# 👤\n\n{shown}\n\n---\n\n{told}\n"
+
+
+test_file.__test__ = False  # type: ignore[attr-defined]
+
+
+def library(
+    files: Mapping[str, bytes] | None = None,
+    *,
+    prompts: Mapping[str, tuple[str, ...]] | None = None,
+    tools: Mapping[str, str] | None = None,
+    schemas: Mapping[str, str] | None = None,
+) -> Library:
+    """What test files refer to; mentioned files are of the type `text/plain` or `image/png`."""
+
+    def read_file(mentioned: str, _test: str) -> tuple[FileVersion, str]:
+        kind = "image/png" if mentioned.endswith(".png") else "text/plain"
+        version = FileVersion(kind, (files or {})[mentioned])
+        return version, hashing.identify(hashing.describe_file(version))[0]
+
+    return Library(prompts or {}, {}, tools or {}, schemas or {}, read_file)
+
+
+def expanded(text: str, library_: Library | None = None) -> Expansion:
+    """What a test file comes to."""
+    return expand_test(parse_test("tests/t.md", text), library_ or library())
+
+
+def ids(text: str, library_: Library | None = None) -> list[tuple[tuple[str, ...], str | None]]:
+    """The ids of test and evaluation versions, case by case."""
+    expansion = expanded(text, library_)
+    assert expansion.file is not None, expansion.problems
+    return [(case.tests, case.evaluation) for case in expansion.file.cases]
+
+
+def shown(expansion: Expansion) -> list[list[tuple[str, Any]]]:
+    """The messages of each case: role and content."""
+    assert expansion.file is not None, expansion.problems
+    contents = {id: json for id, (_, json) in expansion.contents.items()}
+    return [
+        [
+            (message["role"], message.get("content", ""))
+            for message in json.loads(contents[case.tests[0]])["messages"]
+        ]
+        for case in expansion.file.cases
+    ]
+
+
+def told(expansion: Expansion) -> list[Any]:
+    """The instructions of each case; None for a case without an evaluation."""
+    assert expansion.file is not None, expansion.problems
+    return [
+        None
+        if case.evaluation is None
+        else json.loads(expansion.contents[case.evaluation][1]).get("instructions", "")
+        for case in expansion.file.cases
+    ]
