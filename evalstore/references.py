@@ -5,7 +5,7 @@ hold keys or the store.
 """
 
 # Paths are texts here: thousands of mentions are looked up when nothing has changed.
-# ruff: noqa: PTH
+# ruff: noqa: PTH113, PTH114, PTH116, PTH118, PTH120, PTH122, PTH206
 
 from __future__ import annotations
 

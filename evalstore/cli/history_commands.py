@@ -23,7 +23,7 @@ def diff(
     revisions: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[A] [B] [-- PATH…]", help="Two runs; A alone: A and the workspace."
+            metavar="[A [B]] [-- PATH]", help="Two runs; A alone: A and the workspace."
         ),
     ] = None,
     models: options.Models = None,
@@ -142,8 +142,8 @@ def _print_pair(found: Diff, pair: Pair, *, answers: bool) -> None:
     was, now = _word(pair.was), _word(pair.now)
     arrow = (
         f"{output.paint(was, was)} -> {output.paint(now, now)}"
-        if pair.was and pair.now
-        else output.paint(was or now, was or now)
+        if pair.was and pair.now and was != now
+        else output.paint(now or was, now or was)
     )
     reason = found.reason(pair)
     output.line(
@@ -172,7 +172,7 @@ def _word(result: Any) -> str:
 @app.command()
 def log(
     file: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="A test file: its own history.")
+        str | None, typer.Argument(metavar="FILE", help="A test file: its own history.")
     ] = None,
     limit: Annotated[
         int | None, typer.Option("-n", metavar="N", min=1, help="At most this many.")

@@ -10,7 +10,7 @@ from evalstore.operations.orders import Wanted
 
 Paths = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[PATH[::ROW]]…", help="Test files, folders, or one row of a file."),
+    typer.Argument(metavar="PATH[::ROW]", help="Test files, folders, or one row of a file."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, in a shape that stays stable.")]
 Models = Annotated[

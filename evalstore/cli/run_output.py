@@ -75,7 +75,7 @@ def _what(change: Change) -> str:
         parts.append(f"{output.plural(change.judged, 'case')} judged again")
     if change.gone:
         parts.append(f"{output.plural(change.gone, 'case')} retired")
-    return ", ".join(parts) + (f": {output.safe(change.reason)}" if change.reason else "")
+    return ": ".join(part for part in (", ".join(parts), output.safe(change.reason)) if part)
 
 
 def _print_items(found: Status) -> None:

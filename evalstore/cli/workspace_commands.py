@@ -16,7 +16,7 @@ from evalstore.errors import NO, USAGE
 @app.command()
 def init(
     directory: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="Where; default: here.")
+        Path | None, typer.Argument(metavar="DIR", help="Where; default: here.")
     ] = None,
     example: Annotated[bool, typer.Option("--example", help="Copy the example workspace.")] = False,
     adopt: Annotated[

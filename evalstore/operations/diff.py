@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.assemble import show_answer
@@ -31,6 +31,8 @@ class _Side:
     nodes: dict[str, str]
     """The snapshot: test file -> leaf."""
     files: dict[str, CaseFile]
+    models: set[str] | None
+    """The candidates; None when the run was restricted to some of them."""
 
 
 @dataclass
@@ -159,22 +161,17 @@ def diff(
         was = _run_side(desk, first or "@")
         now = _run_side(desk, second) if second else _workspace_side(desk, wanted)
         selection = desk.selection(Wanted(paths=wanted.paths)) if wanted.paths else Selection()
-        renamed = _renamed(was, now)
-        comparison = compare(*_comparable(was, now, selection, renamed), renamed=renamed)
+        was = _follow(was, _renamed(was, now))
+        comparison = compare(_comparable(was, now, selection), _comparable(now, was, selection))
         edits = {
-            path: [
-                str(one)
-                for one in file_edits(
-                    desk.store,
-                    was.files[was.nodes[old]],
-                    now.files[now.nodes[path]],
-                    desk.reading.contents,
-                )
-            ]
-            for path in sorted(now.nodes)
-            if (old := next((o for o, n in renamed.items() if n == path), path)) in was.nodes
-            and was.nodes[old] != now.nodes[path]
-            and selection.covers_file(path)
+            path: file_edits(
+                desk.store,
+                was.files[was.nodes[path]],
+                now.files[node],
+                desk.reading.contents,
+            )
+            for path, node in sorted(now.nodes.items())
+            if was.nodes.get(path, node) != node and selection.covers_file(path)
         }
         listed = [
             *comparison.broke,
@@ -184,13 +181,13 @@ def diff(
             *comparison.gone,
         ]
         sides = [side for pair in listed for side in (pair.was, pair.now) if side]
-        found = desk.store.load_evaluations([id for side in sides for id in side.evaluations])
+        judged = desk.store.load_evaluations([id for side in sides for id in side.evaluations])
         return Diff(
             was.name,
             now.name,
             comparison,
-            {path: lines for path, lines in edits.items() if lines},
-            {id: one.feedback for id, one in found.items() if one.feedback},
+            {path: [str(one) for one in found] for path, found in edits.items() if found},
+            {id: one.feedback for id, one in judged.items() if one.feedback},
             _answers(desk, sides) if answers else {},
         )
 
@@ -199,14 +196,17 @@ def _run_side(desk: Desk, revision: str) -> _Side:
     id, content = resolve_run(desk.store, revision)
     nodes = read_tree(content["snapshot"], desk.store.load_nodes)
     files = desk.store.load_case_files(list(set(nodes.values())))
-    return _Side(id, read_results(desk.store, content), nodes, files)
+    restricted = content.get("selection", {}).get("models")
+    models = None if restricted else {one["id"] for one in content["candidates"]}
+    return _Side(id, read_results(desk.store, content), nodes, files, models)
 
 
 def _workspace_side(desk: Desk, wanted: Wanted) -> _Side:
     plan = desk.plan(wanted)
     results = [as_result(one) for one in settle(plan, desk.settings.verdict)]
     files = {node: desk.reading.files[path] for path, node in desk.reading.nodes.items()}
-    return _Side(WORKSPACE, results, dict(desk.reading.nodes), files)
+    models = None if wanted.models else {cell.candidate.id for cell in plan.cells}
+    return _Side(WORKSPACE, results, dict(desk.reading.nodes), files, models)
 
 
 def _renamed(was: _Side, now: _Side) -> dict[str, str]:
@@ -217,34 +217,39 @@ def _renamed(was: _Side, now: _Side) -> dict[str, str]:
     }
 
 
-def _comparable(
-    was: _Side, now: _Side, selection: Selection, renamed: dict[str, str]
-) -> tuple[Sequence[Result], Sequence[Result]]:
-    """Both sides without unselected files, and without what the other side knew but did not run."""
-    old_places = {
-        (renamed.get(one.file, one.file), one.prompt_number, one.model) for one in was.results
+def _follow(was: _Side, renamed: dict[str, str]) -> _Side:
+    """The older side with files under their new paths."""
+    if not renamed:
+        return was
+    return replace(
+        was,
+        results=[replace(one, file=renamed.get(one.file, one.file)) for one in was.results],
+        nodes={renamed.get(path, path): node for path, node in was.nodes.items()},
+    )
+
+
+def _comparable(side: _Side, other: _Side, selection: Selection) -> list[Result]:
+    """The selected cells of a side, without those that the other side knew but did not run."""
+    there = {
+        (one.file, row, one.model, one.prompt_number)
+        for one in other.results
+        for row in (one.key, one.row)
     }
-    new_places = {(one.file, one.prompt_number, one.model) for one in now.results}
-    old = [
-        one
-        for one in was.results
-        if selection.covers_file(renamed.get(one.file, one.file))
-        and (
-            (renamed.get(one.file, one.file), one.prompt_number, one.model) in new_places
-            or renamed.get(one.file, one.file) not in now.nodes
-        )
-    ]
-    new = [
-        one
-        for one in now.results
-        if selection.covers_file(one.file)
-        and (
-            (one.file, one.prompt_number, one.model) in old_places
-            or one.file not in was.nodes
-            or now.name == WORKSPACE
-        )
-    ]
-    return old, new
+
+    def counts(one: Result) -> bool:
+        if not selection.covers_file(one.file):
+            return False
+        if any(
+            (one.file, row, one.model, one.prompt_number) in there for row in (one.key, one.row)
+        ):
+            return True
+        node = other.nodes.get(one.file)
+        if node is None or (other.models is not None and one.model not in other.models):
+            return True
+        cases = other.files[node].cases
+        return all(one.key != case.key and one.row != case.row for case in cases)
+
+    return [one for one in side.results if counts(one)]
 
 
 def _answers(desk: Desk, sides: Sequence[Result]) -> dict[str, str]:

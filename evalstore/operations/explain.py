@@ -27,6 +27,8 @@ from evalstore.values import Case, CaseFile, Json, Question
 if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
 
+_NAMED = ("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions ")
+"""Differences that say by themselves what changed."""
 _RUNS_BACK = 20
 """How many runs are searched for a relative."""
 
@@ -274,14 +276,7 @@ def _reason(found: list[Difference], what: str, relative: str | None = None) -> 
         return Reason(what, relative=relative)
     first, *rest = found
     more = f" (and {len(rest)} more)" if rest else ""
-    names_itself = (
-        first.what.startswith(("tool ", "schema ", "file ", "special tag ", "model ", "check "))
-        or first.what == what
-    )
-    if first.what.startswith(f"{what} "):
-        text = str(first)
-    else:
-        text = str(first) if names_itself else f"{what}: {first}"
+    text = str(first) if first.what.startswith(_NAMED) else f"{what}: {first}"
     return Reason(text + more, first.was, first.now, relative)
 
 

@@ -238,6 +238,8 @@ def _record(
                 ("tags", wanted.tags),
                 ("excludeTags", wanted.exclude_tags),
                 ("name", wanted.name),
+                ("models", wanted.models),
+                ("evaluators", wanted.evaluators),
             )
             if value
         },

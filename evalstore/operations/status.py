@@ -225,23 +225,21 @@ def find_changes(desk: Desk, plan: Plan, items: list[Item], run: Json) -> list[C
 def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Change | None:
     tests = {(case.tests, case.prompts) for case in was.cases}
     evaluations = {(case.tests, case.evaluation) for case in was.cases}
-    asked = [case for case in now.cases if (case.tests, case.prompts) not in tests]
-    judged = [
+    shown = [case for case in now.cases if (case.tests, case.prompts) not in tests]
+    told = [
         case
         for case in now.cases
         if (case.tests, case.prompts) in tests and (case.tests, case.evaluation) not in evaluations
     ]
-    kept = {case.key for case in now.cases}
-    gone = (
-        sum(1 for case in was.cases if case.key not in kept)
-        if len(now.cases) < len(was.cases)
-        else 0
-    )
-    if not asked and not judged and not gone:
+    kept = {case.key for case in now.cases} | {case.row for case in now.cases}
+    gone = sum(1 for case in was.cases if case.key not in kept and case.row not in kept)
+    if not shown and not told and not gone:
         return None
-    code = ("M" if asked or gone else ".") + ("M" if judged else ".")
-    kind = "ask" if asked else "judge"
-    reason = next((item.reason for item in items if item.file == path and item.kind == kind), "")
+    code = ("M" if shown or gone else ".") + ("M" if told else ".")
+    here = [item for item in items if item.file == path]
+    asked = {item.row for item in here if item.kind == "ask"}
+    judged = {item.row for item in here if item.kind == "judge"} - asked
+    reason = here[0].reason if here else "back to what is stored: nothing to do"
     return Change(code, path, len(asked), len(judged), gone, reason)
 
 

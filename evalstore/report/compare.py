@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from evalstore.report.statistics import Rate, mcnemar, wilson
@@ -86,19 +86,18 @@ class Comparison:
         )
 
 
-def compare(was: Iterable[Result], now: Iterable[Result], renamed: Mapping[str, str] | None = None) -> Comparison:
-    """Pair two sides: same file (after renaming), same row, same prompt, same model.
+def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
+    """Pair two sides: same file, same row, same prompt, same model.
 
     Rows are paired by their values; rows left over by their label.
     """
-    renamed = renamed or {}
     old = list(was)
     new = list(now)
     pairs: list[Pair] = []
     for attribute in ("key", "row"):
         waiting: dict[tuple[str, str, int, str], list[Result]] = {}
         for result in old:
-            place = (renamed.get(result.file, result.file), getattr(result, attribute), result.prompt_number, result.model)
+            place = (result.file, getattr(result, attribute), result.prompt_number, result.model)
             waiting.setdefault(place, []).append(result)
         left: list[Result] = []
         for result in new:

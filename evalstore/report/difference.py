@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -22,13 +23,26 @@ class Difference(NamedTuple):
     def __str__(self) -> str:
         if self.was is None and self.now is None:
             return self.what
-        return f"{self.what} {shorten(self.was)} -> {shorten(self.now)}"
+        return "{}: {} -> {}".format(self.what, *focus(self.was, self.now))
 
 
 Find = Callable[[str, str], Json]
 """From a kind and an id to its content; None when it is not at hand."""
 Name = Callable[[str, str], str | None]
 """From a kind and an id to the name that files use for it now."""
+
+
+def focus(was: str | None, now: str | None, width: int = _SHOWN) -> tuple[str, str]:
+    """Two texts in one short line each, cut so that their first difference can be seen."""
+    if was is None or now is None:
+        return shorten(was, width), shorten(now, width)
+    old, new = " ".join(was.split()), " ".join(now.split())
+    same = len(os.path.commonprefix([old, new]))
+    start = 0
+    if max(len(old), len(new)) > width and same > width // 3:
+        start = old.rfind(" ", 0, same - width // 4) + 1 if same > width // 4 else 0
+    cut = "…" if start else ""
+    return cut + shorten(old[start:], width), cut + shorten(new[start:], width)
 
 
 def shorten(text: str | None, width: int = _SHOWN) -> str:
@@ -61,7 +75,7 @@ def differ_prompts(was: Json, now: Json) -> list[Difference]:
 
 def differ_evaluations(was: Json, now: Json) -> list[Difference]:
     """In what two evaluation versions differ."""
-    found = list(_content("instructions changed", was.get("instructions"), now.get("instructions")))
+    found = list(_content("instructions changed:", was.get("instructions"), now.get("instructions")))
     old, new = was.get("checks", []), now.get("checks", [])
     for number in range(max(len(old), len(new))):
         if number >= len(old):

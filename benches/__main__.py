@@ -1,0 +1,48 @@
+"""`python -m benches [NAME…] [--quick]`: measure, and print one table.
+
+Benchmarks are not tests: a missed target is marked `over`, and the exit code is 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+import tempfile
+from pathlib import Path
+
+from benches.benches import BENCHES, Setting
+from benches.table import Figure, lines
+
+
+def main() -> int:
+    """Measure what is named, or everything."""
+    parser = argparse.ArgumentParser(prog="python -m benches", description="Measure evalstore.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHES)}")
+    parser.add_argument("--quick", action="store_true", help="small workspaces, few runs")
+    given = parser.parse_args()
+    for name in given.names:
+        if name not in BENCHES:
+            parser.error(f"there is no bench '{name}', only {', '.join(BENCHES)}")
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="evalstore-bench-") as folder:
+        setting = Setting(Path(folder))
+        if given.quick:
+            setting = Setting(Path(folder), sizes=(100, 500), times=3, first_times=1)
+        for name in given.names or BENCHES:
+            print(f"measuring {name} ...", file=sys.stderr)
+            figures += BENCHES[name](setting)
+    small, large = setting.sizes
+    print(
+        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}; "
+        f"workspaces of {small:,} and {large:,} test files; CPU and memory of whole processes, medians"
+    )
+    print()
+    print(*lines(figures), sep="\n")
+    for note in setting.notes:
+        print(note)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

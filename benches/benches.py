@@ -1,0 +1,251 @@
+"""What is measured, one function for each bench; every one yields lines of the table."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from benches import workspaces
+from benches.measure import KIB, Cost, program, repeat, run
+from benches.table import Figure, figure
+from benches.workspaces import ROWS
+
+_TYPER = """\
+import typer
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def hello(name: str = "you") -> None:
+    typer.echo(f"Hello {name}")
+
+
+app()
+"""
+"""The least that a program with this interface can be."""
+_HEAVY = ("litellm", "textual", "alembic", "sqlmodel", "jsonschema", "jinja2", "aiohttp")
+"""Packages that should be imported only where they are needed."""
+
+
+@dataclass
+class Setting:
+    """Where and how often is measured."""
+
+    folder: Path
+    """Holds all that is written; removed afterwards."""
+    sizes: tuple[int, int] = (1_000, 5_000)
+    """Test files of the small and the large workspace."""
+    times: int = 7
+    """Runs of what changes nothing."""
+    first_times: int = 3
+    """Runs of what starts with an empty store."""
+    notes: list[str] = field(default_factory=list)
+    """What is to be said below the table."""
+
+    @cached_property
+    def tiny(self) -> Path:
+        """A workspace with one test file that was run."""
+        return self._ran("tiny", 1)
+
+    @cached_property
+    def small(self) -> Path:
+        """The small workspace, in git, complete: nothing is left to do."""
+        return self._ran("small", self.sizes[0])
+
+    @cached_property
+    def large(self) -> Path:
+        """The large one."""
+        return self._ran("large", self.sizes[1])
+
+    def fresh(self, size: int) -> Path:
+        """A workspace of a size without a store."""
+        root = self.folder / f"fresh-{size}"
+        if not root.exists():
+            workspaces.make_workspace(root, size)
+        forget(root)
+        return root
+
+    def _ran(self, name: str, size: int) -> Path:
+        root = self.folder / name
+        workspaces.make_workspace(root, size)
+        _git(root, "init", "--quiet")
+        _git(root, "add", ".")
+        _git(
+            root,
+            "-c",
+            "user.name=bench",
+            "-c",
+            "user.email=bench@localhost",
+            "commit",
+            "-qm",
+            "all",
+        )
+        for _ in range(2):  # the first one asks, the second one settles
+            run(program(root, "run"))
+            workspaces.settle()
+        _git(root, "status")
+        return root
+
+
+def _git(root: Path, *arguments: str) -> None:
+    run(["git", "-C", str(root), *arguments])
+
+
+def forget(root: Path) -> None:
+    """Remove the store and the index of a workspace."""
+    shutil.rmtree(root / ".evalstore", ignore_errors=True)
+
+
+# --- the benches
+
+
+def startup(setting: Setting) -> Iterator[Figure]:
+    """How long it takes until anything happens."""
+    script = setting.folder / "least.py"
+    script.write_text(_TYPER, encoding="utf-8")
+    times = 3 * setting.times
+    floor = repeat([sys.executable, str(script)], times).cpu
+    commands = {
+        "--help": program(setting.tiny, "--help"),
+        "status, 1 file": program(setting.tiny, "status"),
+        "run, 1 file": program(setting.tiny, "run"),
+    }
+    for name, command in commands.items():
+        cpu = repeat(command, times).cpu
+        yield figure("startup", name, 1000 * cpu, "ms", floor=1000 * floor, most=3)
+    for name, command in commands.items():
+        found = ", ".join(imported(command, setting.folder)) or "none"
+        setting.notes.append(f"startup: {name} imports of {', '.join(_HEAVY)}: {found}")
+
+
+def imported(command: list[str], folder: Path) -> list[str]:
+    """Which of the heavy packages a command imports."""
+    report = folder / "imports.txt"
+    tail = command[command.index("-C") :]
+    run([sys.executable, "-X", "importtime", "-m", "evalstore", *tail], report)
+    text = report.read_text(encoding="utf-8")
+    return [name for name in _HEAVY if re.search(rf"\| +{name}$", text, re.MULTILINE)]
+
+
+def idle(setting: Setting) -> Iterator[Figure]:
+    """`status` and `run` when there is nothing to do, against git's `status` of the same tree."""
+    small, large = setting.sizes
+    floors = [
+        repeat(["git", "-C", str(root), "status"], 3 * setting.times).cpu
+        for root in (setting.small, setting.large)
+    ]
+    least = 1e6 * (floors[1] - floors[0]) / (large - small)
+    for name in ("status", "run"):
+        costs = [
+            repeat(program(root, name), setting.times) for root in (setting.small, setting.large)
+        ]
+        what = f"{name}, {large:,} files"
+        yield figure("idle", what, costs[1].cpu, "s", most=1.5)
+        yield figure("idle", f"{what}: memory", costs[1].memory / KIB**2, "MiB", most=150)
+        slope = 1e6 * (costs[1].cpu - costs[0].cpu) / (large - small)
+        yield figure(
+            "idle",
+            f"{name}: each further file",
+            slope,
+            "us",
+            floor=least,
+            most=3 if name == "status" else None,
+        )
+
+
+def first(setting: Setting) -> Iterator[Figure]:
+    """The first `run` of a workspace: every case is asked and judged."""
+    costs: list[Cost] = []
+    for size in setting.sizes:
+        root = setting.fresh(size)
+
+        def prepare(root: Path = root) -> None:
+            forget(root)
+
+        costs.append(repeat(program(root, "run"), setting.first_times, prepare=prepare, warm=0))
+    small, large = setting.sizes
+    cases = large * ROWS
+    yield figure("first", f"run, {cases:,} cases: each", 1000 * costs[1].cpu / cases, "ms", most=3)
+    yield figure("first", f"run, {cases:,} cases: memory", costs[1].memory / KIB**2, "MiB")
+    growth = (costs[1].memory - costs[0].memory) / ((large - small) * ROWS) / KIB
+    yield figure("first", "memory for each further case", growth, "KiB", most=10)
+
+
+def growth(setting: Setting) -> Iterator[Figure]:
+    """What the store grows by."""
+    size = setting.sizes[0]
+    root = setting.fresh(size)
+    cases = size * ROWS
+    run(program(root, "run"))
+    before = store_size(root)
+    texts = workspaces.text_of_session()
+    yield figure(
+        "growth", f"first run, {size:,} files: each case", before / cases, "bytes", floor=texts
+    )
+    run(program(root, "run", "--attempts", "2"))
+    after = store_size(root)
+    yield figure(
+        "growth",
+        f"a session and its evaluation ({texts} bytes of text)",
+        (after - before) / cases,
+        "bytes",
+        most=2 * texts + 1024,
+    )
+    run(program(root, "run"))
+    before = store_size(root)
+    runs = 20
+    for _ in range(runs):
+        run(program(root, "run"))
+    yield figure(
+        "growth",
+        f"a run with nothing to do (of {runs})",
+        (store_size(root) - before) / runs,
+        "bytes",
+        most=4096,
+    )
+
+
+def store_size(root: Path) -> int:
+    """Bytes of the pages of a store that nobody has open, its log included."""
+    store = sqlite3.connect(root / ".evalstore/store.db")
+    try:
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (count,) = store.execute("PRAGMA page_count").fetchone()
+        (size,) = store.execute("PRAGMA page_size").fetchone()
+    finally:
+        store.close()
+    return int(count) * int(size)
+
+
+def edit(setting: Setting) -> Iterator[Figure]:
+    """`run` after an edit of one instruction: nothing is asked, one answer is judged again."""
+    root, size = setting.large, setting.sizes[1]
+    report = setting.folder / "report.json"
+    costs = []
+    asked = judged = 0
+    for edition in range(setting.times + 1):
+        workspaces.edit_instruction(root, size // 2, edition)
+        costs.append(run(program(root, "run", "--json"), report).cpu)
+        found = json.loads(report.read_text(encoding="utf-8"))
+        asked, judged = max(asked, found["asked"]), max(judged, found["judged"])
+    yield figure("edit", "run after one edit: asked", asked, "", most=0)
+    yield figure("edit", "run after one edit: judged", judged, "", most=1)
+    costs = sorted(costs[1:])
+    yield figure("edit", f"run after one edit, {size:,} files", costs[len(costs) // 2], "s")
+
+
+BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
+    "startup": startup,
+    "idle": idle,
+    "edit": edit,
+    "first": first,
+    "growth": growth,
+}

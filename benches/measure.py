@@ -1,0 +1,75 @@
+"""Whole processes, measured with the operating system's own accounting.
+
+What counts is the CPU that a process and its children used and the most memory it held,
+so another program that keeps the machine busy disturbs less than it would a clock.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a process used."""
+
+    cpu: float
+    """Seconds, user and system, its children included."""
+    memory: int
+    """The most bytes that were resident at once."""
+
+
+def program(root: Path, *arguments: str) -> list[str]:
+    """The command line of evalstore in a workspace."""
+    script = Path(sysconfig.get_path("scripts")) / "evalstore"
+    start = [str(script)] if script.exists() else [sys.executable, "-m", "evalstore"]
+    return [*start, "-C", str(root), *arguments]
+
+
+def run(command: Sequence[str], output: Path | None = None) -> Cost:
+    """Run a command to its end; raises RuntimeError when it fails.
+
+    Linux counts what the caller held before `exec` to the memory of the new process, so
+    this program imports nothing large.
+    """
+    target = str(output or os.devnull)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    actions = [(os.POSIX_SPAWN_OPEN, descriptor, target, flags, 0o600) for descriptor in (1, 2)]
+    pid = os.posix_spawnp(command[0], list(command), environment(), file_actions=actions)
+    _, status, used = os.wait4(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code:
+        raise RuntimeError(f"'{' '.join(command)}' ended with {code}")
+    unit = 1 if sys.platform == "darwin" else KIB
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss * unit)
+
+
+def environment() -> dict[str, str]:
+    """What the processes see: nothing of the caller's settings."""
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}
+    return kept | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "TZ": "UTC"}
+
+
+def repeat(
+    command: Sequence[str], times: int, *, prepare: Callable[[], None] | None = None, warm: int = 1
+) -> Cost:
+    """The median cost of several runs after some that do not count.
+
+    `prepare` is called before each run.
+    """
+    costs = []
+    for number in range(warm + times):
+        if prepare:
+            prepare()
+        cost = run(command)
+        if number >= warm:
+            costs.append(cost)
+    return Cost(median(cost.cpu for cost in costs), int(median(cost.memory for cost in costs)))

@@ -1,0 +1,69 @@
+"""The table that `python -m benches` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line: what was measured, beside what it may be."""
+
+    bench: str
+    what: str
+    value: str
+    floor: str = ""
+    """What the least that could do the job took in the same run."""
+    ratio: str = ""
+    """Value to floor: it says the same on every machine."""
+    target: str = ""
+    mark: str = ""
+    """`ok` or `over`; empty without a target."""
+
+
+def figure(
+    bench: str,
+    what: str,
+    value: float,
+    unit: str,
+    *,
+    floor: float | None = None,
+    most: float | None = None,
+) -> Figure:
+    """A line with its figures; `most` bounds the ratio when there is a floor, else the value."""
+    compared = value if floor is None else value / floor
+    return Figure(
+        bench=bench,
+        what=what,
+        value=_number(value, unit),
+        floor="" if floor is None else _number(floor, unit),
+        ratio="" if floor is None else f"{compared:.2f} x",
+        target="" if most is None else f"<= {_number(most, unit if floor is None else 'x')}",
+        mark="" if most is None else "ok" if compared <= most else "over",
+    )
+
+
+def _number(value: float, unit: str) -> str:
+    if value == int(value):
+        return f"{int(value):,} {unit}".rstrip()
+    return (
+        f"{value:,.{0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2}f} {unit}".rstrip()
+    )
+
+
+def lines(figures: Iterable[Figure]) -> list[str]:
+    """The table, its columns aligned; numbers stand at the right."""
+    names = [one.name for one in fields(Figure)]
+    rows = [[name.upper() for name in names]]
+    rows += [[getattr(one, name) for name in names] for one in figures]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(names))]
+    return [
+        "  ".join(
+            cell.rjust(width)
+            if name in ("value", "floor", "ratio", "target")
+            else cell.ljust(width)
+            for cell, width, name in zip(row, widths, names, strict=True)
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,35 @@
+"""What holds for every test: no keys, no settings from outside, a home of its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("default", derandomize=True, max_examples=25, deadline=None)
+settings.register_profile("thorough", max_examples=1000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+_KEPT = "EVALSTORE_LLAMA_SERVER"
+"""Names the server for the tests marked `llama`."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_from_outside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    for name in list(os.environ):
+        of_ours = name.startswith(("EVALSTORE_", "AI_TESTER_")) and name != _KEPT
+        if of_ours or name.endswith(("_API_KEY", "_PROXY", "_proxy")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder inside of `tmp_path`, so that there is something outside of it."""
+    inside = tmp_path / "workspace"
+    inside.mkdir()
+    return inside

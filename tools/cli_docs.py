@@ -1,0 +1,54 @@
+"""Writes docs/cli.md from the help of the commands: `python tools/cli_docs.py > docs/cli.md`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import typer
+
+from evalstore.cli import main as cli
+
+HEAD = """\
+# Commands
+
+Made from `evalstore COMMAND --help` by `make docs`; a test keeps it true.
+
+stdout is data, stderr is talk (progress, notes, hints, errors). With `--json` a command
+prints one JSON document with `"format": 1`, in a shape that stays stable. Every option
+has an environment variable: `EVALSTORE_` and the command's and option's name, such as
+`EVALSTORE_RUN_CONCURRENCY`.
+
+| exit code | meaning |
+|---|---|
+| 0 | done, gate passed |
+| 1 | the answer is no: failed verdicts, threshold missed, damage found, `--exit-code` |
+| 2 | usage, settings, or a file that cannot be honoured |
+| 3 | incomplete: a provider failed, or verdicts are undecided or pending; run again |
+| 5 | nothing selected |
+| 6 | the store is damaged, locked, read-only, or newer than this program |
+| 70 | a bug in evalstore |
+| 130 | interrupted; what was finished is stored |
+
+Revisions: `@` is the latest run, `@~2` the second before it, `7f3c` the run (or any
+other stored thing) whose id starts so, with at least 4 digits.
+"""
+
+
+def pages() -> str:
+    """The help of every command as Markdown."""
+    cli._register()
+    group: Any = typer.main.get_command(cli.app)
+    parts = [HEAD, _page("evalstore", group)]
+    parts += [_page(f"evalstore {name}", group.commands[name]) for name in sorted(group.commands)]
+    return "\n".join(parts)
+
+
+def _page(title: str, command: Any) -> str:
+    width = {"max_content_width": 100, "terminal_width": 100}
+    with command.make_context(title, [], resilient_parsing=True, **width) as context:
+        return f"## {title}\n\n```text\n{command.get_help(context)}\n```\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(pages())
