@@ -155,7 +155,8 @@ def only_user_files(role: Role, parts: Outgoing) -> Outgoing:
     if role == "user":
         return parts
     return [
-        part if isinstance(part, Text) else Text(f"[file {part.path}, {part.media_type}]") for part in parts
+        part if isinstance(part, Text) else Text(f"[file {part.path}, {part.media_type}]")
+        for part in parts
     ]
 
 

@@ -264,7 +264,7 @@ def _check_options(found: Fields) -> None:
 def bare_model(id: str, known_kinds: Any) -> Model | None:
     """The model of a litellm name such as `openai/gpt-4o-mini`; None when it is none."""
     kind, slash, code = id.partition("/")
-    if not slash or not code or not known_kinds(kind):
+    if not slash or not code or kind == "scripted" or not known_kinds(kind):
         return None
     return Model(id, ProviderFile(kind, kind, key_variable=SERVICES.get(kind)), code)
 

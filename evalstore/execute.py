@@ -218,7 +218,9 @@ class Executor:
             await asyncio.gather(*workers, return_exceptions=True)
             self._writer.close()
             await writer
-            for door in {id(one.provider): one for one in (*self.candidates.values(), *self.judges.values())}.values():
+            for door in {
+                id(one.provider): one for one in (*self.candidates.values(), *self.judges.values())
+            }.values():
                 await door.provider.close()
         return self.outcome
 
@@ -308,7 +310,9 @@ class Executor:
         )
         id = self._writer.put(session=session)
         self.outcome.asked += 1
-        self.outcome.sessions.setdefault(cell.question_id, []).append(Sample(started, id, session.limit))
+        self.outcome.sessions.setdefault(cell.question_id, []).append(
+            Sample(started, id, session.limit)
+        )
         self.rim.progress("asked", 1)
         self._queue(id, self._sharing[cell.question_id], (), session.answer)
 
@@ -322,7 +326,9 @@ class Executor:
             return
         started = self.rim.now()
         door = self.judges[job.judge.evaluator]
-        messages = self.material.judge(job.judge.prompt, job.cell.case.evaluation, answer, self.rim.nonce())
+        messages = self.material.judge(
+            job.judge.prompt, job.cell.case.evaluation, answer, self.rim.nonce()
+        )
         request = Request(
             code=door.version.code,
             messages=messages,
@@ -344,19 +350,32 @@ class Executor:
                 except Unreadable as unreadable:
                     opinion = Opinion("undecided", feedback=unreadable.reason)
         except _CallFailed as failed:
-            self._fail(failed, subject=job.session, evaluator=job.judge.evaluator, model=door.model.id)
+            self._fail(
+                failed, subject=job.session, evaluator=job.judge.evaluator, model=door.model.id
+            )
             return
         costs = [self._price(door, reply) for reply in spent]
         known = [cost for cost in costs if cost]
         total = Cost(round(sum(cost.usd for cost in known), 10), known[0].price) if known else None
         self.outcome.judge_cost += total.usd if total else 0.0
-        self._vote(job, opinion, started, usage=_sum(spent), cost=total, latency=sum(r.latency for r in spent))
+        self._vote(
+            job,
+            opinion,
+            started,
+            usage=_sum(spent),
+            cost=total,
+            latency=sum(r.latency for r in spent),
+        )
 
     def _check(self, job: _JudgeJob, answer: Reply) -> None:
         assert job.cell.case.evaluation is not None
         content = self.material.content("evaluation", job.cell.case.evaluation)
         checks = content.get("checks", [])
-        schemas = {check["schema"]: self.material.schema(check["schema"]) for check in checks if "schema" in check}
+        schemas = {
+            check["schema"]: self.material.schema(check["schema"])
+            for check in checks
+            if "schema" in check
+        }
         opinion, results = judge_by_checks(checks, answer, schemas)
         vote = self._vote(job, opinion, self.rim.now(), checks=results)
         votes = [*self.plan.votes.get(job.session, ()), vote]
@@ -391,7 +410,12 @@ class Executor:
         )
         id = self._writer.put(evaluation=evaluation)
         vote = Vote(
-            started, id, evaluation.evaluation, evaluation.evaluator, evaluation.verdict, evaluation.score
+            started,
+            id,
+            evaluation.evaluation,
+            evaluation.evaluator,
+            evaluation.verdict,
+            evaluation.score,
         )
         self.outcome.votes.setdefault(job.session, []).append(vote)
         self.outcome.judged += 1
@@ -414,7 +438,12 @@ class Executor:
                 if error.stops_model and key not in self._stopped:
                     self._stopped[key] = error.message
                     self.rim.warn(f"model '{door.model.id}' is not asked any more: {error.message}")
-                if not error.retry or error.stops_model or attempts > self.limits.retries or self._halted:
+                if (
+                    not error.retry
+                    or error.stops_model
+                    or attempts > self.limits.retries
+                    or self._halted
+                ):
                     raise _CallFailed(error, attempts) from error
                 await asyncio.sleep(_delay(error, attempts))
 
@@ -485,7 +514,9 @@ def _require_json(reply: Reply, request: Request) -> None:
     try:
         json.loads(reply.text or "")
     except ValueError as error:
-        problem = ProviderError("malformed", f"the model did not answer with JSON as its schema asks: {error}")
+        problem = ProviderError(
+            "malformed", f"the model did not answer with JSON as its schema asks: {error}"
+        )
         raise _CallFailed(problem, 1) from error
 
 

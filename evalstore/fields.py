@@ -116,7 +116,7 @@ class Fields:
 
     def inner(self, name: str, known: Iterable[str]) -> Fields:
         """The fields of a mapping in a field; none when the field is not there."""
-        self.mapping(name)
+        self._typed(name, lambda v: isinstance(v, dict), "a mapping")
         return Fields(self.document.at(name) if self.document else None, known)
 
     def entries(self, name: str, known: Iterable[str]) -> list[Fields]:

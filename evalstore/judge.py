@@ -48,10 +48,16 @@ def read_opinion(reply: Reply) -> Opinion:
         raise Unreadable("the judge's reply holds no JSON object with 'pass'")
     passed = found.get("pass")
     if not isinstance(passed, bool):
-        raise Unreadable(f"the judge's 'pass' is {json.dumps(passed, ensure_ascii=False)[:40]}, not true or false")
+        raise Unreadable(
+            f"the judge's 'pass' is {json.dumps(passed, ensure_ascii=False)[:40]}, not true or false"
+        )
     score = found.get("score")
-    if score is not None and (isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1):
-        raise Unreadable(f"the judge's 'score' is {json.dumps(score, ensure_ascii=False)[:40]}, not a number from 0 to 1")
+    if score is not None and (
+        isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1
+    ):
+        raise Unreadable(
+            f"the judge's 'score' is {json.dumps(score, ensure_ascii=False)[:40]}, not a number from 0 to 1"
+        )
     label = found.get("label")
     return Opinion(
         "pass" if passed else "fail",
@@ -92,7 +98,9 @@ def _find_object(text: str) -> dict[str, Json] | None:
     return found
 
 
-def judge_by_checks(checks: list[Json], answer: Reply, schemas: dict[str, Json]) -> tuple[Opinion, tuple[Json, ...]]:
+def judge_by_checks(
+    checks: list[Json], answer: Reply, schemas: dict[str, Json]
+) -> tuple[Opinion, tuple[Json, ...]]:
     """The verdict of all checks together, and what each found."""
     results: list[Json] = []
     verdict: Verdict = "pass"

@@ -36,7 +36,7 @@ class Section:
     text: str
     lines: tuple[int, ...]
     first: int
-    """The line of the marker, for texts that are empty."""
+    """The line of the marker."""
 
     def line_at(self, offset: int) -> int:
         """The line of the file at an offset into the text."""
@@ -170,4 +170,4 @@ def section(lines: list[Line], first: int) -> Section:
         end -= 1
     kept = lines[start:end]
     text = "\n".join([line.text for line in kept]).strip(SPACE)
-    return Section(text, tuple([line.number for line in kept]), kept[0].number if kept else first)
+    return Section(text, tuple([line.number for line in kept]), first)

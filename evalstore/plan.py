@@ -153,8 +153,12 @@ def lay_out(
                     skipped.append(Skipped(path, case.row, candidate.id, tuple(lacks)))
                     continue
                 for prompt in case.prompts:
-                    temperature = candidate.temperature if case.temperature is None else case.temperature
-                    question = Question(case.tests[0], prompt, candidate.model, temperature, case.seed)
+                    temperature = (
+                        candidate.temperature if case.temperature is None else case.temperature
+                    )
+                    question = Question(
+                        case.tests[0], prompt, candidate.model, temperature, case.seed
+                    )
                     cells.append(
                         Cell(
                             path,
@@ -258,7 +262,11 @@ def missing_judgements(
 def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
     """The votes on a session that count: under this evaluation version, by these judges, the oldest."""
     votes = [vote for vote in stored if vote.evaluation == cell.case.evaluation]
-    counted = [vote for vote in votes if vote.evaluator == CHECKS][:1] if "checks" in cell.case.judged_by else []
+    counted = (
+        [vote for vote in votes if vote.evaluator == CHECKS][:1]
+        if "checks" in cell.case.judged_by
+        else []
+    )
     if "models" in cell.case.judged_by:
         for judge in cell.judges:
             counted += [vote for vote in votes if vote.evaluator == judge.evaluator][: judge.times]

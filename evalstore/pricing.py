@@ -71,7 +71,9 @@ def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | 
     found = find_price(model.provider.type, model.code)
     if found is None:
         return None
-    return Price(found.source, found.input_per_token, found.output_per_token, found.cached_per_token)
+    return Price(
+        found.source, found.input_per_token, found.output_per_token, found.cached_per_token
+    )
 
 
 def _rate(currency: str, currencies: Mapping[str, Currency], day: str) -> float | None:

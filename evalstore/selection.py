@@ -56,7 +56,8 @@ class Selection:
 
     def _is_target(self, file: str, case: Case) -> bool:
         return not self.targets or any(
-            target.covers(file) and (target.row is None or target.row == case.row) for target in self.targets
+            target.covers(file) and (target.row is None or target.row == case.row)
+            for target in self.targets
         )
 
     def covers_file(self, file: str) -> bool:
@@ -78,7 +79,8 @@ def compile_name(expression: str) -> Callable[[str], bool]:
 
     def fail() -> EvalstoreError:
         return EvalstoreError(
-            f"'-k {expression}' cannot be read", hint="write words with and, or, not and brackets: 'weather and not oslo'"
+            f"'-k {expression}' cannot be read",
+            hint="write words with and, or, not and brackets: 'weather and not oslo'",
         )
 
     def peek() -> str | None:

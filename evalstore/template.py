@@ -295,11 +295,11 @@ def _render(template: Template, lookup: Lookup, typed: Callable[[str], Any]) -> 
             fills[f"{_INSIDE}{number}"] = [segment.text]
         elif isinstance(segment, Mention):
             fills[f"{_INSIDE}{number}"] = [segment]
-    fence = "\0"
-    while any(
-        fence in text for text in (source, *map(str, scope.values()), *map(str, fills.values()))
-    ):
-        fence += "\0"
+    texts = [source, *map(str, scope.values())]
+    texts += [piece for pieces in fills.values() for piece in pieces if isinstance(piece, str)]
+    number = 0
+    while any((fence := f"\0{number}:") in text for text in texts):
+        number += 1
     for name, pieces in fills.items():
         text = ""
         for piece in pieces:

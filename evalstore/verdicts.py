@@ -37,7 +37,9 @@ def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority
         return Judged("pass" if passed else "fail" if failed == count else "undecided", mean)
     if rule.startswith(">="):
         return Judged(_by_mean(votes, float(rule[2:])), mean)
-    return Judged("pass" if 2 * passed > count else "fail" if 2 * failed > count else "undecided", mean)
+    return Judged(
+        "pass" if 2 * passed > count else "fail" if 2 * failed > count else "undecided", mean
+    )
 
 
 def _by_mean(votes: Sequence[tuple[Verdict, float | None]], least: float) -> Verdict:

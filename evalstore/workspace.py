@@ -218,7 +218,7 @@ class Workspace:
         return document.line("id") if document else 1
 
     def _same_bytes(self, path: str, entry: Entry, now: Stamp, index: Index) -> bool:
-        """Whether a file is what it was though its stamp does not prove it; renews the stamp then."""
+        """Whether a file is what it was, though its stamp does not prove it; renews the stamp."""
         if entry.stamp[0] != now[0]:
             return False
         read_at = time.time_ns()

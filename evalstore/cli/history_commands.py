@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalstore.cli import options, output
-from evalstore.cli.main import app, here
+from evalstore.cli.main import Globals, app, here
 from evalstore.errors import NO, EvalstoreError
 
 if TYPE_CHECKING:
@@ -55,12 +55,10 @@ def diff(
 
 def _sides(given: list[str]) -> tuple[str | None, str | None, list[str]]:
     """Revisions and paths: `A..B` is two revisions; what `--` separates are paths."""
-    import sys
-
     from evalstore.operations.desk import open_workspace
 
     paths: list[str] = []
-    arguments = sys.argv[1:]
+    arguments = Globals.arguments
     if "--" in arguments:
         count = len(arguments) - arguments.index("--") - 1
         given, paths = given[: len(given) - count], given[len(given) - count :] if count else []

@@ -36,6 +36,8 @@ class Globals:
     config: Path | None
     store: str | None
     progress: Literal["auto", "plain", "none"]
+    arguments: list[str]
+    """The whole command line: what stands after `--` are paths."""
 
 
 @app.callback()
@@ -111,7 +113,7 @@ def _register() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     _register()
-    arguments = hoist(sys.argv[1:] if argv is None else argv)
+    arguments = Globals.arguments = hoist(sys.argv[1:] if argv is None else argv)
     try:
         app(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
     except EvalstoreError as problem:

@@ -275,7 +275,7 @@ def open_desk(where: Where, *, create: bool = False) -> Iterator[Desk]:
 def open_store(where: Where) -> Iterator[Store]:
     """Open the store alone, for what does not need the files."""
     workspace = open_workspace(where)
-    store = Store.open(store_path(workspace, where))
+    store = Store.open(store_path(workspace, where), create=not where.store)
     try:
         yield store
     finally:

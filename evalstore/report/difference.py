@@ -75,7 +75,9 @@ def differ_prompts(was: Json, now: Json) -> list[Difference]:
 
 def differ_evaluations(was: Json, now: Json) -> list[Difference]:
     """In what two evaluation versions differ."""
-    found = list(_content("instructions changed:", was.get("instructions"), now.get("instructions")))
+    found = list(
+        _content("instructions changed:", was.get("instructions"), now.get("instructions"))
+    )
     old, new = was.get("checks", []), now.get("checks", [])
     for number in range(max(len(old), len(new))):
         if number >= len(old):
@@ -118,8 +120,16 @@ def _content(place: str, was: Json, now: Json) -> Iterator[Difference]:
     if was == now:
         return
     before, after = _flat(was), _flat(now)
-    old_files = {part["path"]: part["file"] for part in was if "file" in part} if isinstance(was, list) else {}
-    new_files = {part["path"]: part["file"] for part in now if "file" in part} if isinstance(now, list) else {}
+    old_files = (
+        {part["path"]: part["file"] for part in was if "file" in part}
+        if isinstance(was, list)
+        else {}
+    )
+    new_files = (
+        {part["path"]: part["file"] for part in now if "file" in part}
+        if isinstance(now, list)
+        else {}
+    )
     for path, id in new_files.items():
         if path in old_files and old_files[path] != id:
             yield Difference(f"file {path} changed")
@@ -137,7 +147,10 @@ def _flat(content: Json) -> str:
 def first_line(was: str, now: str) -> tuple[int, str | None, str | None]:
     """The first line in which two texts differ, counted from 1 in the new one."""
     old, new = was.split("\n"), now.split("\n")
-    number = next((n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new)))
+    number = next(
+        (n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]),
+        min(len(old), len(new)),
+    )
     return (
         number + 1,
         old[number] if number < len(old) else None,
@@ -156,7 +169,9 @@ def _one(value: str | None) -> list[str]:
     return [value] if value else []
 
 
-def _versions(kind: str, was: list[str], now: list[str], find: Find, name: Name) -> Iterator[Difference]:
+def _versions(
+    kind: str, was: list[str], now: list[str], find: Find, name: Name
+) -> Iterator[Difference]:
     """Tools are told apart by their name; there is one schema at most."""
 
     def by_name(ids: list[str]) -> dict[str, tuple[str, Json]]:
@@ -173,8 +188,10 @@ def _versions(kind: str, was: list[str], now: list[str], find: Find, name: Name)
                 found = next(_paths(old[key][1].get("schema", {}), content.get("schema", {})), None)
             else:
                 found = next(_paths(old[key][1], content), None)
-            yield Difference(f"{kind} {shown} changed: {found[0]}", found[1], found[2]) if found else Difference(
-                f"{kind} {shown} changed"
+            yield (
+                Difference(f"{kind} {shown} changed: {found[0]}", found[1], found[2])
+                if found
+                else Difference(f"{kind} {shown} changed")
             )
     for key, (id, _) in old.items():
         if key not in new:
@@ -201,4 +218,6 @@ def _value(value: Json) -> str | None:
 
 def unified(was: str, now: str, was_name: str, now_name: str) -> list[str]:
     """A unified diff of two texts, line by line, without line ends."""
-    return list(difflib.unified_diff(was.splitlines(), now.splitlines(), was_name, now_name, lineterm=""))
+    return list(
+        difflib.unified_diff(was.splitlines(), now.splitlines(), was_name, now_name, lineterm="")
+    )

@@ -26,7 +26,11 @@ def wilson(passed: int, judged: int) -> Rate:
         return Rate(0, 0, None, None, None)
     share, square = passed / judged, _Z95**2
     middle = (share + square / (2 * judged)) / (1 + square / judged)
-    half = _Z95 / (1 + square / judged) * math.sqrt(share * (1 - share) / judged + square / (4 * judged**2))
+    half = (
+        _Z95
+        / (1 + square / judged)
+        * math.sqrt(share * (1 - share) / judged + square / (4 * judged**2))
+    )
     return Rate(passed, judged, share, max(0.0, middle - half), min(1.0, middle + half))
 
 
@@ -43,7 +47,11 @@ def mcnemar(broke: int, fixed: int) -> float:
         term *= (flips - count + 1) / count
         tail += term
     # tail and 2**flips outgrow a float together: compare them as logarithms
-    return min(1.0, math.exp(math.log(tail) + (1 - flips) * math.log(2))) if math.isfinite(tail) else _far(broke, fixed)
+    return (
+        min(1.0, math.exp(math.log(tail) + (1 - flips) * math.log(2)))
+        if math.isfinite(tail)
+        else _far(broke, fixed)
+    )
 
 
 def _far(broke: int, fixed: int) -> float:

@@ -88,7 +88,9 @@ def _columns(kind: str, row: Mapping[str, Any], content: dict[str, Any]) -> Iter
 def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
     """Ids that a content refers to."""
     if kind in ("session", "evaluator", "test"):
-        yield from (content[name] for name in ("test", "prompt", "model", "schema") if name in content)
+        yield from (
+            content[name] for name in ("test", "prompt", "model", "schema") if name in content
+        )
     if kind == "test":
         yield from content.get("tools", ())
     if kind == "judgement":

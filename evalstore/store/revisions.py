@@ -23,12 +23,16 @@ def resolve_run(store: Store, text: str) -> tuple[str, Json]:
             count = store.count_runs()
             raise RevisionError(
                 f"there is no run '{text}'",
-                hint="there are no runs yet: 'evalstore run' makes one" if not count else f"there are {count} runs, the oldest is @~{count - 1}",
+                hint="there are no runs yet: 'evalstore run' makes one"
+                if not count
+                else f"there are {count} runs, the oldest is @~{count - 1}",
             )
         return found[0]
     kind, id = resolve(store, text)
     if kind != "run":
-        raise RevisionError(f"'{text}' names a {kind}, not a run", hint="'evalstore log' lists the runs")
+        raise RevisionError(
+            f"'{text}' names a {kind}, not a run", hint="'evalstore log' lists the runs"
+        )
     return id, store.load_any("run", id).content
 
 
@@ -39,7 +43,8 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
     prefix = text.lower()
     if not _PREFIX.match(prefix):
         raise RevisionError(
-            f"'{text}' is not a revision", hint="write @, @~1, or the first digits of an id as 'evalstore log' shows them"
+            f"'{text}' is not a revision",
+            hint="write @, @~1, or the first digits of an id as 'evalstore log' shows them",
         )
     if len(prefix) < MIN_PREFIX:
         raise RevisionError(f"'{text}' is too short", hint=f"write at least {MIN_PREFIX} digits")
@@ -48,7 +53,9 @@ def resolve(store: Store, text: str) -> tuple[str, str]:
         questions = store.find_questions(prefix)
         found = [("question", id) for id in questions]
     if not found:
-        raise RevisionError(f"nothing in the store starts with '{text}'", hint="'evalstore log' lists the runs")
+        raise RevisionError(
+            f"nothing in the store starts with '{text}'", hint="'evalstore log' lists the runs"
+        )
     if len(found) > 1:
         listed = ", ".join(f"{id[:12]} ({kind})" for kind, id in found[:8])
         raise RevisionError(f"'{text}' is ambiguous", hint=f"it could be {listed}")

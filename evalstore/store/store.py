@@ -75,7 +75,9 @@ class Store:
         name = str(path)
         if not path.exists():
             if not create:
-                raise StoreError(f"there is no store at '{name}'", hint="run 'evalstore init' first")
+                raise StoreError(
+                    f"there is no store at '{name}'", hint="run 'evalstore init' first"
+                )
             path.parent.mkdir(parents=True, exist_ok=True)
         store = cls(_engine(path, busy), name)
         with store._translated():
@@ -127,7 +129,9 @@ class Store:
     # --- versions
 
     def ensure_versions(
-        self, contents: Mapping[str, tuple[str, str]], blobs: Mapping[str, FileVersion] | None = None
+        self,
+        contents: Mapping[str, tuple[str, str]],
+        blobs: Mapping[str, FileVersion] | None = None,
     ) -> None:
         """Store versions unless they are there; contents are by id: kind and canonical JSON."""
         by_table: dict[Any, dict[str, dict[str, Any]]] = {}
@@ -296,7 +300,8 @@ class Store:
     def load_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
         """Sessions by id."""
         return {
-            id: hashing.restore_session(json.loads(content)) for id, content in self._find(SessionRow, ids)
+            id: hashing.restore_session(json.loads(content))
+            for id, content in self._find(SessionRow, ids)
         }
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
@@ -343,7 +348,9 @@ class Store:
                     .where(col(table.id) >= low, col(table.id) <= high)
                     .limit(most)
                 )
-                found += [(json.loads(content)["kind"], id) for id, content in connection.execute(query)]
+                found += [
+                    (json.loads(content)["kind"], id) for id, content in connection.execute(query)
+                ]
         return sorted(found, key=lambda one: one[1])
 
     def load_any(self, kind: str, id: str) -> Stored:
@@ -449,17 +456,28 @@ def _explain(error: Exception, path: str) -> StoreError:
     lower = text.lower()
     if "locked" in lower or "busy" in lower:
         return StoreError(
-            f"the store '{path}' is locked by another program", hint="wait until it is done and try again"
+            f"the store '{path}' is locked by another program",
+            hint="wait until it is done and try again",
         )
     if "readonly" in lower or "read-only" in lower:
-        return StoreError(f"the store '{path}' is read-only", hint="check the permissions of the file and its folder")
-    if any(word in lower for word in ("malformed", "not a database", "corrupt", "no such column", "no such table")):
+        return StoreError(
+            f"the store '{path}' is read-only",
+            hint="check the permissions of the file and its folder",
+        )
+    if any(
+        word in lower
+        for word in ("malformed", "not a database", "corrupt", "no such column", "no such table")
+    ):
         return StoreError(
             f"the store '{path}' is damaged: {text}",
             hint="restore a copy of it; 'evalstore fsck' lists what is wrong",
         )
     if "unable to open" in lower:
-        return StoreError(f"the store '{path}' cannot be opened", hint="check the path and its permissions")
+        return StoreError(
+            f"the store '{path}' cannot be opened", hint="check the path and its permissions"
+        )
     if "full" in lower:
-        return StoreError(f"there is no room left for the store '{path}'", hint="free some space; nothing is lost")
+        return StoreError(
+            f"there is no room left for the store '{path}'", hint="free some space; nothing is lost"
+        )
     return StoreError(f"the store '{path}' cannot be used: {text}")

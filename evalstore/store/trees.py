@@ -25,7 +25,10 @@ def build_tree(entries: Mapping[str, str]) -> tuple[str, dict[str, tuple[str, st
 
 
 def _build(
-    paths: list[tuple[str, str]], depth: int, entries: Mapping[str, str], contents: dict[str, tuple[str, str]]
+    paths: list[tuple[str, str]],
+    depth: int,
+    entries: Mapping[str, str],
+    contents: dict[str, tuple[str, str]],
 ) -> str:
     if len(paths) <= _ENTRIES:
         node = hashing.describe("tree", entries={path: entries[path] for _, path in paths})
@@ -35,7 +38,10 @@ def _build(
             groups.setdefault(one[0][depth], []).append(one)
         node = hashing.describe(
             "tree",
-            children={digit: _build(group, depth + 1, entries, contents) for digit, group in groups.items()},
+            children={
+                digit: _build(group, depth + 1, entries, contents)
+                for digit, group in groups.items()
+            },
         )
     id, content = hashing.identify(node)
     contents[id] = ("tree", content)

@@ -1,0 +1,181 @@
+"""`diff`, `log`, `show`: whole outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Evalstore, Ran
+from tests.cli.test_run import edit
+
+
+def test_log_without_a_run(workspace: Path, evalstore: Evalstore) -> None:
+    assert evalstore("log") == Ran(0, "", "There are no runs yet: 'evalstore run' makes one.\n")
+
+
+def test_log_lists_runs_newest_first(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run", "--message", "the first")
+    evalstore("run")
+    assert evalstore("log").stdout == (
+        "run <id>  <when>\n"
+        "    complete: 0 asked, 0 judged, 2 reused, $0\n"
+        "    1 fail, 1 pass\n"
+        "\n"
+        "run <id>  <when>\n"
+        "    the first\n"
+        "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
+        "    1 fail, 1 pass\n"
+    )
+    assert evalstore("log", "-n", "1", "--oneline") == Ran(
+        0, "<short>  <when>  1 fail, 1 pass\n", "(1 older)\n"
+    )
+
+
+def test_log_of_a_file_shows_the_edits(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "How is", "Tell me how is")
+    evalstore("run")
+    evalstore("run")
+    assert evalstore("log", "tests/weather.md").stdout == (
+        "run <id>  <when>\n"
+        "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
+        "    1 fail, 1 pass\n"
+        "    edit: message 1 line 1: How is Oslo? -> Tell me how is Oslo?\n"
+        "\n"
+        "run <id>  <when>\n"
+        "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
+        "    1 fail, 1 pass\n"
+        "    edit: new\n"
+    )
+
+
+def test_diff_needs_a_run(workspace: Path, evalstore: Evalstore) -> None:
+    assert evalstore("diff") == Ran(
+        2,
+        "",
+        "error: there is no run '@'\nhint: there are no runs yet: 'evalstore run' makes one\n",
+    )
+
+
+def test_diff_shows_flips_with_the_feedback_of_both_sides(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "must be short", "must be warm")
+    evalstore("run")
+    expected = (
+        "Edited:\n"
+        "    tests/weather.md\n"
+        "        instructions changed: line 1: The answer must be short. -> The answer must be warm.\n"
+        "Broke (1):\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  pass -> fail  (evaluation changed)\n"
+        "        now: It is cold there.\n"
+        "1 broke, 1 unchanged\n"
+        "pass rate 100.0% [34.2%, 100.0%] -> 50.0% [9.5%, 90.5%] "
+        "(paired, 2 cases: p = 1, no evidence of change)\n"
+    )
+    assert evalstore("diff", "@~1", "@") == Ran(0, expected, "")
+    assert evalstore("diff", "@~1..@").stdout == expected
+    assert evalstore("diff", "@~1", "@", "--exit-code").exit_code == 1
+    assert evalstore("diff", "@~1", "@", "--name-only").stdout == "tests/weather.md\n"
+    assert evalstore("diff", "@", "@", "--exit-code").exit_code == 0
+
+
+def test_diff_of_the_workspace_shows_what_is_missing(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "How is", "What of")
+    assert evalstore("diff").stdout == (
+        "Edited:\n"
+        "    tests/weather.md\n"
+        "        message 1 line 1: How is Oslo? -> What of Oslo?\n"
+        "Changed (2):\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  fail -> pending  (test changed)\n"
+        "        was: It is cold there.\n"
+        "    tests/weather.md [city=Rome]  scripted/one  pass -> pending  (test changed)\n"
+        "2 changed, 0 unchanged\n"
+    )
+
+
+def test_diff_with_answers(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "[Oslo, Rome]", "[Rome]")
+    edit(workspace / "tests/weather.md", "How is", "Really, how is")
+    edit(workspace / "models/one.yaml", "{answer: Warm.", "{answer: Hot.")
+    evalstore("run")
+    assert "        -Warm.\n        +Hot.\n" in evalstore("diff", "@~1", "@", "--answers").stdout
+
+
+def test_a_run_of_one_row_makes_no_other_row_gone(workspace: Path, documents: Any) -> None:
+    documents("run")
+    documents("run", "tests/weather.md::city=Oslo")
+    found = documents("diff", "@~1", "@")
+    assert (found["gone"], found["new"], found["unchanged"]) == ([], [], 1)
+
+
+def test_a_renamed_file_is_paired(workspace: Path, documents: Any) -> None:
+    documents("run")
+    (workspace / "tests/weather.md").rename(workspace / "tests/climate.md")
+    assert documents("status")["changes"] == [
+        {
+            "code": "R ",
+            "file": "tests/climate.md",
+            "asked": 0,
+            "judged": 0,
+            "reason": "was tests/weather.md",
+        }
+    ]
+    assert documents("status")["ask"] == 0
+    found = documents("diff")
+    assert (found["gone"], found["new"], found["unchanged"]) == ([], [], 2)
+
+
+def test_paths_after_two_dashes(workspace: Path, documents: Any, evalstore: Evalstore) -> None:
+    (workspace / "tests/other.md").write_text("# 👤\n\nHi\n\n---\n\nE\n")
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "How is", "How was")
+    edit(workspace / "tests/other.md", "Hi", "Ho")
+    assert {one["file"] for one in documents("diff", "--", "tests/other.md")["changed"]} == {
+        "tests/other.md"
+    }
+    assert (
+        evalstore("diff", "@", "--name-only", "--", "tests/other.md").stdout == "tests/other.md\n"
+    )
+
+
+def test_show_anything_by_its_id(workspace: Path, documents: Any, evalstore: Evalstore) -> None:
+    run = documents("run")
+    case = documents("ls", "cases")["cases"][0]
+    session = run["cases"][0]["session"]
+    assert documents("show", run["run"][:8])["kind"] == "run"
+    assert documents("show", case["tests"][0])["messages"] == [
+        {"role": "user", "content": "How is Oslo?"}
+    ]
+    assert documents("show", case["evaluation"])["instructions"] == "The answer must be warm."
+    shown = documents("show", session)
+    assert shown["turns"][0]["text"] == "Cold."
+    assert shown["related"]["evaluations"][0]["feedback"] == "It is cold there."
+    assert documents("show", shown["related"]["evaluations"][0]["id"])["verdict"] == "fail"
+    assert "Cold." in evalstore("show", session[:10]).stdout
+    assert documents("show", "@:tests/weather.md")["related"]["file"] == "tests/weather.md"
+
+
+@pytest.mark.parametrize(
+    ("revision", "message"),
+    [
+        ("@~7", "error: there is no run '@~7'\nhint: there are 1 runs, the oldest is @~0\n"),
+        ("abc", "error: 'abc' is too short\nhint: write at least 4 digits\n"),
+        (
+            "hello",
+            "error: 'hello' is not a revision\n"
+            "hint: write @, @~1, or the first digits of an id as 'evalstore log' shows them\n",
+        ),
+    ],
+)
+def test_show_what_is_not_there(
+    workspace: Path, evalstore: Evalstore, revision: str, message: str
+) -> None:
+    evalstore("run")
+    assert evalstore("show", revision) == Ran(2, "", message)

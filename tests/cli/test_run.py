@@ -1,0 +1,287 @@
+"""`run`, `judge`, `status`: whole outputs and exit codes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Evalstore, Ran
+
+FIRST = """\
+fail       tests/weather.md [city=Oslo]  It is cold there.
+
+1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
+run <short> complete: 2 asked, 2 judged, 0 reused, $0.0600
+gate failed
+"""
+SECOND = FIRST.replace("2 asked, 2 judged, 0 reused, $0.0600", "0 asked, 0 judged, 2 reused, $0")
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_a_first_run_asks_and_judges_everything(workspace: Path, evalstore: Evalstore) -> None:
+    assert evalstore("run") == Ran(1, FIRST, "")
+
+
+def test_a_second_run_does_nothing_and_says_the_same(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    assert evalstore("run") == Ran(1, SECOND, "")
+
+
+def test_v_lists_every_case(workspace: Path, evalstore: Evalstore) -> None:
+    assert evalstore("run", "-v").stdout.startswith(
+        "fail       tests/weather.md [city=Oslo]  It is cold there.\n"
+        "pass       tests/weather.md [city=Rome]\n"
+    )
+
+
+def test_status_before_the_first_run(workspace: Path, evalstore: Evalstore) -> None:
+    assert evalstore("status") == Ran(
+        0,
+        "No run yet.\n\n"
+        "A run would ask 2 answers and make 2 judgements with 1 candidate, about $6.04; 0 answers reused.\n"
+        '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n',
+        "",
+    )
+
+
+def test_status_after_a_run_has_nothing_to_do(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    assert evalstore("status") == Ran(
+        0, "Nothing to do: 2 answers of 1 candidate and all judgements are stored.\n", ""
+    )
+
+
+def test_an_edited_instruction_is_judged_again_and_nothing_is_asked(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "must be warm", "must be a weather report")
+    assert evalstore("status").stdout == (
+        "Changed since run <short> (<when>):\n"
+        '  (use "evalstore diff -- FILE" to see how)\n'
+        "    .M  tests/weather.md  2 cases judged again: instructions changed: line 1: "
+        "The answer must be warm. -> The answer must be a weather report.\n"
+        "\n"
+        "A run would ask 0 answers and make 2 judgements with 1 candidate, about $0; 2 answers reused.\n"
+        '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n'
+    )
+    assert evalstore("status", "--short").stdout == ".M tests/weather.md\n"
+    assert evalstore("run") == Ran(
+        0,
+        "2 pass (100.0%, 95% interval 34.2% to 100.0%)\n"
+        "run <short> complete: 0 asked, 2 judged, 2 reused, $0\n"
+        "gate passed\n",
+        "",
+    )
+
+
+def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "How is", "And how is")
+    assert evalstore("status", "--explain").stdout == (
+        "Changed since run <short> (<when>):\n"
+        '  (use "evalstore diff -- FILE" to see how)\n'
+        "    M.  tests/weather.md  2 cases asked again: test changed: message 1 line 1: "
+        "How is Oslo? -> And how is Oslo?\n"
+        "\n"
+        "Would ask (2):\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  test changed: message 1 line 1: "
+        "How is Oslo? -> And how is Oslo?\n"
+        "    tests/weather.md [city=Rome]  scripted/one  test changed: message 1 line 1: "
+        "How is Rome? -> And how is Rome?\n"
+        "\n"
+        "Would judge (2):\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  scripted/judge  new answer\n"
+        "    tests/weather.md [city=Rome]  scripted/one  scripted/judge  new answer\n"
+        "\n"
+        "A run would ask 2 answers and make 2 judgements with 1 candidate, about $0.0600; 0 answers reused.\n"
+    )
+
+
+def test_a_dry_run_asks_nothing(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
+    assert "Would ask (2)" in evalstore("run", "-n").stdout
+    assert documents("status")["ask"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--fail-on", "none"], 0),
+        (["--fail-on", "error"], 0),
+        (["--fail-on", "undecided"], 1),
+        (["--fail-on", "regression"], 0),
+        (["--threshold", "0.5"], 0),
+        (["--threshold", "0.6"], 1),
+    ],
+)
+def test_the_gate(
+    workspace: Path, evalstore: Evalstore, arguments: list[str], expected: int
+) -> None:
+    assert evalstore("run", *arguments).exit_code == expected
+
+
+def test_a_regression_fails_its_gate(workspace: Path, evalstore: Evalstore) -> None:
+    edit(workspace / "tests/weather.md", "must be warm", "must be anything")
+    assert evalstore("run").exit_code == 0
+    edit(workspace / "tests/weather.md", "must be anything", "must be warm")
+    assert evalstore("run", "--fail-on", "regression").exit_code == 1
+
+
+def test_a_file_threshold_tolerates_failures(workspace: Path, evalstore: Evalstore) -> None:
+    edit(workspace / "tests/weather.md", "tags: [weather]", "tags: [weather]\nthreshold: 0.5")
+    assert evalstore("run").exit_code == 0
+
+
+def test_judge_never_asks(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
+    found = documents("judge")
+    assert (found["asked"], found["judged"], found["verdicts"]["pending"]) == (0, 0, 2)
+    assert evalstore("judge").exit_code == 3
+
+
+def test_judge_judges_stored_answers(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
+    evalstore("run")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    found = documents("judge")
+    assert (found["asked"], found["judged"], found["verdicts"]["pass"]) == (0, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("selection", "asked"),
+    [
+        (["tests/weather.md"], 2),
+        (["weather.md"], 2),
+        (["tests"], 2),
+        (["."], 2),
+        (["tests/weather.md::city=Oslo"], 1),
+        (["tests/weather.md::oslo"], 1),
+        (["-k", "rome"], 1),
+        (["-k", "rome or oslo"], 2),
+        (["-k", "weather and not rome"], 1),
+        (["-t", "weather"], 2),
+    ],
+)
+def test_selection(
+    workspace: Path, documents: Callable[..., Any], selection: list[str], asked: int
+) -> None:
+    assert documents("run", *selection)["asked"] == asked
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        ["-k", "nothing"],
+        ["-t", "nothing"],
+        ["--exclude-tag", "weather"],
+        ["tests/weather.md::Bern"],
+    ],
+)
+def test_an_empty_selection_ends_with_5(
+    workspace: Path, evalstore: Evalstore, selection: list[str]
+) -> None:
+    assert evalstore("run", *selection).exit_code == 5
+
+
+def test_a_path_that_names_nothing(workspace: Path, evalstore: Evalstore) -> None:
+    assert evalstore("run", "tests/wether.md") == Ran(
+        2,
+        "",
+        "error: there is no test file 'tests/wether.md'\nhint: did you mean 'tests/weather.md'?\n",
+    )
+
+
+def test_an_unknown_model(workspace: Path, evalstore: Evalstore) -> None:
+    assert evalstore("run", "-m", "scripted/on") == Ran(
+        2,
+        "",
+        "error: there is no model 'scripted/on' (candidates)\nhint: did you mean 'scripted/one'?\n",
+    )
+
+
+def test_all_problems_of_all_files_stop_a_run_before_it_asks(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    (workspace / "tests/a.md").write_text("---\ntag: [x]\n---\n# 👤\n\nHi\n\n---\n\nE\n")
+    (workspace / "tests/b.md").write_text("# 👤\n\nHi {{who}}\n\n---\n\nE\n")
+    assert evalstore("run") == Ran(
+        2,
+        "",
+        "error: tests/a.md:2: unknown field 'tag'\n"
+        "hint: did you mean 'tags'?\n"
+        "error: tests/b.md:3: 'who' is not defined\n"
+        "hint: define it under 'replacements:'\n"
+        "2 errors in 2 files; nothing was asked\n",
+    )
+    assert documents("log")["runs"] == []
+    assert evalstore("run", "tests/weather.md").exit_code == 1
+
+
+def test_a_failing_provider_leaves_its_answer_missing(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    edit(workspace / "models/one.yaml", "{when: Oslo, answer: Cold.,", "{when: Oslo, error: 400,")
+    ran = evalstore("run")
+    assert ran.exit_code == 3
+    assert "pending    tests/weather.md [city=Oslo]" in ran.stdout
+    assert "1 asked, 1 judged" in ran.stdout
+    assert re.search(r"failed 1x: scripted/one: .*400", ran.stdout)
+    assert "retry of a failure" in evalstore("status", "--explain").stdout
+    edit(workspace / "models/one.yaml", "{when: Oslo, error: 400,", "{when: Oslo, answer: Cold.,")
+    assert "1 asked, 1 judged, 1 reused" in evalstore("run").stdout
+
+
+def test_attempts_ask_for_more_samples(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run")
+    found = documents("status", "-r", "3")
+    assert (found["ask"], {item["reason"] for item in found["items"] if item["kind"] == "ask"}) == (
+        4,
+        {"attempts 1 -> 3"},
+    )
+    assert documents("run", "-r", "3")["asked"] == 4
+
+
+def test_the_json_of_a_run_tells_what_people_read(workspace: Path, documents: Any) -> None:
+    found = documents("run")
+    assert {key: found[key] for key in ("format", "status", "asked", "judged", "gate")} == {
+        "format": 1,
+        "status": "complete",
+        "asked": 2,
+        "judged": 2,
+        "gate": "failed",
+    }
+    assert [(case["row"], case["verdict"], case["feedback"]) for case in found["cases"]] == [
+        ("city=Oslo", "fail", "It is cold there."),
+        ("city=Rome", "pass", ""),
+    ]
+
+
+def test_text_from_a_model_cannot_move_the_cursor(workspace: Path, evalstore: Evalstore) -> None:
+    edit(workspace / "models/judge.yaml", "It is cold there.", '"\\x1b[2Jcold [/] [bold]"')
+    assert "\\x1b[2Jcold [/] [bold]" in evalstore("run").stdout
+
+
+def test_colours_only_when_asked_for_in_a_pipe(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "\x1b" not in evalstore("run").stdout
+    assert "\x1b[31m" in evalstore("--color", "always", "run").stdout
+    assert "\x1b" not in evalstore("run", "--color", "never").stdout
+
+
+def test_options_have_environment_variables(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALSTORE_RUN_FAIL_ON", "none")
+    assert evalstore("run").exit_code == 0

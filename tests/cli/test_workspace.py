@@ -1,0 +1,197 @@
+"""`init`, `check`, `ls`, `fsck`, `version`, and what every command shares."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Evalstore, Ran
+from tests.cli.test_run import edit
+
+SLOW = (
+    "litellm",
+    "textual",
+    "sqlmodel",
+    "sqlalchemy",
+    "alembic",
+    "jsonschema",
+    "jinja2",
+    "yaml",
+    "aiohttp",
+)
+
+
+def test_outside_of_a_workspace(
+    evalstore: Evalstore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert evalstore("status") == Ran(
+        2,
+        "",
+        f"error: no evalstore.yaml in '{tmp_path.name}' or above\nhint: run 'evalstore init' first\n",
+    )
+
+
+def test_init_makes_a_workspace_that_runs(
+    evalstore: Evalstore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert evalstore("init", "new") == Ran(
+        0,
+        "wrote evalstore.yaml\nwrote tests/hello.md\nwrote models/parrot.yaml\n"
+        "wrote models/judge.yaml\nwrote .gitignore\nwrote .evalstore/store.db\n",
+        "Next: 'evalstore run' asks and judges, 'evalstore status' says what it would do.\n",
+    )
+    assert "1 pass, 1 fail" in evalstore("-C", "new", "run").stdout
+    assert (tmp_path / "new/.gitignore").read_text() == ".evalstore/\n"
+
+
+def test_init_leaves_what_is_there(
+    evalstore: Evalstore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evalstore.yaml").write_text("attempts: 2\n")
+    (tmp_path / ".gitignore").write_text("*.pyc")
+    evalstore("init")
+    assert (tmp_path / "evalstore.yaml").read_text() == "attempts: 2\n"
+    assert (tmp_path / ".gitignore").read_text() == "*.pyc\n.evalstore/\n"
+
+
+def test_init_with_the_example(
+    evalstore: Evalstore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert evalstore("init", "--example", "ex").exit_code == 0
+    assert evalstore("-C", "ex", "check").exit_code == 0
+
+
+def test_global_options_stand_before_or_after_the_command(
+    workspace: Path, evalstore: Evalstore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert evalstore("-C", "w", "ls") == evalstore("ls", "-C", "w")
+    evalstore("run", "-C", "w", "--store", "elsewhere.db")
+    assert (tmp_path / "w/elsewhere.db").exists()
+
+
+def test_check_lists_every_problem(workspace: Path, evalstore: Evalstore) -> None:
+    assert evalstore("check") == Ran(0, "1 test file, 2 cases: no errors\n", "")
+    edit(workspace / "tests/weather.md", "tags: [weather]", "tags: [weather")
+    edit(workspace / "models/one.yaml", "provider: scripted", "provder: scripted")
+    ran = evalstore("check")
+    assert ran.exit_code == 2
+    assert (
+        "error: models/one.yaml:2: unknown field 'provder'\nhint: did you mean 'provider'?\n"
+        in ran.stderr
+    )
+    assert "error: tests/weather.md:3:" in ran.stderr
+    assert "    replacements:\n" in ran.stderr
+    assert ran.stdout == "1 test file, 0 cases: 2 errors\n"
+
+
+def test_check_as_json(workspace: Path, documents: Any) -> None:
+    edit(workspace / "tests/weather.md", "{{city}}", "{{town}}")
+    found = documents("check")
+    assert [(one["file"], one["line"], one["severity"]) for one in found["problems"]] == [
+        ("tests/weather.md", 4, "error"),
+        ("tests/weather.md", 9, "error"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "tests",
+        "cases",
+        "models",
+        "evaluators",
+        "prompts",
+        "tools",
+        "schemas",
+        "tags",
+        "runs",
+        "checks",
+    ],
+)
+def test_everything_can_be_listed(
+    workspace: Path, evalstore: Evalstore, documents: Any, kind: str
+) -> None:
+    evalstore("run")
+    assert evalstore("ls", kind).exit_code == 0
+    assert isinstance(documents("ls", kind)[kind], list)
+
+
+def test_ls_cases_full(workspace: Path, documents: Any) -> None:
+    found = documents("ls", "cases", "--full")["cases"][0]
+    assert found["messages"] == [[{"role": "user", "content": "How is Oslo?"}]]
+    assert (found["instructions"], found["checks"], found["systemPrompts"]) == (
+        "The answer must be warm.",
+        [],
+        [None],
+    )
+
+
+def test_fsck(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    ran = evalstore("fsck")
+    assert (ran.exit_code, "all is well" in ran.stdout) == (0, True)
+    with sqlite3.connect(workspace / ".evalstore/store.db") as connection:
+        connection.execute("UPDATE sessions SET content = replace(content, 'Cold', 'Colder')")
+    ran = evalstore("fsck")
+    assert (ran.exit_code, "session <id>: the content does not match the id" in ran.stdout) == (
+        1,
+        True,
+    )
+
+
+def test_a_damaged_store_ends_with_6(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    (workspace / ".evalstore/store.db").write_bytes(
+        b"this is no database, and long enough to see" * 9
+    )
+    ran = evalstore("status")
+    assert (ran.exit_code, ran.stderr.startswith("error: the store ")) == (6, True)
+
+
+def test_a_newer_store_ends_with_6(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    with sqlite3.connect(workspace / ".evalstore/store.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    ran = evalstore("run")
+    assert (ran.exit_code, "is newer than this program" in ran.stderr) == (6, True)
+
+
+def test_an_empty_tests_folder(workspace: Path, evalstore: Evalstore) -> None:
+    (workspace / "tests/weather.md").unlink()
+    assert evalstore("run") == Ran(
+        2,
+        "",
+        "error: tests: there are no test files\n"
+        "hint: write a test into 'tests/', such as 'tests/hello.md'\n"
+        "1 error in 1 file; nothing was asked\n",
+    )
+
+
+def test_version(evalstore: Evalstore) -> None:
+    assert evalstore("version").stdout.startswith("evalstore 0.")
+
+
+def test_no_command_prints_help(evalstore: Evalstore) -> None:
+    assert "Usage: evalstore" in evalstore().stdout + evalstore().stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["version"], ["run", "--help"]])
+def test_help_loads_nothing_slow(arguments: list[str]) -> None:
+    probe = (
+        "import sys; from evalstore.cli.main import main; main(sys.argv[1:]);"
+        f"print([name for name in {SLOW} if name in sys.modules], file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", probe, *arguments], capture_output=True, text=True, check=True
+    )
+    assert ran.stderr.strip() == "[]"

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore import hashing
+from evalstore.values import (
+    Case,
+    CaseFile,
+    Cost,
+    Evaluation,
+    EvaluationVersion,
+    Evaluator,
+    Failure,
+    FileRef,
+    FileVersion,
+    Message,
+    ModelVersion,
+    Options,
+    PromptVersion,
+    Question,
+    Reply,
+    Session,
+    TestVersion,
+    Text,
+    ToolCall,
+    ToolVersion,
+    Usage,
+)
+
+A, B, C = "1" * 32, "2" * 32, "3" * 32
+TIME = 1_700_000_000_000_000
+
+QUESTION = Question(A, C, B, 0.5, 7)
+REPLY = Reply(
+    "hi", (ToolCall("w", {"city": "Oslo"}),), "stop", None, Usage(1, 2, 3, 4), "m-1", "r-1", 0.25
+)
+TEST = TestVersion(
+    (Message("user", (Text("See "), FileRef("a.txt", "text/plain", A))),),
+    ("_json_mode",),
+    (A,),
+    B,
+    Options(0.5, 100, 0.9, 7, ("x",), {"k": 1}),
+)
+CASES = CaseFile(
+    (
+        Case(
+            "q=a", "k", (A,), B, ("a",), (C, None), ("tools",), ("checks", "models"), 0.0, 7, 100
+        ),
+    ),
+    2,
+    ("judge",),
+    0.5,
+    "x",
+)
+SESSION = Session(QUESTION, (REPLY,), TIME, "n", Cost(0.01, {"input": 1}), 100, "run")
+JUDGEMENT = Evaluation(
+    (A,), B, C, "pass", TIME, "n", 0.5, "good", "f", "r",
+    ({"type": "json", "verdict": "pass"},), Usage(1), Cost(0.01, {"input": 1}), 0.5, "run",
+)  # fmt: skip
+
+DESCRIBED: dict[str, dict[str, Any]] = {
+    "file": hashing.describe_file(FileVersion("text/plain", b"alpha\n")),
+    "tool": hashing.describe_tool(ToolVersion("w", "Weather.", {"type": "object"})),
+    "schema": hashing.describe_schema({"type": "object"}),
+    "prompt": hashing.describe_prompt(
+        PromptVersion((Message("system", (Text("Be brief."),)),), ("_json_mode",))
+    ),
+    "test": hashing.describe_test(TEST),
+    "evaluation": hashing.describe_evaluation(
+        EvaluationVersion((Text("E"),), ({"type": "json", "revision": 1},))
+    ),
+    "model": hashing.describe_model(
+        ModelVersion("openai", "m", "http://localhost/v1", {"thinking": "low"})
+    ),
+    "question": hashing.describe_question(QUESTION),
+    "evaluator": hashing.describe_evaluator(Evaluator(B, C, 0.0)),
+    "cases": hashing.describe_case_file(CASES),
+    "session": hashing.describe_session(SESSION),
+    "judgement": hashing.describe_evaluation_result(JUDGEMENT),
+    "failure": hashing.describe_failure(
+        Failure(A, None, None, "timeout", "too slow", TIME, "n", 504, 3, "m")
+    ),
+}
+GOLDEN = {
+    "file": "a84a620827b509e541a88870e551b45d",
+    "tool": "8786bd91305105bbd9be84cb349b719c",
+    "schema": "3534052f7d25e69ec09e41ba8aeb9653",
+    "prompt": "9961cf860388446b2a712c29913db5da",
+    "test": "8c36b1272482f4c951433003efea6a99",
+    "evaluation": "4b817cbe2cd739fc66bb8bd277816574",
+    "model": "d18373dede819962d4b1c3138344b4aa",
+    "question": "503458119fb1d3190ce51fd0906a3e15",
+    "evaluator": "65ca92f3f52c91e5a5847e8d657cd3a3",
+    "cases": "6646fd39972ed0794b22ddd0372a1be2",
+    "session": "f16cefade884699d848b4ab2c7adbbed",
+    "judgement": "5def4d6d50db53f70041f30501608f87",
+    "failure": "b413bb3a6d3fbfaba6a8a5cde880c5f5",
+}
+
+
+@pytest.mark.parametrize("kind", GOLDEN)
+def test_ids_stay_what_they_are(kind: str) -> None:
+    stale = "every existing store is stale: raise SCHEME, and then these ids, or undo the change"
+    assert DESCRIBED[kind]["kind"] == kind
+    assert hashing.identify(DESCRIBED[kind])[0] == GOLDEN[kind], stale
+
+
+def test_every_kind_is_pinned() -> None:
+    assert DESCRIBED.keys() == GOLDEN.keys()
+
+
+def test_the_canonical_form_is_this() -> None:
+    assert hashing.identify(hashing.describe_evaluation(EvaluationVersion((Text("né"),)))) == (
+        "89d3e2bb2d0d73af65693fc564db1436",
+        '{"instructions":"né","kind":"evaluation","scheme":1}',
+    )
+
+
+def test_kinds_never_share_an_id() -> None:
+    bodies = [{**described, "kind": ""} for described in DESCRIBED.values()]
+    ids = {hashing.identify({**body, "kind": kind})[0] for body in bodies[:2] for kind in GOLDEN}
+    assert len(ids) == 2 * len(GOLDEN)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_json_has_no_infinities(value: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        hashing.canonical_json({"a": value})
+
+
+# --- and back
+
+
+def stored(description: dict[str, Any]) -> Any:
+    return json.loads(hashing.identify(description)[1])
+
+
+def test_a_test_comes_back() -> None:
+    assert hashing.restore_test(stored(hashing.describe_test(TEST))) == TEST
+
+
+def test_a_test_of_defaults_comes_back() -> None:
+    test = TestVersion((Message("user", ()),))
+    assert hashing.restore_test(stored(hashing.describe_test(test))) == test
+
+
+def test_a_session_comes_back() -> None:
+    assert hashing.restore_session(stored(hashing.describe_session(SESSION))) == SESSION
+
+
+@pytest.mark.parametrize("reply", [Reply(None), Reply(""), Reply("x", refusal="no")])
+def test_a_bare_reply_comes_back(reply: Reply) -> None:
+    session = Session(Question(A, None, B, None), (reply,), TIME, "n")
+    assert hashing.restore_session(stored(hashing.describe_session(session))) == session
+
+
+def test_a_judgement_comes_back() -> None:
+    content = stored(hashing.describe_evaluation_result(JUDGEMENT))
+    assert hashing.restore_evaluation_result(content) == JUDGEMENT
+
+
+@pytest.mark.parametrize("evaluators", [None, (), ("judge",)])
+@pytest.mark.parametrize("threshold", [None, 0.0, 0.5])
+def test_cases_come_back(evaluators: tuple[str, ...] | None, threshold: float | None) -> None:
+    file = CaseFile((Case("", "k", (A,), None, (), (None,)),), None, evaluators, threshold)
+    assert hashing.restore_case_file(stored(hashing.describe_case_file(file))) == file
+    assert hashing.restore_case_file(stored(hashing.describe_case_file(CASES))) == CASES
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), JSON, max_size=5))
+def test_key_order_never_counts(value: dict[str, Any]) -> None:
+    turned = dict(reversed(value.items()))
+    assert hashing.canonical_json(turned) == hashing.canonical_json(value)
+
+
+TAGS = st.permutations(["_has_tools", "_json_mode", "_json_mode"])
+
+
+@given(TAGS, st.permutations([A, B, A]))
+def test_the_order_of_tags_and_tools_never_counts(tags: list[str], tools: list[str]) -> None:
+    test = TestVersion(TEST.messages, tuple(tags), tuple(tools))
+    same = TestVersion(TEST.messages, ("_json_mode", "_has_tools"), (A, B))
+    assert hashing.describe_test(test) == hashing.describe_test(same)
+
+
+PARTS = st.lists(
+    st.builds(Text, st.text(min_size=1)) | st.builds(FileRef, st.text(), st.just("a/b"), st.just(A)),
+    max_size=3,
+).map(tuple)
+
+
+@given(
+    st.builds(
+        TestVersion,
+        st.lists(st.builds(Message, st.sampled_from(["user", "assistant"]), PARTS)).map(tuple),
+        schema=st.none() | st.just(A),
+        options=st.builds(
+            Options,
+            temperature=st.none() | st.floats(0, 2),
+            seed=st.none() | st.integers(),
+            stop=st.lists(st.text(min_size=1)).map(tuple),
+        ),
+    )
+)
+def test_any_test_comes_back(test: TestVersion) -> None:
+    content = stored(hashing.describe_test(test))
+    assert hashing.restore_test(content) == test
+
+
+@given(PARTS, PARTS)
+def test_different_parts_have_different_ids(one: Any, other: Any) -> None:
+    ids = [
+        hashing.identify(hashing.describe_evaluation(EvaluationVersion(parts)))[0]
+        for parts in (one, other)
+    ]
+    assert (ids[0] == ids[1]) == (one == other)
+
+
+def test_a_whole_temperature_is_one_number() -> None:
+    assert hashing.describe_question(Question(A, None, B, 1.0)) == hashing.describe_question(
+        Question(A, None, B, 1)
+    )
+
+
+def test_a_temperature_of_zero_is_not_the_default() -> None:
+    assert hashing.question_id(Question(A, None, B, 0.0)) != hashing.question_id(
+        Question(A, None, B, None)
+    )
+
+
+def test_one_session_is_its_own_subject() -> None:
+    assert hashing.subject_of((A,)) == A
+    assert hashing.subject_of((A, B)) != hashing.subject_of((B, A))

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from evalstore.errors import FileProblem
+from evalstore.settings import FOLDERS, Participant, Settings, ignored_settings, read_settings
+
+
+def problem(text: str) -> FileProblem:
+    with pytest.raises(FileProblem) as caught:
+        read_settings(text)
+    return caught.value
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "{}"])
+def test_nothing_said_means_the_defaults(text: str) -> None:
+    assert read_settings(text) == Settings()
+
+
+def test_settings_are_read() -> None:
+    text = """
+candidates:
+  - id: a
+    temperature: 0.7
+    requiredTags: [x]
+  - openai/gpt-4o-mini
+candidatesTemperature: 1
+evaluators: [{id: j, prompt: strict}, {id: j}]
+verdict: '>= 0.5'
+maxTestOutputTokens: 100
+paths: {tests: data/tests/}
+"""
+    found = read_settings(text)
+    assert found.candidates == (Participant("a", 0.7, ("x",)), Participant("openai/gpt-4o-mini"))
+    assert found.evaluators == (
+        Participant("j", prompt="strict"),
+        Participant("j", prompt="_evaluator_default"),
+    )
+    assert (found.candidates_temperature, found.verdict) == (1.0, ">= 0.5")
+    assert found.max_test_output_tokens == 100
+    assert found.paths == {**FOLDERS, "tests": "data/tests"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("- a", 1, "the settings must be a mapping"),
+        ("attempts: 1\ncandidate: []", 2, "unknown field 'candidate'"),
+        ("candidates:\n  - id: a\n    temprature: 1", 3, "unknown field 'temprature'"),
+        ("candidates:\n  - id: a\n  - id: a", 3, "'a' is listed twice in 'candidates'"),
+        ("candidates:\n  - {temperature: 1}", 2, "has no 'id'"),
+        ("candidates: [{id: a, prompt: b}]", 1, "unknown field 'prompt'"),
+        ("candidates: a", 1, "must be a list of models"),
+        ("candidatesTemperature: 3", 1, "must be a number from 0 to 2"),
+        ("verdict: most", 1, "'verdict' must be"),
+        ("verdict: '>= 1.5'", 1, "'verdict' must be"),
+        ("timeout: .inf", 1, "'timeout' must be a number"),
+        ("paths:\n  test: a", 2, "unknown field 'test'"),
+        ("paths:\n  tests: ../a", 2, "outside of the workspace"),
+        ("paths:\n  tests: /a", 2, "outside of the workspace"),
+        ("paths:\n  tests: a/../../b", 2, "outside of the workspace"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(text: str, line: int, message: str) -> None:
+    found = problem(text)
+    assert message in found.message
+    assert found.line == line
+
+
+def test_a_wrong_name_has_a_hint() -> None:
+    assert problem("atempts: 1").hint == "did you mean 'attempts'?"
+
+
+def test_settings_of_later_versions_are_read_past_with_a_reason() -> None:
+    assert read_settings("analysisQueries: [{description: x}]") == Settings()
+    assert [name for name, _ in ignored_settings(["attempts", "analysisQueries"])] == [
+        "analysisQueries"
+    ]
