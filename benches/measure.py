@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import median
 
 KIB = 1024
+_KEPT = ("PATH", "HOME", "LANG", "PYTHONPATH")
+"""What the processes see of the environment; with PYTHONPATH another checkout can be measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,8 @@ def run(command: Sequence[str], output: Path | None = None) -> Cost:
 
 
 def environment() -> dict[str, str]:
-    """What the processes see: nothing of the caller's settings."""
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}
+    """The environment of the processes: nothing of the caller's settings, nothing of git's."""
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT}
     return kept | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "TZ": "UTC"}
 
 

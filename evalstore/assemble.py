@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.expand import is_text
-from evalstore.store import Store
 from evalstore.values import (
     FilePart,
     Json,
@@ -24,6 +24,9 @@ from evalstore.values import (
     Text,
     ToolVersion,
 )
+
+if TYPE_CHECKING:
+    from evalstore.store import Store
 
 _RUNTIME = re.compile(r"\{\{(_evaluationInstructions|_actualResponse)\}\}")
 _SHARED_KINDS = frozenset({"prompt", "tool", "schema"})
@@ -138,9 +141,9 @@ class Material:
 
     def _fill(self, message: Message, values: Mapping[str, Callable[[], Outgoing]]) -> Outgoing:
         result: Outgoing = []
-        for part in self.outgoing(message.parts):
+        for part in message.parts:
             if not isinstance(part, Text):
-                result.append(part)
+                result += self.outgoing((part,))  # a file is data: no name in it is filled
                 continue
             for number, piece in enumerate(_RUNTIME.split(part.text)):
                 if number % 2:
@@ -155,7 +158,7 @@ def only_user_files(role: Role, parts: Outgoing) -> Outgoing:
     if role == "user":
         return parts
     return [
-        part if isinstance(part, Text) else Text(f"[file {part.path}, {part.media_type}]")
+        Text(f"[file {part.path}, {part.media_type}]") if isinstance(part, FilePart) else part
         for part in parts
     ]
 

@@ -131,6 +131,8 @@ class Model:
         options = self._effective(part)
         code = options.pop("providerModelCode", self.code)
         options.pop("temperature", None)
+        if not self.provider.structured:
+            options["structured"] = False  # a schema is then not shown, so answers differ
         return ModelVersion(self.provider.type, code, self.provider.base_url, options or None)
 
     def temperature(self, part: Part, default: float | None) -> float | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from evalstore.checks import run_check
+from evalstore.checks import Outcome, run_check
 from evalstore.values import Json, Reply, Verdict
 
 VERDICT_SCHEMA: Json = {
@@ -18,8 +17,11 @@ VERDICT_SCHEMA: Json = {
 }
 """What a judge that can be held to a schema must answer."""
 
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
 _LONGEST = 20_000
+"""Characters of a judge's text that are kept."""
+_LONGEST_LABEL = 200
+_MOST_STARTS = 5_000
+"""Braces, counted from the end of a reply, at which its verdict may begin."""
 
 
 class Opinion(NamedTuple):
@@ -32,61 +34,67 @@ class Opinion(NamedTuple):
     reasoning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class Unreadable(Exception):  # noqa: N818 - it is handled, never shown by itself
     """A judge's reply that holds no verdict."""
 
-    reason: str
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 def read_opinion(reply: Reply) -> Opinion:
     """The verdict in a judge's reply; raises `Unreadable`."""
     if reply.refusal and not reply.text:
-        raise Unreadable(f"the judge refused: {reply.refusal}")
+        raise Unreadable(f"the judge refused: {_text(reply.refusal)}")
     found = _find_object(reply.text or "")
     if found is None:
         raise Unreadable("the judge's reply holds no JSON object with 'pass'")
     passed = found.get("pass")
     if not isinstance(passed, bool):
-        raise Unreadable(
-            f"the judge's 'pass' is {json.dumps(passed, ensure_ascii=False)[:40]}, not true or false"
-        )
+        raise Unreadable(f"the judge's 'pass' is {_shown(passed)}, not true or false")
     score = found.get("score")
-    if score is not None and (
-        isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1
-    ):
-        raise Unreadable(
-            f"the judge's 'score' is {json.dumps(score, ensure_ascii=False)[:40]}, not a number from 0 to 1"
-        )
-    label = found.get("label")
+    if score is not None and not _is_share(score):
+        raise Unreadable(f"the judge's 'score' is {_shown(score)}, not a number from 0 to 1")
     return Opinion(
         "pass" if passed else "fail",
         feedback=_text(found.get("feedback")),
         score=None if score is None else float(score),
-        label=label if isinstance(label, str) and label else None,
+        label=_text(found.get("label"))[:_LONGEST_LABEL] or None,
         reasoning=_text(found.get("reasoning")),
     )
 
 
+def _is_share(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _shown(value: Json) -> str:
+    return _text(json.dumps(value, ensure_ascii=False))[:40]
+
+
 def _text(value: Json) -> str:
-    return value.strip()[:_LONGEST] if isinstance(value, str) else ""
+    """A text as it can be stored; an escape in JSON can be half a surrogate pair."""
+    if not isinstance(value, str):
+        return ""
+    value = value.strip()[:_LONGEST]
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _find_object(text: str) -> dict[str, Json] | None:
-    """The JSON object with `pass`: the whole text, a fenced block, or the last one in the text."""
-    fenced = _FENCED.findall(text)
-    for candidate in (text, *reversed(fenced)):
-        try:
-            value = json.loads(candidate)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and "pass" in value:
-            return value
+    """The JSON object with `pass`: the whole text, or the last one in it.
+
+    The last one, fenced or not: before it, a judge may quote what the candidate wrote.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        return value if "pass" in value else None
     decoder = json.JSONDecoder()
     found = None
-    starts = [match.start() for match in re.finditer(r"\{", text)][-50:]
     end = -1
-    for start in starts:
+    for start in [match.start() for match in re.finditer(r"\{", text)][-_MOST_STARTS:]:
         if start < end:
             continue
         try:
@@ -106,7 +114,7 @@ def judge_by_checks(
     verdict: Verdict = "pass"
     feedback: list[str] = []
     for check in checks:
-        outcome = run_check(check, answer, schemas)
+        outcome = _run(check, answer, schemas)
         result = {"type": check["type"], "verdict": outcome.verdict}
         if outcome.feedback:
             result["feedback"] = outcome.feedback
@@ -115,3 +123,12 @@ def judge_by_checks(
         if outcome.verdict == "error" or (outcome.verdict == "fail" and verdict == "pass"):
             verdict = outcome.verdict
     return Opinion(verdict, "; ".join(feedback)), tuple(results)
+
+
+def _run(check: Json, answer: Reply, schemas: dict[str, Json]) -> Outcome:
+    """What a check finds; one that fails to run is the verdict `error`, not the end of a run."""
+    try:
+        outcome = run_check(check, answer, schemas)
+    except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
+        return Outcome("error", _text(f"the check failed: {error or type(error).__name__}"))
+    return Outcome(outcome.verdict, _text(outcome.feedback))

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from evalstore.catalogue import Currency, Model
 from evalstore.providers.prices import find_price
 from evalstore.values import Cost, Json, Usage
+
+if TYPE_CHECKING:
+    from evalstore.catalogue import Currency, Model
 
 
 @dataclass(frozen=True, slots=True)

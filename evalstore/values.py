@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 Role = Literal["system", "user", "assistant"]
 Verdict = Literal["pass", "fail", "undecided", "error"]
+VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "undecided", "error")
 Json = Any
 """What `json.loads` returns."""
 

@@ -5,10 +5,14 @@ A tie is `undecided`, and `undecided` never counts as a pass.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from evalstore.values import Verdict, Vote
+
+
+_ROUNDING = 1e-9
 
 
 class Judged(NamedTuple):
@@ -21,12 +25,13 @@ class Judged(NamedTuple):
 def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority") -> Judged:
     """One verdict from several: `majority`, `all`, `any`, or `>= t` of the mean score.
 
-    A vote without a score counts 1 for a pass and 0 for a fail.
+    A vote without a score counts 1 for a pass and 0 for a fail. Whatever the rule and the
+    scores, votes none of which is a pass never come to one.
     """
     if not votes:
         raise ValueError("there are no votes to combine")
     scores = [score for _, score in votes if score is not None]
-    mean = sum(scores) / len(scores) if scores else None
+    mean = math.fsum(scores) / len(scores) if scores else None
     verdicts = [verdict for verdict, _ in votes]
     if "error" in verdicts:
         return Judged("error", mean)
@@ -44,15 +49,20 @@ def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority
 
 def _by_mean(votes: Sequence[tuple[Verdict, float | None]], least: float) -> Verdict:
     """Whether the mean reaches the bound, whatever the undecided votes might have been."""
-    low = high = 0.0
+    low, high = [], []
     for verdict, score in votes:
         known = score if score is not None else 1.0 if verdict == "pass" else 0.0
-        unknown = verdict == "undecided" and score is None
-        low += 0.0 if unknown else known
-        high += 1.0 if unknown else known
-    if low / len(votes) >= least:
+        low.append(0.0 if verdict == "undecided" else known)
+        high.append(1.0 if verdict == "undecided" else known)
+    verdicts = {verdict for verdict, _ in votes}
+    if "pass" in verdicts and _reaches(low, least):
         return "pass"
-    return "undecided" if high / len(votes) >= least else "fail"
+    return "undecided" if "undecided" in verdicts and _reaches(high, least) else "fail"
+
+
+def _reaches(scores: list[float], least: float) -> bool:
+    """Whether the mean is as high, up to the rounding of floats (0.1, 0.2, 0.3 reach 0.2)."""
+    return math.fsum(scores) / len(scores) >= least - _ROUNDING
 
 
 def judge_session(

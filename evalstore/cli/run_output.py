@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from evalstore.operations.reporting import RunReport
     from evalstore.operations.status import Change, Status
 
+_PENDING_SHOWN = 5
+"""Pending cases that are listed; more of them are only counted."""
 _SHOWN = 20
 """Lines of a list before it is cut; `-v` shows all."""
 
@@ -113,7 +115,8 @@ def print_report(report: RunReport, threshold: float | None) -> None:
 
     for warning in report.warnings:
         output.talk(f"warning: {output.safe(warning)}")
-    listed = [one for one in report.cells if output.verbose or one.word not in ("pass", None)]
+    quiet = {"pass", None} | ({"pending"} if report.verdicts["pending"] > _PENDING_SHOWN else set())
+    listed = [one for one in report.cells if output.verbose or one.word not in quiet]
     shown = listed if output.verbose else listed[: 3 * _SHOWN]
     several = len({one.cell.candidate.id for one in report.cells}) > 1
     left = [_case(one.cell.file, one.cell.case.row) for one in shown]

@@ -21,7 +21,7 @@ class Rate:
 
 
 def wilson(passed: int, judged: int) -> Rate:
-    """The pass rate of `judged` verdicts with its interval (Wilson 1927, as statsmodels computes it)."""
+    """The pass rate of `judged` verdicts with its interval (Wilson 1927, as in statsmodels)."""
     if judged == 0:
         return Rate(0, 0, None, None, None)
     share, square = passed / judged, _Z95**2

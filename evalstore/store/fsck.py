@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from evalstore import hashing
+from evalstore.errors import StoreError
 from evalstore.store.store import Store
 from evalstore.store.tables import EVENTS, VERSIONS
 from evalstore.values import FileVersion
@@ -22,67 +23,119 @@ class Damage(NamedTuple):
 
 def check_store(store: Store) -> tuple[int, list[Damage]]:
     """How many rows were checked, and everything that is wrong with them."""
-    damages = [Damage("database", "", line) for line in store.database_problems()]
-    kinds: dict[str, set[str]] = {}
-    for kind, table in {**VERSIONS, **EVENTS}.items():
-        kinds.setdefault(str(table.__tablename__), set()).add(kind)
-    present: set[str] = set()
-    references: list[tuple[str, str, str]] = []
-    checked = 0
-    for table, row in store.iterate():
-        checked += 1
-        id = str(row["id"])
-        present.add(id)
+    check = _Check()
+    try:
+        check.damages += [Damage("database", "", line) for line in store.database_problems()]
+        for table, row in store.iterate():
+            check.row(table, row)
+    except StoreError as error:  # it breaks off here, but what was found before is not lost
+        check.damages.append(Damage("database", "", str(error)))
+    check.references()
+    return check.checked, check.damages
+
+
+class _Check:
+    """What has been seen of a store so far."""
+
+    def __init__(self) -> None:
+        self.checked = 0
+        self.damages: list[Damage] = []
+        self._present: set[str] = set()
+        self._wanted: list[tuple[str, str, str]] = []
+        self._kinds: dict[str, set[str]] = {}
+        for kind, table in {**VERSIONS, **EVENTS}.items():
+            self._kinds.setdefault(str(table.__tablename__), set()).add(kind)
+
+    def row(self, table: str, row: Mapping[str, Any]) -> None:
+        """Check one row by itself, and remember what it refers to."""
+        self.checked += 1
+        id = row["id"].hex() if isinstance(row["id"], bytes) else str(row["id"])
+        kind = table
+        if len(id) == 32:
+            self._present.add(id)
         try:
-            content = json.loads(row["content"])
+            kind, content = self._content(table, row)
+            found = list(_columns(kind, row, content))
+            wanted = [(kind, id, target) for target in _references(kind, content)]
+        except _WrongError as wrong:
+            self.damages.append(Damage(wrong.kind or kind, id, wrong.message))
+            return
+        except (ValueError, KeyError, TypeError, AttributeError):
+            # The id is right, so this was stored as it is: by another program.
+            self.damages.append(Damage(kind, id, "the content is not what its kind has"))
+            return
+        self.damages += [Damage(kind, id, message) for message in found]
+        self._wanted += wanted
+
+    def _content(self, table: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        id, text = row["id"], row["content"]
+        if not isinstance(id, bytes) or len(id) != 16:
+            raise _WrongError("what should be its id is none")
+        if not isinstance(text, str):
+            raise _WrongError("the content is no text")
+        try:
+            content = json.loads(text)
             kind = content["kind"]
-        except (ValueError, KeyError, TypeError):
-            damages.append(Damage(table, id, "the content cannot be read"))
-            continue
-        if kind not in kinds[table]:
-            damages.append(Damage(table, id, f"a {kind} does not belong here"))
-        elif hashing.hash_content(row["content"]) != id:
-            damages.append(Damage(kind, id, "the content does not match the id"))
-        else:
-            damages += [Damage(kind, id, message) for message in _columns(kind, row, content)]
-            references += [(kind, id, target) for target in _references(kind, content)]
-    damages += [
-        Damage(kind, id, f"refers to {target}, which is not there")
-        for kind, id, target in references
-        if target not in present
-    ]
-    return checked, damages
+            known = kind in self._kinds[table]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise _WrongError("the content cannot be read") from None
+        if not known:
+            raise _WrongError(f"a {kind} does not belong here")
+        if hashing.hash_bytes(text.encode("utf-8", "surrogateescape")) != id.hex():
+            raise _WrongError("the content does not match the id", kind)
+        return kind, content
+
+    def references(self) -> None:
+        """Check, after all rows, that what they refer to is there."""
+        self.damages += [
+            Damage(kind, id, f"refers to {target}, which is not there")
+            for kind, id, target in self._wanted
+            if target not in self._present
+        ]
+
+
+class _WrongError(Exception):
+    def __init__(self, message: str, kind: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind
 
 
 def _columns(kind: str, row: Mapping[str, Any], content: dict[str, Any]) -> Iterator[str]:
     """Columns that differ from the content they repeat."""
     expected: dict[str, Any] = {}
     if kind == "file":
-        digest = hashing.describe_file(FileVersion(content["mediaType"], row["data"]))
-        if digest != content:
+        data = row["data"]
+        if not isinstance(data, bytes) or (
+            hashing.describe_file(FileVersion(content.get("mediaType", ""), data)) != content
+        ):
             yield "the bytes do not match the id"
     elif kind == "session":
         expected = {
-            "question": hashing.question_id(hashing.restore_question(content)),
+            "question": _bytes(hashing.question_id(hashing.restore_question(content))),
             "started": content["started"],
             "token_limit": content.get("limit"),
         }
     elif kind == "judgement":
         expected = {
-            "subject": hashing.subject_of(tuple(content["sessions"])),
-            "evaluation": content["evaluation"],
-            "evaluator": content["evaluator"],
+            "subject": _bytes(hashing.subject_of(tuple(content["sessions"]))),
+            "evaluation": _bytes(content["evaluation"]),
+            "evaluator": _bytes(content["evaluator"]),
             "started": content["started"],
             "verdict": content["verdict"],
             "score": content.get("score"),
         }
     elif kind == "failure":
-        expected = {"question": content.get("question"), "at": content["at"]}
+        expected = {"question": _bytes(content.get("question")), "at": content["at"]}
     elif kind == "run":
         expected = {"started": content["started"]}
     for name, value in expected.items():
         if row[name] != value:
             yield f"column '{name}' does not match the content"
+
+
+def _bytes(id: str | None) -> bytes | None:
+    return None if id is None else bytes.fromhex(id)
 
 
 def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.exc import DatabaseError
 
 from evalstore.errors import StoreError
 
@@ -30,13 +30,13 @@ def version_of(connection: Connection) -> str | None:
     """The migration a store is at; None for one without tables."""
     try:
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    except (OperationalError, DatabaseError) as error:
+    except DatabaseError as error:
         if "no such table" in str(error.orig):
             return None
         raise
 
 
-def upgrade(connection: Connection, folder: Path | None = None, head: str = HEAD) -> None:
+def upgrade(connection: Connection, folder: Path | None = None, head: str | None = None) -> None:
     """Run the missing migrations; the caller's transaction holds them all."""
     from alembic import command
     from alembic.config import Config
@@ -44,13 +44,14 @@ def upgrade(connection: Connection, folder: Path | None = None, head: str = HEAD
     config = Config()
     config.set_main_option("script_location", str(folder or migrations()).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, head)
+    command.upgrade(config, head or HEAD)
 
 
 def refuse_newer(found: str, path: str) -> None:
     """Raise when a store has been written by a newer program."""
     if found not in KNOWN:
         raise StoreError(
-            f"the store '{path}' is newer than this program (its version is {found}, ours is {HEAD})",
+            f"the store '{path}' is newer than this program "
+            f"(its version is {found}, ours is {HEAD})",
             hint="upgrade evalstore, or name another store with --store",
         )

@@ -9,7 +9,7 @@ from evalstore.store.store import Store
 from evalstore.values import Json
 
 MIN_PREFIX = 4
-_LATEST = re.compile(r"@(?:~(\d+))?\Z")
+_LATEST = re.compile(r"@(?:~([0-9]{1,9}))?\Z")
 _PREFIX = re.compile(r"[0-9a-f]{1,32}\Z")
 
 

@@ -8,22 +8,18 @@ transaction. Many writers may share a store; each waits for the others.
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy import func, select
 from sqlmodel import col
 
 from evalstore import hashing
 from evalstore.errors import StoreError
-from evalstore.store import migrate
+from evalstore.store.database import Database, chunks, ensure
 from evalstore.store.tables import (
     EVENTS,
+    TABLES,
     VERSIONS,
     EvaluationRow,
     FailureRow,
@@ -33,6 +29,7 @@ from evalstore.store.tables import (
     SessionRow,
 )
 from evalstore.values import (
+    VERDICTS,
     CaseFile,
     Evaluation,
     Failure,
@@ -40,12 +37,9 @@ from evalstore.values import (
     Json,
     Sample,
     Session,
+    Verdict,
     Vote,
 )
-
-_AT_ONCE = 8_000
-"""Ids in one query."""
-BUSY_SECONDS = 10.0
 
 
 class Stored(NamedTuple):
@@ -56,75 +50,8 @@ class Stored(NamedTuple):
     content: Json
 
 
-class Store:
+class Store(Database):
     """An open store."""
-
-    def __init__(self, engine: Engine, path: str) -> None:
-        self._engine = engine
-        self.path = path
-
-    # --- opening
-
-    @classmethod
-    def open(cls, path: Path, *, create: bool = False, busy: float = BUSY_SECONDS) -> Store:
-        """Open the store at a path and bring its tables up to date.
-
-        Raises `StoreError` when it is missing (unless `create`), damaged, locked,
-        read-only, or newer than this program.
-        """
-        name = str(path)
-        if not path.exists():
-            if not create:
-                raise StoreError(
-                    f"there is no store at '{name}'", hint="run 'evalstore init' first"
-                )
-            path.parent.mkdir(parents=True, exist_ok=True)
-        store = cls(_engine(path, busy), name)
-        with store._translated():
-            with store._connect() as connection:
-                found = migrate.version_of(connection)
-            if found is not None:
-                migrate.refuse_newer(found, name)
-            if found != migrate.HEAD:
-                if found is not None:
-                    store._back_up(found)
-                with store._write() as connection:
-                    if migrate.version_of(connection) != migrate.HEAD:
-                        migrate.upgrade(connection)
-        return store
-
-    def close(self) -> None:
-        """Give the file back."""
-        self._engine.dispose()
-
-    def _back_up(self, version: str) -> None:
-        target = Path(f"{self.path}.before-{migrate.HEAD}")
-        if not target.exists():
-            with self._engine.connect() as connection:
-                raw = connection.connection.driver_connection
-                assert isinstance(raw, sqlite3.Connection)
-                copy = sqlite3.connect(target)
-                raw.backup(copy)
-                copy.close()
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except (SQLAlchemyError, sqlite3.Error) as error:
-            raise _explain(error, self.path) from error
-
-    @contextmanager
-    def _connect(self) -> Iterator[Connection]:
-        with self._translated(), self._engine.connect() as connection:
-            yield connection
-
-    @contextmanager
-    def _write(self) -> Iterator[Connection]:
-        with self._translated(), self._engine.connect() as connection:
-            connection = connection.execution_options(evalstore_write=True)
-            with connection.begin():
-                yield connection
 
     # --- versions
 
@@ -144,7 +71,7 @@ class Store:
             return
         with self._write() as connection:
             for table, rows in by_table.items():
-                _ensure(connection, table, rows)
+                ensure(connection, table, rows)
 
     def ensure_files(self, blobs: Mapping[str, FileVersion]) -> None:
         """Store referenced files unless they are there."""
@@ -179,7 +106,7 @@ class Store:
         """Those of these referenced files that the store does not have."""
         wanted = set(ids)
         with self._connect() as connection:
-            for some in _chunks(wanted):
+            for some in chunks(wanted):
                 wanted -= set(
                     connection.scalars(select(col(FileRow.id)).where(col(FileRow.id).in_(some)))
                 )
@@ -187,10 +114,9 @@ class Store:
 
     def _find(self, table: Any, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
         with self._connect() as connection:
-            for some in _chunks(ids):
+            for some in chunks(ids):
                 query = select(col(table.id), col(table.content)).where(col(table.id).in_(some))
-                for id, content in connection.execute(query):
-                    yield id, content
+                yield from connection.execute(query).tuples()
 
     # --- facts
 
@@ -202,48 +128,20 @@ class Store:
     ) -> None:
         """Append facts in one transaction; sessions and evaluations by id, with their content."""
         with self._write() as connection:
-            if sessions:
-                rows = [
-                    {
-                        "id": id,
-                        "content": content,
-                        "question": hashing.question_id(session.question),
-                        "started": session.started,
-                        "token_limit": session.limit,
-                    }
-                    for id, (session, content) in sessions.items()
-                ]
-                connection.execute(insert(SessionRow).prefix_with("OR IGNORE"), rows)
-            if evaluations:
-                judged = [
-                    {
-                        "id": id,
-                        "content": content,
-                        "subject": hashing.subject_of(evaluation.sessions),
-                        "evaluation": evaluation.evaluation,
-                        "evaluator": evaluation.evaluator,
-                        "started": evaluation.started,
-                        "verdict": evaluation.verdict,
-                        "score": evaluation.score,
-                    }
-                    for id, (evaluation, content) in evaluations.items()
-                ]
-                connection.execute(insert(EvaluationRow).prefix_with("OR IGNORE"), judged)
-            for failure in failures:
-                id, content = hashing.identify(hashing.describe_failure(failure))
-                connection.execute(
-                    insert(FailureRow).prefix_with("OR IGNORE"),
-                    {"id": id, "content": content, "question": failure.question, "at": failure.at},
-                )
+            for table, rows in (
+                (SessionRow, _session_rows(sessions or {})),
+                (EvaluationRow, _evaluation_rows(evaluations or {})),
+                (FailureRow, _failure_rows(failures)),
+            ):
+                if rows:
+                    ensure(connection, table, rows)
 
     def record_run(self, content: Json) -> str:
         """Append a run; returns its id."""
         id, canonical = hashing.identify(content)
+        row = {"id": id, "content": canonical, "started": content["started"]}
         with self._write() as connection:
-            connection.execute(
-                insert(RunRow).prefix_with("OR IGNORE"),
-                {"id": id, "content": canonical, "started": content["started"]},
-            )
+            ensure(connection, RunRow, {id: row})
         return id
 
     def find_samples(self, questions: Iterable[str]) -> dict[str, list[Sample]]:
@@ -251,7 +149,7 @@ class Store:
         row = SessionRow
         found: dict[str, list[Sample]] = {}
         with self._connect() as connection:
-            for some in _chunks(questions):
+            for some in chunks(questions):
                 query = select(
                     col(row.question), col(row.started), col(row.id), col(row.token_limit)
                 ).where(col(row.question).in_(some))
@@ -266,7 +164,7 @@ class Store:
         row = EvaluationRow
         found: dict[str, list[Vote]] = {}
         with self._connect() as connection:
-            for some in _chunks(subjects):
+            for some in chunks(subjects):
                 query = select(
                     col(row.subject),
                     col(row.started),
@@ -276,8 +174,17 @@ class Store:
                     col(row.verdict),
                     col(row.score),
                 ).where(col(row.subject).in_(some))
-                for subject, *vote in connection.execute(query):
-                    found.setdefault(subject, []).append(Vote(*vote))
+                for (
+                    subject,
+                    started,
+                    id,
+                    evaluation,
+                    evaluator,
+                    verdict,
+                    score,
+                ) in connection.execute(query):
+                    vote = Vote(started, id, evaluation, evaluator, _verdict(verdict), score)
+                    found.setdefault(subject, []).append(vote)
         for votes in found.values():
             votes.sort(key=lambda vote: vote[:2])
         return found
@@ -287,14 +194,14 @@ class Store:
         row = FailureRow
         found: dict[str, str] = {}
         with self._connect() as connection:
-            for some in _chunks(questions):
+            for some in chunks(questions):
                 query = (
                     select(col(row.question), col(row.content))
                     .where(col(row.question).in_(some))
-                    .order_by(col(row.at))
+                    .order_by(col(row.at), col(row.id))
                 )
                 for question, content in connection.execute(query):
-                    found[question] = json.loads(content)["message"]
+                    found[str(question)] = json.loads(content)["message"]
         return found
 
     def load_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
@@ -342,7 +249,7 @@ class Store:
         low, high = prefix.ljust(32, "0"), prefix.ljust(32, "f")
         found: list[tuple[str, str]] = []
         with self._connect() as connection:
-            for table in _tables():
+            for table in TABLES.values():
                 query = (
                     select(col(table.id), col(table.content))
                     .where(col(table.id) >= low, col(table.id) <= high)
@@ -379,105 +286,55 @@ class Store:
                 raise StoreError(f"the store has no node {id}", hint="run 'evalstore fsck'")
         return found
 
-    # --- everything, for `fsck`
 
-    def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Every row of every table with its table's name, as it is stored."""
-        with self._connect() as connection:
-            raw = connection.connection.driver_connection
-            assert isinstance(raw, sqlite3.Connection)
-            raw.text_factory = lambda data: data.decode("utf-8", "replace")
-            for table in _tables():
-                rows = connection.execution_options(stream_results=True).execute(
-                    select(table.__table__)
-                )
-                for row in rows.mappings():
-                    yield table.__tablename__, row
-            raw.text_factory = str
-
-    def database_problems(self) -> list[str]:
-        """What SQLite itself finds wrong with the file."""
-        from sqlalchemy import text
-
-        with self._connect() as connection:
-            found = [str(line) for line in connection.scalars(text("PRAGMA integrity_check"))]
-        return [] if found == ["ok"] else found
+def _verdict(word: str) -> Verdict:
+    for verdict in VERDICTS:
+        if verdict == word:
+            return verdict
+    raise StoreError(
+        f"the store is damaged: '{word}' is no verdict", hint="'evalstore fsck' lists what is wrong"
+    )
 
 
-def _tables() -> list[Any]:
-    return list(dict.fromkeys([*VERSIONS.values(), *EVENTS.values()]))
+def _session_rows(sessions: Mapping[str, tuple[Session, str]]) -> dict[str, dict[str, Any]]:
+    return {
+        id: {
+            "id": id,
+            "content": content,
+            "question": hashing.question_id(session.question),
+            "started": session.started,
+            "token_limit": session.limit,
+        }
+        for id, (session, content) in sessions.items()
+    }
 
 
-def _ensure(connection: Connection, table: Any, rows: Mapping[str, dict[str, Any]]) -> None:
-    """Insert what is missing, compare what is there."""
-    missing = dict(rows)
-    for some in _chunks(rows):
-        query = select(col(table.id), col(table.content)).where(col(table.id).in_(some))
-        for id, content in connection.execute(query):
-            if content != missing.pop(id)["content"]:
-                raise StoreError(
-                    f"id {id} stands for other content in the store",
-                    hint="run 'evalstore fsck': the store is damaged",
-                )
-    if missing:
-        connection.execute(insert(table), list(missing.values()))
+def _evaluation_rows(
+    evaluations: Mapping[str, tuple[Evaluation, str]],
+) -> dict[str, dict[str, Any]]:
+    return {
+        id: {
+            "id": id,
+            "content": content,
+            "subject": hashing.subject_of(evaluation.sessions),
+            "evaluation": evaluation.evaluation,
+            "evaluator": evaluation.evaluator,
+            "started": evaluation.started,
+            "verdict": evaluation.verdict,
+            "score": evaluation.score,
+        }
+        for id, (evaluation, content) in evaluations.items()
+    }
 
 
-def _chunks(ids: Iterable[str]) -> Iterator[list[str]]:
-    wanted = list(dict.fromkeys(ids))
-    for start in range(0, len(wanted), _AT_ONCE):
-        yield wanted[start : start + _AT_ONCE]
-
-
-def _engine(path: Path, busy: float) -> Engine:
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": busy})
-
-    @event.listens_for(engine, "connect")
-    def _configure(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout = {int(busy * 1000)}")
-        cursor.execute("PRAGMA foreign_keys = ON")
-        if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
-            cursor.execute("PRAGMA journal_mode = WAL")
-            cursor.execute("PRAGMA synchronous = NORMAL")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        write = connection.get_execution_options().get("evalstore_write")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
-
-    return engine
-
-
-def _explain(error: Exception, path: str) -> StoreError:
-    text = str(error.orig) if isinstance(error, DBAPIError) else str(error)
-    lower = text.lower()
-    if "locked" in lower or "busy" in lower:
-        return StoreError(
-            f"the store '{path}' is locked by another program",
-            hint="wait until it is done and try again",
-        )
-    if "readonly" in lower or "read-only" in lower:
-        return StoreError(
-            f"the store '{path}' is read-only",
-            hint="check the permissions of the file and its folder",
-        )
-    if any(
-        word in lower
-        for word in ("malformed", "not a database", "corrupt", "no such column", "no such table")
-    ):
-        return StoreError(
-            f"the store '{path}' is damaged: {text}",
-            hint="restore a copy of it; 'evalstore fsck' lists what is wrong",
-        )
-    if "unable to open" in lower:
-        return StoreError(
-            f"the store '{path}' cannot be opened", hint="check the path and its permissions"
-        )
-    if "full" in lower:
-        return StoreError(
-            f"there is no room left for the store '{path}'", hint="free some space; nothing is lost"
-        )
-    return StoreError(f"the store '{path}' cannot be used: {text}")
+def _failure_rows(failures: Sequence[Failure]) -> dict[str, dict[str, Any]]:
+    rows = {}
+    for failure in failures:
+        id, content = hashing.identify(hashing.describe_failure(failure))
+        rows[id] = {
+            "id": id,
+            "content": content,
+            "question": failure.question,
+            "at": failure.at,
+        }
+    return rows

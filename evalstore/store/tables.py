@@ -12,6 +12,8 @@ from sqlalchemy import Dialect, LargeBinary, MetaData, Text
 from sqlalchemy.types import BigInteger, Float, TypeDecorator
 from sqlmodel import Field, SQLModel
 
+from evalstore.errors import StoreError
+
 
 class Id(TypeDecorator[str]):
     """32 hexadecimal digits in Python, 16 bytes in the database."""
@@ -19,13 +21,20 @@ class Id(TypeDecorator[str]):
     impl = LargeBinary(16)
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> bytes | None:
         """To bytes."""
         return None if value is None else bytes.fromhex(value)
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """To digits."""
-        return None if value is None else bytes(value).hex()
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        """To digits; raises `StoreError` for what is no id."""
+        if value is None:
+            return None
+        if not isinstance(value, bytes) or len(value) != 16:
+            raise StoreError(
+                "the store is damaged: something in it has no id",
+                hint="restore a copy of it; 'evalstore fsck' lists what is wrong",
+            )
+        return value.hex()
 
 
 class _Version(SQLModel):
@@ -148,3 +157,8 @@ EVENTS: dict[str, type[_Version]] = {
     "run": RunRow,
 }
 """The table of each kind of fact that is appended."""
+
+TABLES: dict[str, type[_Version]] = {
+    str(table.__tablename__): table for table in (*VERSIONS.values(), *EVENTS.values())
+}
+"""All tables by name."""

@@ -53,8 +53,9 @@ def read_tree(root: str, load: Load, *, unlike: str | None = None) -> dict[str, 
     entries: dict[str, str] = {}
     level, other = [root], [unlike] if unlike else []
     while level:
-        skip = set(other)
-        level = [id for id in level if id not in skip]
+        same = set(level) & set(other)
+        level = [id for id in level if id not in same]
+        other = [id for id in other if id not in same] if level else []
         found = load([*level, *other])
         following: list[str] = []
         following_other: list[str] = []

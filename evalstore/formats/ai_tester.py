@@ -1,0 +1,173 @@
+"""An ai-tester project, adopted where it lies: its folders stay, only the settings are written anew.
+
+ai-tester says in `.env` where its files are, and in a YAML file what to run. Test, prompt,
+tool, schema, model, provider and currency files load as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.parse import normalise
+from evalstore.settings import FOLDERS, read_settings
+from evalstore.yaml_core import read_yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.values import Json
+
+_CONFIG = "AI_TESTER_CONFIG_PATH"
+_FOLDERS = {
+    "AI_TESTER_TESTS_DIR": "tests",
+    "AI_TESTER_PROMPTS_DIR": "prompts",
+    "AI_TESTER_TOOL_DEFINITIONS_DIR": "tools",
+    "AI_TESTER_STRUCTURED_SCHEMAS_DIR": "schemas",
+    "AI_TESTER_MODELS_DIR": "models",
+    "AI_TESTER_PROVIDERS_DIR": "providers",
+    "AI_TESTER_CURRENCIES_DIR": "currencies",
+}
+_LEFT_OUT = {
+    "AI_TESTER_SQLITE_DB_PATH": "its database stays unread, so every test is asked once more",
+    "AI_TESTER_LOGS_DIR": "there is no log folder",
+}
+_SETTINGS = (
+    "candidates",
+    "candidatesTemperature",
+    "attempts",
+    "requiredTags1",
+    "requiredTags2",
+    "prohibitedTags",
+    "evaluators",
+    "evaluatorsTemperature",
+    "evaluationsPerEvaluator",
+    "maxTestOutputTokens",
+    "maxEvaluationOutputTokens",
+    "analysisQueries",
+)
+_PARTICIPANT = ("id", "temperature", "requiredTags", "prohibitedTags")
+_LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*("[^"]*"|'[^']*'|[^#\n]*?)\s*(?:#.*)?$""")
+_PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
+_WORDS = frozenset({"true", "false", "null"})
+
+
+def adopt(folder: Path) -> tuple[str, list[str]]:
+    """The text of an `evalstore.yaml` for an ai-tester project, and notes on what is left out.
+
+    Raises `EvalstoreError` when the folder is no such project, or when its files lie
+    outside of it.
+    """
+    variables = _read_variables(folder)
+    notes = [f"{name}: {why}" for name, why in _LEFT_OUT.items() if name in variables]
+    config = _config(folder, variables)
+    parts = []
+    for name in config:
+        if name not in _SETTINGS:
+            notes.append(f"'{name}' is left out: evalstore has no such setting")
+    for name in _SETTINGS:
+        value = config.get(name)
+        if value is None:
+            continue
+        if name in ("candidates", "evaluators") and isinstance(value, list):
+            value = [_participant(name, entry, notes) for entry in value]
+        parts.append(_setting(name, value))
+    parts.append("paths:\n" + "".join(_paths(folder, variables, notes)))
+    text = "".join(parts)
+    try:
+        read_settings(text)
+    except FileProblem as problem:
+        raise EvalstoreError(
+            f"{variables[_CONFIG]}: {problem.message}", hint="correct it there first"
+        ) from problem
+    return text, notes
+
+
+def _read_variables(folder: Path) -> dict[str, str]:
+    """The variables of `.env.local` and `.env`; the first one that sets a variable wins."""
+    found: dict[str, str] = {}
+    for name in (".env.local", ".env"):
+        path = folder / name
+        if not path.is_file():
+            continue
+        for line in _text(path, name).split("\n"):
+            setting = _LINE.match(line)
+            if setting and setting[1].startswith("AI_TESTER_"):
+                found.setdefault(setting[1], setting[2].strip("\"'"))
+    if not found.get(_CONFIG):
+        raise EvalstoreError(
+            f"'{folder.name}' is no ai-tester project: no '.env' in it sets {_CONFIG}",
+            hint="name the folder that holds ai-tester's '.env'",
+        )
+    return found
+
+
+def _text(path: Path, name: str) -> str:
+    try:
+        return normalise(path.read_bytes())
+    except OSError as error:
+        raise EvalstoreError(f"{name}: cannot be read: {error.strerror}") from error
+    except FileProblem as problem:
+        raise EvalstoreError(f"{name}:{problem.line}: {problem.message}") from problem
+
+
+def _config(folder: Path, variables: dict[str, str]) -> dict[str, Json]:
+    name = variables[_CONFIG]
+    try:
+        value = read_yaml(_text(folder / name, name)).value
+    except FileProblem as problem:
+        raise EvalstoreError(f"{name}:{problem.line}: {problem.message}") from problem
+    if not isinstance(value, dict):
+        raise EvalstoreError(f"{name}: the settings must be a mapping of fields")
+    return value
+
+
+def _participant(name: str, entry: Json, notes: list[str]) -> Json:
+    if not isinstance(entry, dict):
+        return entry
+    for field in entry:
+        if field not in _PARTICIPANT:
+            notes.append(f"'{field}' of '{entry.get('id')}' in '{name}' is left out")
+    return {field: entry[field] for field in _PARTICIPANT if entry.get(field) is not None}
+
+
+def _paths(folder: Path, variables: dict[str, str], notes: list[str]) -> list[str]:
+    lines = []
+    root = folder.resolve()
+    for variable, kind in _FOLDERS.items():
+        given = variables.get(variable) or FOLDERS[kind]
+        path = os.path.relpath((root / given).resolve(), root).replace(os.sep, "/")
+        if path.split("/")[0] == "..":
+            raise EvalstoreError(
+                f"{variable}: '{given}' is outside of '{folder.name}'",
+                hint="move the folder into the project, or adopt a copy of the project",
+            )
+        if not (root / path).is_dir():
+            notes.append(f"the folder '{path}' is not there")
+        lines.append(f"  {kind}: {_scalar(path)}\n")
+    return lines
+
+
+def _setting(name: str, value: Json) -> str:
+    if isinstance(value, list) and value:
+        return f"{name}:\n" + "".join(f"  - {_flow(entry)}\n" for entry in value)
+    return f"{name}: {_flow(value)}\n"
+
+
+def _flow(value: Json) -> str:
+    if isinstance(value, dict):
+        fields = ", ".join(f"{_scalar(name)}: {_flow(inner)}" for name, inner in value.items())
+        return "{" + fields + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return _scalar(value)
+
+
+def _scalar(value: Json) -> str:
+    """A scalar in YAML: plain where nobody could read it as anything but text, else as JSON."""
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+        return value
+    return json.dumps(value, ensure_ascii=False)

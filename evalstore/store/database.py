@@ -1,0 +1,235 @@
+"""The SQLite file: opening and migrating it, transactions, and its errors in words.
+
+Every write is one `BEGIN IMMEDIATE` transaction, so writers queue up instead of failing
+half-way. Errors of the database come out as `StoreError`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, select, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlmodel import col
+
+from evalstore.errors import StoreError
+from evalstore.store import migrate
+from evalstore.store.tables import TABLES
+
+BUSY_SECONDS = 10.0
+_AT_ONCE = 8_000
+"""Ids in one query."""
+
+
+class Database:
+    """An open SQLite file whose tables are those of this program."""
+
+    def __init__(self, engine: Engine, path: str) -> None:
+        self._engine = engine
+        self.path = path
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool = False, busy: float = BUSY_SECONDS) -> Self:
+        """Open the store at a path and bring its tables up to date.
+
+        `busy` is how many seconds to wait for other writers. Raises `StoreError` when the
+        store is missing (unless `create`), damaged, locked, read-only, newer than this
+        program, or no store at all.
+        """
+        name = str(path)
+        if not path.exists():
+            if not create:
+                raise StoreError(
+                    f"there is no store at '{name}'", hint="run 'evalstore init' first"
+                )
+            path.parent.mkdir(parents=True, exist_ok=True)
+        database = cls(_engine(path, busy), name)
+        try:
+            database._bring_up_to_date()
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _bring_up_to_date(self) -> None:
+        with self._connect() as connection:
+            found = self._version(connection)
+        if found == migrate.HEAD:
+            return
+        with self._write() as connection:
+            # Another process may have been faster.
+            found = self._version(connection)
+            if found != migrate.HEAD:
+                if found is not None:
+                    self._back_up()
+                migrate.upgrade(connection)
+
+    def _version(self, connection: Connection) -> str | None:
+        """The migration the store is at; None for an empty file."""
+        found = migrate.version_of(connection)
+        if found is not None:
+            migrate.refuse_newer(found, self.path)
+        elif connection.scalar(text("SELECT count(*) FROM sqlite_master")):
+            raise StoreError(
+                f"'{self.path}' is a database, but no store of evalstore",
+                hint="name another file with --store",
+            )
+        return found
+
+    def _back_up(self) -> None:
+        """Copy the store as it is beside it, before a migration; a copy is there whole or not."""
+        target = Path(f"{self.path}.before-{migrate.HEAD}")
+        if target.exists():
+            return
+        partial = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+        try:
+            with self._connect() as connection, closing(sqlite3.connect(partial)) as copy:
+                raw = connection.connection.driver_connection
+                assert isinstance(raw, sqlite3.Connection)
+                raw.backup(copy)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._engine.dispose()
+
+    # --- transactions
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise _explain(error, self.path) from error
+
+    @contextmanager
+    def _connect(self) -> Iterator[Connection]:
+        with self._translated(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _write(self) -> Iterator[Connection]:
+        with self._translated(), self._engine.connect() as connection:
+            connection = connection.execution_options(evalstore_write=True)
+            with connection.begin():
+                yield connection
+
+    # --- everything, for `fsck`
+
+    def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Every row of every table, with its table's name, as SQLite has it.
+
+        Ids are bytes. In a text, bytes that are no UTF-8 are kept as surrogates.
+        """
+        with self._connect() as connection:
+            raw = connection.connection.driver_connection
+            assert isinstance(raw, sqlite3.Connection)
+            raw.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+            try:
+                for table in TABLES:
+                    rows = raw.execute(f'SELECT * FROM "{table}"')
+                    names = [str(column[0]) for column in rows.description]
+                    for row in rows:
+                        yield table, dict(zip(names, row, strict=True))
+            finally:
+                raw.text_factory = str
+
+    def database_problems(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        with self._connect() as connection:
+            found = [str(line) for line in connection.scalars(text("PRAGMA integrity_check"))]
+        return [] if found == ["ok"] else found
+
+
+def ensure(connection: Connection, table: Any, rows: Mapping[str, dict[str, Any]]) -> None:
+    """Insert what is missing, compare what is there; rows are by id.
+
+    Raises `StoreError` when an id stands for other content.
+    """
+    missing = dict(rows)
+    for some in chunks(rows):
+        query = select(col(table.id), col(table.content)).where(col(table.id).in_(some))
+        for id, content in connection.execute(query):
+            if content != missing.pop(id)["content"]:
+                raise StoreError(
+                    f"id {id} stands for other content in the store",
+                    hint="run 'evalstore fsck': the store is damaged",
+                )
+    if missing:
+        connection.execute(insert(table), list(missing.values()))
+
+
+def chunks(ids: Iterable[str]) -> Iterator[list[str]]:
+    """Different ids in lists that fit into one query."""
+    wanted = list(dict.fromkeys(ids))
+    for start in range(0, len(wanted), _AT_ONCE):
+        yield wanted[start : start + _AT_ONCE]
+
+
+def _engine(path: Path, busy: float) -> Engine:
+    # Made from parts: as a text, a path with a question mark would be cut off there.
+    url = URL.create("sqlite", database=str(path))
+    engine = create_engine(url, connect_args={"timeout": busy})
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {int(busy * 1000)}")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
+            cursor.execute("PRAGMA journal_mode = WAL")
+            cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        write = connection.get_execution_options().get("evalstore_write")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (
+        ("locked", "busy"),
+        "the store '{path}' is locked by another program",
+        "wait until it is done and try again",
+    ),
+    (
+        ("readonly", "read-only"),
+        "the store '{path}' is read-only",
+        "check the permissions of the file and its folder",
+    ),
+    (
+        ("malformed", "not a database", "corrupt", "no such column", "no such table"),
+        "the store '{path}' is damaged: {text}",
+        "restore a copy of it; 'evalstore fsck' lists what is wrong",
+    ),
+    (
+        ("unable to open",),
+        "the store '{path}' cannot be opened",
+        "check the path and its permissions",
+    ),
+    (
+        ("is full",),
+        "there is no room left for the store '{path}'",
+        "free some space; nothing is lost",
+    ),
+)
+"""Words of SQLite, and what they mean for the user: message and hint."""
+
+
+def _explain(error: Exception, path: str) -> StoreError:
+    text = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+    for words, message, hint in _REASONS:
+        if any(word in text.lower() for word in words):
+            return StoreError(message.format(path=path, text=text), hint=hint)
+    return StoreError(f"the store '{path}' cannot be used: {text}")

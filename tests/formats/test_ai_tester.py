@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalstore.errors import EvalstoreError
+from evalstore.formats.ai_tester import adopt
+from evalstore.settings import Participant, read_settings
+from evalstore.workspace import Workspace
+from tests.builders import HELLO, tree
+
+PROJECT = {
+    ".env": (
+        "# where things are\n"
+        "AI_TESTER_SQLITE_DB_PATH=data/sqlite.db\n"
+        'export AI_TESTER_CONFIG_PATH="config.yaml"  # what to run\n'
+        "AI_TESTER_TESTS_DIR=data/tests\n"
+        "AI_TESTER_PROMPTS_DIR=./data/prompts/\n"
+        "AI_TESTER_PROVIDERS_DIR=data/providers\n"
+        "AI_TESTER_MODELS_DIR=data/models\n"
+        "AI_TESTER_CURRENCIES_DIR=data/currencies\n"
+        "AI_TESTER_STRUCTURED_SCHEMAS_DIR=data/schemas\n"
+        "AI_TESTER_TOOL_DEFINITIONS_DIR=data/tools\n"
+        "LOCAL_KEY=sk-local\n"
+    ),
+    "config.yaml": (
+        "candidates:\n"
+        "  - {id: 'local/a:free', temperature: 0.7, requiredTags: ['Yes', 007]}\n"
+        "candidatesTemperature: 0.3\n"
+        "attempts: 2\n"
+        "requiredTags1: []\n"
+        "prohibitedTags: [slow]\n"
+        "evaluators: [{id: local/judge}]\n"
+        "evaluationsPerEvaluator: 3\n"
+        "maxTestOutputTokens: 4000\n"
+        "analysisQueries:\n"
+        "  - {description: in dollars, currency: USD}\n"
+    ).replace("007", "'007'"),
+    "data/tests/sub/hello.md": HELLO,
+    "data/prompts/brief.md": "Be brief.\n",
+    "data/providers/local.yaml": "code: local\ntype: openai-compatible\nbaseURL: http://h/v1\n",
+    "data/models/a.yaml": "id: local/a:free\ncode: a\nprovider: local\n",
+    "data/currencies/USD.yaml": "code: USD\nrates: [{rateInUSD: 1, validFrom: 2020-01-01}]\n",
+    "data/schemas/s.yaml": "id: s\ntype: object\n",
+    "data/tools/w.yaml": "id: w\nname: w\nparameters: {type: object}\n",
+}
+
+WRITTEN = """\
+candidates:
+  - {id: "local/a:free", temperature: 0.7, requiredTags: [Yes, "007"]}
+candidatesTemperature: 0.3
+attempts: 2
+requiredTags1: []
+prohibitedTags:
+  - slow
+evaluators:
+  - {id: local/judge}
+evaluationsPerEvaluator: 3
+maxTestOutputTokens: 4000
+analysisQueries:
+  - {description: "in dollars", currency: USD}
+paths:
+  tests: data/tests
+  prompts: data/prompts
+  tools: data/tools
+  schemas: data/schemas
+  models: data/models
+  providers: data/providers
+  currencies: data/currencies
+"""
+
+
+def refusal(folder: Path) -> EvalstoreError:
+    with pytest.raises(EvalstoreError) as caught:
+        adopt(folder)
+    assert caught.value.hint
+    return caught.value
+
+
+def test_the_settings_are_carried_over(folder: Path) -> None:
+    text, notes = adopt(tree(folder, PROJECT))
+    assert text == WRITTEN
+    assert notes == [
+        "AI_TESTER_SQLITE_DB_PATH: its database stays unread, so every test is asked once more"
+    ]
+    assert read_settings(text).candidates == (Participant("local/a:free", 0.7, ("Yes", "007")),)
+
+
+def test_nothing_is_moved_and_everything_is_found(folder: Path) -> None:
+    tree(folder, PROJECT)
+    tree(folder, {"evalstore.yaml": adopt(folder)[0]})
+    reading = Workspace(folder).read()
+    assert reading.problems == []
+    assert list(reading.files) == ["data/tests/sub/hello.md"]
+    assert list(reading.models) == ["local/a:free"]
+    assert list(reading.currencies) == ["USD"]
+    assert reading.names.keys() == {"prompts", "tools", "schemas"}
+    assert {name for names in reading.names.values() for name in names} == {
+        "brief", "_evaluator_default", "w", "s",
+    }  # fmt: skip
+
+
+def test_local_variables_win(folder: Path) -> None:
+    tree(folder, {**PROJECT, ".env.local": "AI_TESTER_TESTS_DIR=other\n"})
+    text, notes = adopt(folder)
+    assert "  tests: other\n" in text
+    assert "the folder 'other' is not there" in notes
+
+
+def test_what_has_no_place_is_noted(folder: Path) -> None:
+    config = "candidates: [{id: a, weight: 2}]\nverbose: true\n"
+    text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
+    assert "weight" not in text
+    assert "'verbose' is left out: evalstore has no such setting" in notes
+    assert "'weight' of 'a' in 'candidates' is left out" in notes
+
+
+@pytest.mark.parametrize("env", ["", "AI_TESTER_TESTS_DIR=tests\n"])
+def test_not_every_folder_is_a_project(folder: Path, env: str) -> None:
+    assert "is no ai-tester project" in str(refusal(tree(folder, {".env": env})))
+
+
+@pytest.mark.parametrize("outside", ["../shared", "/tmp", "data/../../x"])
+def test_folders_outside_are_refused(folder: Path, outside: str) -> None:
+    env = PROJECT[".env"].replace("TESTS_DIR=data/tests", f"TESTS_DIR={outside}")
+    assert "outside" in str(refusal(tree(folder, {**PROJECT, ".env": env})))
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [("attempts: 0\n", "config.yaml: 'attempts' must be"), ("a: 1\na: 2\n", "config.yaml:2: key 'a'")],
+)
+def test_a_wrong_config_is_told(folder: Path, config: str, message: str) -> None:
+    tree(folder, {**PROJECT, "config.yaml": config})
+    with pytest.raises(EvalstoreError, match=message):
+        adopt(folder)
+
+
+def test_a_missing_config_is_told(folder: Path) -> None:
+    tree(folder, {".env": PROJECT[".env"]})
+    with pytest.raises(EvalstoreError, match=r"config\.yaml: cannot be read"):
+        adopt(folder)

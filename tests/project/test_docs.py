@@ -1,0 +1,53 @@
+"""The documents say what the program does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from evalstore.settings import SETTING_NAMES, Settings
+
+PROJECT = Path(__file__).parent.parent.parent
+WORDS = (
+    "workspace", "store", "test file", "row", "case", "test version", "evaluation version",
+    "prompt version", "model version", "tag", "special tag", "candidate", "evaluator", "question",
+    "session", "check", "evaluation", "verdict", "plan", "run", "snapshot", "revision", "id",
+)  # fmt: skip
+
+
+def test_the_page_of_commands_is_what_their_help_says() -> None:
+    made = subprocess.run(
+        [sys.executable, PROJECT / "tools/cli_docs.py"], capture_output=True, text=True, check=True
+    ).stdout
+    page = (PROJECT / "docs/cli.md").read_text(encoding="utf-8")
+    assert page == made, "run 'make docs'"
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_glossary_explains_every_word(word: str) -> None:
+    glossary = (PROJECT / "docs/glossary.md").read_text(encoding="utf-8").lower()
+    assert re.search(rf"^(\|\s*|#+ |\*\*)\**{word}\b", glossary, re.MULTILINE), word
+
+
+@pytest.mark.parametrize("name", SETTING_NAMES)
+def test_every_setting_is_described(name: str) -> None:
+    assert f"`{name}`" in (PROJECT / "docs/formats.md").read_text(encoding="utf-8")
+
+
+def test_setting_names_are_those_of_the_settings() -> None:
+    assert len(SETTING_NAMES) == len(fields(Settings))
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PROJECT.glob("docs/*.md")) + [PROJECT / "README.md"], ids=lambda path: path.name
+)
+def test_links_between_documents_lead_somewhere(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if "://" not in target:
+            assert (path.parent / target).exists(), target
