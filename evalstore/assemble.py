@@ -154,7 +154,7 @@ class Material:
 
 
 def only_user_files(role: Role, parts: Outgoing) -> Outgoing:
-    """Files outside of user messages are named instead of shown: providers take them nowhere else."""
+    """Files outside of user messages are named instead of shown: no provider takes them there."""
     if role == "user":
         return parts
     return [

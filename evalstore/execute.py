@@ -1,4 +1,4 @@
-"""A plan -> sessions and evaluations: calls within bounds, retries, one writer.
+"""A plan -> sessions and evaluations: calls within bounds, one writer.
 
 Every answer is stored as it arrives, and judged as soon as it is there. A failure is
 logged and leaves its answer missing, so the next run asks for just that. The clock and
@@ -8,95 +8,35 @@ randomness come in from outside.
 from __future__ import annotations
 
 import asyncio
-import random
+import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from evalstore import hashing
 from evalstore.assemble import Material
-from evalstore.catalogue import Model, provider_options
-from evalstore.checks.implied import first_violation
+from evalstore.calls import CallFailed, Calls, Door, Limits, Rim
+from evalstore.catalogue import provider_options
 from evalstore.judge import VERDICT_SCHEMA, Opinion, Unreadable, judge_by_checks, read_opinion
+from evalstore.ledger import Ledger, Outcome, sum_usage
 from evalstore.plan import CHECKS, Cell, Judge, Plan, limit_of, missing_judgements
-from evalstore.pricing import Price
-from evalstore.providers.base import Provider, ProviderError
-from evalstore.store import Store
+from evalstore.providers.base import ProviderError
 from evalstore.values import (
-    Cost,
     Evaluation,
-    Failure,
-    ModelVersion,
     Reply,
     Request,
-    Sample,
     Session,
-    Usage,
-    Vote,
 )
 
-_BATCH_SECONDS = 0.02
-"""How long the writer gathers before it commits."""
-_FIRST_DELAY, _LONGEST_DELAY = 0.25, 30.0
-_LONGEST_RETRY_AFTER = 300.0
-_GRACE_SECONDS = 10.0
-"""How long calls in flight may finish after an interruption."""
+if TYPE_CHECKING:
+    from evalstore.store import Store
 
+__all__ = ["Door", "Executor", "Limits", "Outcome", "Rim"]
 
-@dataclass(frozen=True, slots=True)
-class Door:
-    """A model as it is called: its version, its provider, its price."""
+_CUT = ("length", "max_tokens")
+"""What providers call an answer that the token limit cut off."""
 
-    model: Model
-    version: ModelVersion
-    provider: Provider
-    price: Price | None
-    temperature: float | None = None
-    structured: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The bounds of an execution."""
-
-    concurrency: int = 8
-    timeout: float = 120.0
-    retries: int = 2
-    judge_tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rim:
-    """What comes from outside: the clock, randomness, who watches."""
-
-    now: Callable[[], int]
-    """Microseconds since 1970, UTC."""
-    nonce: Callable[[], str]
-    progress: Callable[[str, int], None] = lambda _what, _count: None
-    """Called with `asked`, `judged` or `failed` and how many."""
-    warn: Callable[[str], None] = lambda _message: None
-
-
-@dataclass
-class Outcome:
-    """What an execution did."""
-
-    asked: int = 0
-    judged: int = 0
-    failed: int = 0
-    """Answers and judgements that could not be had."""
-    failures: dict[str, int] = field(default_factory=dict)
-    """Message -> how often."""
-    cost: float = 0.0
-    judge_cost: float = 0.0
-    priced: bool = True
-    """Whether every call had a known price."""
-    interrupted: bool = False
-    sessions: dict[str, list[Sample]] = field(default_factory=dict)
-    """Question id -> new sessions."""
-    votes: dict[str, list[Vote]] = field(default_factory=dict)
-    """Session id -> new votes."""
+T = TypeVar("T")
 
 
 class _AskJob(NamedTuple):
@@ -104,63 +44,10 @@ class _AskJob(NamedTuple):
 
 
 class _JudgeJob(NamedTuple):
-    cell: Cell
     session: str
+    evaluation: str
     judge: Judge | None
     answer: Reply | None
-
-
-class _Writer:
-    """Commits what it is given, in order, in small batches."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._sessions: dict[str, tuple[Session, str]] = {}
-        self._evaluations: dict[str, tuple[Evaluation, str]] = {}
-        self._failures: list[Failure] = []
-        self._wake = asyncio.Event()
-        self._closing = False
-
-    def put(
-        self,
-        session: Session | None = None,
-        evaluation: Evaluation | None = None,
-        failure: Failure | None = None,
-    ) -> str:
-        """Take a fact to be stored; returns its id."""
-        self._wake.set()
-        if session:
-            id, content = hashing.identify(hashing.describe_session(session))
-            self._sessions[id] = (session, content)
-            return id
-        if evaluation:
-            id, content = hashing.identify(hashing.describe_evaluation_result(evaluation))
-            self._evaluations[id] = (evaluation, content)
-            return id
-        if failure:
-            self._failures.append(failure)
-        return ""
-
-    async def run(self) -> None:
-        """Commit until closed and empty."""
-        while True:
-            await self._wake.wait()
-            if not self._closing:
-                await asyncio.sleep(_BATCH_SECONDS)
-            self._wake.clear()
-            batch = (self._sessions, self._evaluations, self._failures)
-            if any(batch):
-                self._sessions, self._evaluations, self._failures = {}, {}, []
-                await asyncio.to_thread(self._store.record, *batch)
-            elif self._closing:
-                return
-            if self._closing:
-                self._wake.set()
-
-    def close(self) -> None:
-        """Commit the rest and end."""
-        self._closing = True
-        self._wake.set()
 
 
 class Executor:
@@ -183,16 +70,22 @@ class Executor:
         self.limits = limits
         self.rim = rim
         self.material = Material(store)
-        self.outcome = Outcome()
+        self._ledger = Ledger(store, rim)
+        self.outcome = self._ledger.outcome
+        self._calls = Calls(limits, rim)
         self._judging: deque[_JudgeJob] = deque()
-        self._asking = self._ask_jobs()
+        self._asking = (_AskJob(ask.cell) for ask in plan.asks for _ in range(ask.count))
+        self._coming = {ask.cell.question_id: ask.count for ask in plan.asks}
+        """Question id -> how many answers are still to come."""
+        self._answers: dict[str, Reply] = {}
+        """Session id -> its answer, while other answers to its question are to come."""
         self._queued: set[tuple[str, str, str]] = set()
         self._sharing: dict[str, list[Cell]] = {}
+        """Question id -> the cells it answers."""
         for cell in plan.cells:
             self._sharing.setdefault(cell.question_id, []).append(cell)
-        self._stopped: dict[int, str] = {}
-        """Providers' models that cannot be called any more, by door."""
-        self._halted = False
+        self._judged_for: dict[str, list[Cell]] = {}
+        """Session id -> the cells it is judged for."""
         self._busy = 0
         self._waiting: set[asyncio.Future[None]] = set()
 
@@ -200,11 +93,10 @@ class Executor:
 
     async def run(self) -> Outcome:
         """Do everything that can be done; raises `StoreError` when it cannot be stored."""
-        self._writer = _Writer(self.store)
         for cell in self.plan.cells:
             for session in self.plan.sessions.get(cell.question_id, ())[: cell.wanted]:
-                self._queue(session, [cell], self.plan.votes.get(session, ()), None)
-        writer = asyncio.create_task(self._writer.run())
+                self._queue(session, [cell], None)
+        writer = asyncio.create_task(self._ledger.writer.run())
         workers = [asyncio.create_task(self._work()) for _ in range(self.limits.concurrency)]
         pending: set[asyncio.Task[None]] = {writer, *workers}
         try:
@@ -215,24 +107,23 @@ class Executor:
         finally:
             for worker in workers:
                 worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-            self._writer.close()
-            await writer
-            for door in {
-                id(one.provider): one for one in (*self.candidates.values(), *self.judges.values())
-            }.values():
-                await door.provider.close()
+            await _see_through(asyncio.gather(*workers, return_exceptions=True))
+            try:
+                await _see_through(self._ledger.writer.finish(writer))
+            finally:
+                doors = (*self.candidates.values(), *self.judges.values())
+                for provider in {id(door.provider): door.provider for door in doors}.values():
+                    await provider.close()
         return self.outcome
 
     def halt(self) -> None:
-        """Start nothing more; what is in flight may finish within its grace."""
-        if self._halted:
-            return
-        self._halted = self.outcome.interrupted = True
+        """Start nothing more; what is in flight may finish."""
+        self.outcome.interrupted = True
+        self._calls.halt()
         self._wake_all()
 
     def _take(self) -> _AskJob | _JudgeJob | None:
-        if self._halted:
+        if self._calls.is_halted:
             return None
         return self._judging.popleft() if self._judging else next(self._asking, None)
 
@@ -240,7 +131,7 @@ class Executor:
         while True:
             job = self._take()
             if job is None:
-                if self._busy == 0 or self._halted:
+                if self._busy == 0 or self._calls.is_halted:
                     self._wake_all()
                     return
                 waiter = asyncio.get_running_loop().create_future()
@@ -250,7 +141,7 @@ class Executor:
             self._busy += 1
             try:
                 if isinstance(job, _AskJob):
-                    await self._ask(job)
+                    await self._ask(job.cell)
                 else:
                     await self._judge(job)
             finally:
@@ -263,72 +154,88 @@ class Executor:
                 waiter.set_result(None)
         self._waiting.clear()
 
-    # --- jobs
-
-    def _ask_jobs(self) -> Iterator[_AskJob]:
-        for ask in self.plan.asks:
-            for _ in range(ask.count):
-                yield _AskJob(ask.cell)
-
-    def _queue(
-        self, session: str, cells: Iterable[Cell], votes: Sequence[Vote], answer: Reply | None
-    ) -> None:
+    def _queue(self, session: str, cells: Iterable[Cell], answer: Reply | None) -> None:
         """Queue the judgements that a session lacks, each once however many cells want it."""
+        votes = [*self.plan.votes.get(session, ()), *self.outcome.votes.get(session, ())]
+        known = self._judged_for.setdefault(session, [])
         for cell in cells:
             if cell.case.evaluation is None:
                 continue
+            known.append(cell)
             for judge, count in missing_judgements(cell, votes):
                 key = (session, cell.case.evaluation, judge.evaluator if judge else CHECKS)
                 if key not in self._queued:
                     self._queued.add(key)
-                    self._judging.extend([_JudgeJob(cell, session, judge, answer)] * count)
+                    self._judging.extend(
+                        [_JudgeJob(session, cell.case.evaluation, judge, answer)] * count
+                    )
 
-    async def _ask(self, job: _AskJob) -> None:
-        cell = job.cell
+    # --- asking
+
+    async def _ask(self, cell: Cell) -> None:
+        question = cell.question_id
+        try:
+            session = await self._hold(cell)
+        except CallFailed as failed:
+            model = self.candidates[cell.question.model].model.id
+            self._ledger.failure(failed, question=question, model=model)
+        else:
+            id = self._ledger.session(question, session)
+            self._answers[id] = session.answer
+            self._queue(id, self._wanting(question, all_answers=True), session.answer)
+        self._coming[question] -= 1
+        if self._coming[question] == 0:
+            self._queue_oldest(question)
+
+    def _wanting(self, question: str, *, all_answers: bool) -> Iterator[Cell]:
+        """The cells of a question that want all its answers, or those that want only some."""
+        most = max(cell.wanted for cell in self._sharing[question])
+        return (cell for cell in self._sharing[question] if (cell.wanted == most) == all_answers)
+
+    def _queue_oldest(self, question: str) -> None:
+        """Judge for the cells that want fewer answers: which are the oldest is known only now."""
+        new = sorted(self.outcome.sessions.get(question, ()), key=lambda sample: sample[:2])
+        have = len(self.plan.sessions.get(question, ()))
+        for cell in self._wanting(question, all_answers=False):
+            for sample in new[: max(cell.wanted - have, 0)]:
+                self._queue(sample.id, [cell], self._answers[sample.id])
+        for sample in new:
+            del self._answers[sample.id]
+
+    async def _hold(self, cell: Cell) -> Session:
+        """Hold the conversation of a question; raises `CallFailed`."""
         door = self.candidates[cell.question.model]
         limit = limit_of(cell)
         request, test = self.material.ask(
             cell.question, door.version.code, limit, provider_options(door.version)
         )
-        started = self.rim.now()
-        try:
-            reply = await self._call(door, request)
-            if test.schema:
-                _require_json(reply, request)
-        except _CallFailed as failed:
-            self._fail(failed, question=cell.question_id, model=door.model.id)
-            return
-        cost = self._price(door, reply)
-        self.outcome.cost += cost.usd if cost else 0.0
-        session = Session(
+        # Never older than a stored session, whatever the clock says: the oldest ones count.
+        started = max(self.rim.now(), self.plan.newest.get(cell.question_id, 0) + 1)
+        reply = await self._calls.ask(door, request)
+        cost = self._ledger.spend(door, reply)
+        if test.schema:
+            _require_json(reply)
+        return Session(
             question=cell.question,
             turns=(replace(reply, text=reply.text.strip() if reply.text is not None else None),),
             started=started,
             nonce=self.rim.nonce(),
             cost=cost,
-            limit=limit if reply.finish_reason in ("length", "max_tokens") else None,
+            limit=limit if reply.finish_reason in _CUT else None,
         )
-        id = self._writer.put(session=session)
-        self.outcome.asked += 1
-        self.outcome.sessions.setdefault(cell.question_id, []).append(
-            Sample(started, id, session.limit)
-        )
-        self.rim.progress("asked", 1)
-        self._queue(id, self._sharing[cell.question_id], (), session.answer)
+
+    # --- judging
 
     async def _judge(self, job: _JudgeJob) -> None:
         answer = job.answer
         if answer is None:
             answer = self.store.load_sessions([job.session])[job.session].answer
-        assert job.cell.case.evaluation is not None
         if job.judge is None:
             self._check(job, answer)
             return
         started = self.rim.now()
         door = self.judges[job.judge.evaluator]
-        messages = self.material.judge(
-            job.judge.prompt, job.cell.case.evaluation, answer, self.rim.nonce()
-        )
+        messages = self.material.judge(job.judge.prompt, job.evaluation, answer, self.rim.nonce())
         request = Request(
             code=door.version.code,
             messages=messages,
@@ -339,195 +246,89 @@ class Executor:
             provider_options=provider_options(door.version),
         )
         spent: list[Reply] = []
-        opinion = Opinion("undecided")
         try:
-            for _ in range(2):
-                reply = await self._call(door, request)
-                spent.append(reply)
-                try:
-                    opinion = read_opinion(reply)
-                    break
-                except Unreadable as unreadable:
-                    opinion = Opinion("undecided", feedback=unreadable.reason)
-        except _CallFailed as failed:
-            self._fail(
+            opinion = await self._opinion(door, request, spent)
+        except CallFailed as failed:
+            self._ledger.spend_judging(door, spent)
+            self._ledger.failure(
                 failed, subject=job.session, evaluator=job.judge.evaluator, model=door.model.id
             )
             return
-        costs = [self._price(door, reply) for reply in spent]
-        known = [cost for cost in costs if cost]
-        total = Cost(round(sum(cost.usd for cost in known), 10), known[0].price) if known else None
-        self.outcome.judge_cost += total.usd if total else 0.0
-        self._vote(
-            job,
-            opinion,
-            started,
-            usage=_sum(spent),
-            cost=total,
-            latency=sum(r.latency for r in spent),
+        self._ledger.evaluation(
+            Evaluation(
+                sessions=(job.session,),
+                evaluation=job.evaluation,
+                evaluator=job.judge.evaluator,
+                verdict=opinion.verdict,
+                started=started,
+                nonce=self.rim.nonce(),
+                score=opinion.score,
+                label=opinion.label,
+                feedback=opinion.feedback,
+                reasoning=opinion.reasoning,
+                usage=sum_usage(spent),
+                cost=self._ledger.spend_judging(door, spent),
+                latency=sum(reply.latency for reply in spent),
+            )
         )
 
+    async def _opinion(self, door: Door, request: Request, spent: list[Reply]) -> Opinion:
+        """What a judge says; it is asked once more when its reply cannot be read."""
+        for _ in range(2):
+            reply = await self._calls.ask(door, request)
+            spent.append(reply)
+            try:
+                return read_opinion(reply)
+            except Unreadable as unreadable:
+                opinion = Opinion("undecided", feedback=unreadable.reason)
+        return opinion
+
     def _check(self, job: _JudgeJob, answer: Reply) -> None:
-        assert job.cell.case.evaluation is not None
-        content = self.material.content("evaluation", job.cell.case.evaluation)
-        checks = content.get("checks", [])
+        checks = self.material.content("evaluation", job.evaluation).get("checks", [])
         schemas = {
             check["schema"]: self.material.schema(check["schema"])
             for check in checks
             if "schema" in check
         }
         opinion, results = judge_by_checks(checks, answer, schemas)
-        vote = self._vote(job, opinion, self.rim.now(), checks=results)
-        votes = [*self.plan.votes.get(job.session, ()), vote]
-        self._queue(job.session, self._sharing[job.cell.question_id], votes, answer)
-
-    def _vote(
-        self,
-        job: _JudgeJob,
-        opinion: Opinion,
-        started: int,
-        *,
-        checks: tuple[object, ...] = (),
-        usage: Usage | None = None,
-        cost: Cost | None = None,
-        latency: float = 0.0,
-    ) -> Vote:
-        evaluation = Evaluation(
-            sessions=(job.session,),
-            evaluation=job.cell.case.evaluation or "",
-            evaluator=job.judge.evaluator if job.judge else CHECKS,
-            verdict=opinion.verdict,
-            started=started,
-            nonce=self.rim.nonce(),
-            score=opinion.score,
-            label=opinion.label,
-            feedback=opinion.feedback,
-            reasoning=opinion.reasoning,
-            checks=checks,
-            usage=usage or Usage(),
-            cost=cost,
-            latency=latency,
-        )
-        id = self._writer.put(evaluation=evaluation)
-        vote = Vote(
-            started,
-            id,
-            evaluation.evaluation,
-            evaluation.evaluator,
-            evaluation.verdict,
-            evaluation.score,
-        )
-        self.outcome.votes.setdefault(job.session, []).append(vote)
-        self.outcome.judged += 1
-        self.rim.progress("judged", 1)
-        return vote
-
-    # --- calls
-
-    async def _call(self, door: Door, request: Request) -> Reply:
-        """One answer, after as many tries as are allowed; raises `_CallFailed`."""
-        key = hash((door.model.id, door.version.code))
-        attempts = 0
-        while True:
-            if key in self._stopped:
-                raise _CallFailed(ProviderError("stopped", self._stopped[key]), attempts)
-            attempts += 1
-            try:
-                return await door.provider.ask(request, timeout=self.limits.timeout)
-            except ProviderError as error:
-                if error.stops_model and key not in self._stopped:
-                    self._stopped[key] = error.message
-                    self.rim.warn(f"model '{door.model.id}' is not asked any more: {error.message}")
-                if (
-                    not error.retry
-                    or error.stops_model
-                    or attempts > self.limits.retries
-                    or self._halted
-                ):
-                    raise _CallFailed(error, attempts) from error
-                await asyncio.sleep(_delay(error, attempts))
-
-    def _fail(
-        self,
-        failed: _CallFailed,
-        *,
-        model: str,
-        question: str | None = None,
-        subject: str | None = None,
-        evaluator: str | None = None,
-    ) -> None:
-        error = failed.error
-        self.outcome.failed += 1
-        line = f"{model}: {error.message}"
-        self.outcome.failures[line] = self.outcome.failures.get(line, 0) + 1
-        self.rim.progress("failed", 1)
-        if not failed.attempts:
-            return
-        self._writer.put(
-            failure=Failure(
-                question=question,
-                subject=subject,
-                evaluator=evaluator,
-                kind=error.kind,
-                message=error.message,
-                at=self.rim.now(),
+        self._ledger.evaluation(
+            Evaluation(
+                sessions=(job.session,),
+                evaluation=job.evaluation,
+                evaluator=CHECKS,
+                verdict=opinion.verdict,
+                started=self.rim.now(),
                 nonce=self.rim.nonce(),
-                status=error.status,
-                attempts=failed.attempts,
-                model=model,
+                feedback=opinion.feedback,
+                checks=results,
             )
         )
-
-    def _price(self, door: Door, reply: Reply) -> Cost | None:
-        if door.price is None:
-            self.outcome.priced = False
-            return None
-        cost = door.price.cost(reply.usage, reply.latency)
-        return cost if cost.usd or door.price.source != "scripted" else None
+        self._queue(job.session, tuple(self._judged_for[job.session]), answer)
 
 
-class _CallFailed(Exception):  # noqa: N818 - it is handled, never shown by itself
-    def __init__(self, error: ProviderError, attempts: int) -> None:
-        super().__init__(error.message)
-        self.error = error
-        self.attempts = attempts
+async def _see_through(work: Awaitable[T]) -> T:
+    """Wait for what must not be left half done, however often the waiting is cancelled."""
+    task = asyncio.ensure_future(work)
+    while True:
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.done():
+                raise
 
 
-def _delay(error: ProviderError, attempts: int) -> float:
-    """Seconds until the next try: what the server asks for, else full jitter below a doubling bound."""
-    if error.retry_after is not None:
-        return min(max(error.retry_after, 0.0), _LONGEST_RETRY_AFTER)
-    bound = min(_LONGEST_DELAY, _FIRST_DELAY * 2**attempts)
-    return random.uniform(bound / 4, bound)  # noqa: S311 - jitter, no secret
-
-
-def _require_json(reply: Reply, request: Request) -> None:
+def _require_json(reply: Reply) -> None:
     """A structured answer that is no JSON at all is a failure of the call, not an answer.
 
     One that was cut off or refused is an answer; one that is JSON but breaks the schema
     is an answer that fails its check.
     """
-    import json
-
-    if reply.refusal or reply.finish_reason in ("length", "max_tokens", "content_filter"):
+    if reply.refusal or reply.finish_reason in (*_CUT, "content_filter"):
         return
     try:
         json.loads(reply.text or "")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         problem = ProviderError(
             "malformed", f"the model did not answer with JSON as its schema asks: {error}"
         )
-        raise _CallFailed(problem, 1) from error
-
-
-def _sum(replies: list[Reply]) -> Usage:
-    def total(values: list[int | None]) -> int | None:
-        known = [value for value in values if value is not None]
-        return sum(known) if known else None
-
-    return Usage(
-        total([reply.usage.input_tokens for reply in replies]),
-        total([reply.usage.output_tokens for reply in replies]),
-        total([reply.usage.cached_tokens for reply in replies]),
-        total([reply.usage.reasoning_tokens for reply in replies]),
-    )
+        raise CallFailed(problem, 1) from error

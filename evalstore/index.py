@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
@@ -113,7 +115,8 @@ class Index:
             temporary.write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
             temporary.replace(path)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
         self.changed = False
 
 
@@ -143,11 +146,13 @@ def walk(folder: str, prefix: str, suffixes: tuple[str, ...], found: dict[str, S
                 )
             if name.startswith("."):
                 continue
-            if entry.is_dir():
-                if not entry.is_symlink():
-                    walk(entry.path, f"{prefix}{name}/", suffixes, found)
+            if entry.is_dir(follow_symlinks=False):
+                walk(entry.path, f"{prefix}{name}/", suffixes, found)
             elif name.endswith(suffixes) and name != "README.md":
                 try:
-                    found[prefix + name] = stamp(entry.stat())
-                except OSError:
+                    status = entry.stat()
+                except OSError:  # reading it will tell why
                     found[prefix + name] = (0, 0, 0, 0)
+                    continue
+                if S_ISREG(status.st_mode):
+                    found[prefix + name] = stamp(status)

@@ -76,8 +76,8 @@ def _text(value: Json) -> str:
     """A text as it can be stored; an escape in JSON can be half a surrogate pair."""
     if not isinstance(value, str):
         return ""
-    value = value.strip()[:_LONGEST]
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    kept: str = value.strip()[:_LONGEST]
+    return kept.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _find_object(text: str) -> dict[str, Json] | None:
@@ -130,5 +130,5 @@ def _run(check: Json, answer: Reply, schemas: dict[str, Json]) -> Outcome:
     try:
         outcome = run_check(check, answer, schemas)
     except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
-        return Outcome("error", _text(f"the check failed: {error or type(error).__name__}"))
+        return Outcome("error", _text(f"the check failed: {str(error) or type(error).__name__}"))
     return Outcome(outcome.verdict, _text(outcome.feedback))

@@ -107,6 +107,8 @@ class Plan:
     skipped: list[Skipped] = field(default_factory=list)
     sessions: dict[str, list[str]] = field(default_factory=dict)
     """Question id -> ids of the stored sessions that count, oldest first."""
+    newest: dict[str, int] = field(default_factory=dict)
+    """Question id -> when its newest stored session started, whether it counts or not."""
     votes: dict[str, list[Vote]] = field(default_factory=dict)
     """Session id -> its stored votes."""
 
@@ -204,34 +206,36 @@ def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]]) -> None:
         counted = [sample.id for sample in stored if counts(sample, limit)][: cell.wanted]
         if counted:
             plan.sessions[question] = counted
+        if stored:
+            plan.newest[question] = max(sample.started for sample in stored)
         missing = cell.wanted - len(counted)
         if missing:
-            cut = max((sample.limit for sample in stored if sample.limit), default=None)
-            plan.asks.append(Ask(cell, missing, cut if not counted else None))
+            cut = [one.limit for one in stored if one.limit and not counts(one, limit)]
+            plan.asks.append(Ask(cell, missing, max(cut, default=None)))
 
 
 def plan_judgements(plan: Plan, votes: Mapping[str, Sequence[Vote]]) -> None:
     """Fill in the judgements that stored and coming sessions lack; each is listed once."""
-    seen: set[tuple[str, str | None, str]] = set()
+    found: dict[tuple[str, str, str], Judgement] = {}
     asked = {ask.cell.question_id: ask.count for ask in plan.asks}
     for cell in plan.cells:
         if cell.case.evaluation is None:
             continue
-        for session in plan.sessions.get(cell.question_id, ())[: cell.wanted]:
+        sessions = plan.sessions.get(cell.question_id, ())[: cell.wanted]
+        for session in sessions:
             stored = votes.get(session, ())
             plan.votes[session] = list(stored)
             for judge, count in missing_judgements(cell, stored, assume_checks_pass=True):
                 key = (session, cell.case.evaluation, judge.evaluator if judge else CHECKS)
-                if key not in seen:
-                    seen.add(key)
-                    plan.judgements.append(Judgement(cell, session, judge, count))
-        coming = asked.get(cell.question_id, 0)
+                found.setdefault(key, Judgement(cell, session, judge, count))
+        coming = min(asked.get(cell.question_id, 0), cell.wanted - len(sessions))
         if coming:
             for judge, count in missing_judgements(cell, (), assume_checks_pass=True):
                 key = (cell.question_id, cell.case.evaluation, judge.evaluator if judge else CHECKS)
-                if key not in seen:
-                    seen.add(key)
-                    plan.judgements.append(Judgement(cell, None, judge, count * coming))
+                known = found.get(key)
+                if known is None or known.count < count * coming:
+                    found[key] = Judgement(cell, None, judge, count * coming)
+    plan.judgements += found.values()
 
 
 def missing_judgements(
@@ -260,13 +264,14 @@ def missing_judgements(
 
 
 def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
-    """The votes on a session that count: under this evaluation version, by these judges, the oldest."""
+    """The votes on a session that count: under its evaluation version, by its judges, the oldest.
+
+    `stored` is oldest first.
+    """
     votes = [vote for vote in stored if vote.evaluation == cell.case.evaluation]
-    counted = (
-        [vote for vote in votes if vote.evaluator == CHECKS][:1]
-        if "checks" in cell.case.judged_by
-        else []
-    )
+    counted: list[Vote] = []
+    if "checks" in cell.case.judged_by:
+        counted += [vote for vote in votes if vote.evaluator == CHECKS][:1]
     if "models" in cell.case.judged_by:
         for judge in cell.judges:
             counted += [vote for vote in votes if vote.evaluator == judge.evaluator][: judge.times]

@@ -4,6 +4,7 @@ A mention stays inside of the workspace, links resolved, and never reaches the f
 hold keys or the store.
 """
 
+
 # Paths are texts here: thousands of mentions are looked up when nothing has changed.
 # ruff: noqa: PTH113, PTH114, PTH116, PTH118, PTH120, PTH122, PTH206
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from evalstore.values import Verdict, Vote
 
-
 _ROUNDING = 1e-9
 
 

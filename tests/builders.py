@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstore import hashing
 from evalstore.expand import Expansion, Library, expand_test
 from evalstore.parse import parse_test
 from evalstore.values import FileVersion
 from evalstore.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Files = Mapping[str, str | bytes]
 
@@ -36,7 +38,11 @@ def workspace_of(path: Path, files: Files) -> Workspace:
     return Workspace(tree(path, {"evalstore.yaml": "", **files}))
 
 
-def test_file(*frontmatter: str, shown: str = "Hello", told: str = "Expect a greeting.") -> str:
+def test_file(  # it builds a file and is no test itself
+    *frontmatter: str,
+    shown: str = "Hello",  # noqa: PT028
+    told: str = "Expect a greeting.",  # noqa: PT028
+) -> str:
     """The text of a test file with one user message."""
     head = "\n".join(("---", *frontmatter, "---", "")) if frontmatter else ""
     return f"{head}# 👤\n\n{shown}\n\n---\n\n{told}\n"

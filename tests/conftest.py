@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 settings.register_profile("default", derandomize=True, max_examples=25, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)

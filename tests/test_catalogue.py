@@ -94,7 +94,9 @@ costs:
         ("provider: local\ncode: c\nid: i", "i", "c"),
     ],
 )
-def test_names_a_model_does_not_give_come_from_those_it_gives(text: str, id: str, code: str) -> None:
+def test_names_a_model_does_not_give_come_from_those_it_gives(
+    text: str, id: str, code: str
+) -> None:
     assert (model(text).id, model(text).code) == (id, code)
 
 
@@ -116,7 +118,11 @@ evaluatorOverrides: {thinking: low, providerModelCode: d}
         "openai-compatible", "c", LOCAL.base_url, {"providerOptions": {"a": 1, "b": 2}}
     )
     assert found.version("evaluator").code == "d"
-    assert provider_options(found.version("evaluator")) == {"a": 1, "b": 1, "reasoning_effort": "low"}
+    assert provider_options(found.version("evaluator")) == {
+        "a": 1,
+        "b": 1,
+        "reasoning_effort": "low",
+    }
     assert found.temperature("candidate", 0.7) == 0.0
     assert found.temperature("evaluator", 0.7) == 0.7
 

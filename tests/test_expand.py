@@ -95,7 +95,11 @@ def test_a_row_keeps_its_key_when_the_body_changes() -> None:
         (test_file("replacements: {zz: [a, b]}"), 2, "replacement 'zz' is never used"),
         (test_file(shown="a\n{{later}}"), 4, "'later' is not defined"),
         (test_file(told="{{later}}"), 7, "'later' is not defined"),
-        (test_file("replacements: {name: a}", shown="`{{Name}} {{name}}`"), 6, "'Name' is not defined"),
+        (
+            test_file("replacements: {name: a}", shown="`{{Name}} {{name}}`"),
+            6,
+            "'Name' is not defined",
+        ),
         (test_file("replacements: {q: '{{r}}'}", shown="{{q}}"), 2, "'r' is not defined"),
         (
             test_file("replacements:", "  - {q: a, r: b}", "  - {q: c}", shown="{{q}}{{r}}"),
@@ -125,7 +129,9 @@ def test_a_reserved_name_stays_text_with_a_warning() -> None:
 
 
 def test_a_plain_file_is_shown_as_it_is() -> None:
-    assert rows("template: plain", text="{{q}} {% x %} {{_file:a}}") == ["{{q}} {% x %} {{_file:a}}"]
+    assert rows("template: plain", text="{{q}} {% x %} {{_file:a}}") == [
+        "{{q}} {% x %} {{_file:a}}"
+    ]
 
 
 # --- references
@@ -134,7 +140,11 @@ def test_a_plain_file_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("line", "message", "hint"),
     [
-        ("systemPrompts: [helpfull]", "there is no system prompt 'helpfull'", "did you mean 'helpful'?"),
+        (
+            "systemPrompts: [helpfull]",
+            "there is no system prompt 'helpfull'",
+            "did you mean 'helpful'?",
+        ),
         ("availableTools: [wether]", "there is no tool 'wether'", "did you mean 'weather'?"),
         ("structuredResponseSchema: x", "there is no schema 'x'", "the schemas are invoice"),
     ],
@@ -270,7 +280,9 @@ def test_a_prompt_has_a_version_for_each_row() -> None:
 
 
 def test_an_evaluator_prompt_keeps_its_runtime_names_without_backticks() -> None:
-    text = "---\ntags: [_evaluator]\n---\n`{{_evaluationInstructions}}`\n# 👤\n`{{ _actualResponse }}`"
+    text = (
+        "---\ntags: [_evaluator]\n---\n`{{_evaluationInstructions}}`\n# 👤\n`{{ _actualResponse }}`"
+    )
     (id,), expansion = expand_prompt(parse_prompt("prompts/e.md", text), library())
     assert '"{{_evaluationInstructions}}"' in expansion.contents[id][1]
     assert '"{{_actualResponse}}"' in expansion.contents[id][1]
@@ -294,5 +306,7 @@ def test_an_evaluator_prompt_uses_its_runtime_names_as_they_are(text: str) -> No
 def test_the_path_of_a_test_is_not_part_of_its_id() -> None:
     from evalstore.expand import expand_test
 
-    one, other = (expand_test(parse_test(path, HELLO), library()) for path in ("tests/a.md", "tests/b.md"))
+    one, other = (
+        expand_test(parse_test(path, HELLO), library()) for path in ("tests/a.md", "tests/b.md")
+    )
     assert one.contents == other.contents

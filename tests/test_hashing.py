@@ -47,11 +47,7 @@ TEST = TestVersion(
     Options(0.5, 100, 0.9, 7, ("x",), {"k": 1}),
 )
 CASES = CaseFile(
-    (
-        Case(
-            "q=a", "k", (A,), B, ("a",), (C, None), ("tools",), ("checks", "models"), 0.0, 7, 100
-        ),
-    ),
+    (Case("q=a", "k", (A,), B, ("a",), (C, None), ("tools",), ("checks", "models"), 0.0, 7, 100),),
     2,
     ("judge",),
     0.5,
@@ -174,7 +170,9 @@ def test_cases_come_back(evaluators: tuple[str, ...] | None, threshold: float | 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -196,7 +194,8 @@ def test_the_order_of_tags_and_tools_never_counts(tags: list[str], tools: list[s
 
 
 PARTS = st.lists(
-    st.builds(Text, st.text(min_size=1)) | st.builds(FileRef, st.text(), st.just("a/b"), st.just(A)),
+    st.builds(Text, st.text(min_size=1))
+    | st.builds(FileRef, st.text(), st.just("a/b"), st.just(A)),
     max_size=3,
 ).map(tuple)
 

@@ -9,9 +9,10 @@ import pytest
 
 from evalstore import index, references, workspace
 from evalstore.errors import EvalstoreError, Problem
+from evalstore.parse import parse_test
 from evalstore.values import CaseFile
 from evalstore.workspace import Reading, Workspace, find_root
-from tests.builders import HELLO, test_file, tree, workspace_of
+from tests.builders import HELLO, Files, test_file, tree, workspace_of
 
 TOOL = "id: weather\nname: w\nparameters: {type: object}\n"
 SCHEMA = "id: invoice\ntype: object\n"
@@ -21,7 +22,7 @@ def problems(found: Reading) -> list[str]:
     return [f"{problem.place}: {problem.message}" for problem in found.problems]
 
 
-def read(path: Path, files: dict[str, str | bytes]) -> Reading:
+def read(path: Path, files: Files) -> Reading:
     return workspace_of(path, files).read()
 
 
@@ -36,9 +37,9 @@ class Remembered:
         self._watch(monkeypatch)
 
     def _watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        parse, read_bytes = workspace.parse_test, Workspace.read_bytes
+        parse, read_bytes = parse_test, Workspace.read_bytes
 
-        def parse_test(path: str, text: str) -> object:
+        def watched_parse(path: str, text: str) -> object:
             self.expanded.append(path)
             return parse(path, text)
 
@@ -47,7 +48,7 @@ class Remembered:
                 self.looked_at.append(name)
             return read_bytes(self_, name, largest)
 
-        monkeypatch.setattr(workspace, "parse_test", parse_test)
+        monkeypatch.setattr(workspace, "parse_test", watched_parse)
         monkeypatch.setattr(Workspace, "read_bytes", watched)
 
     def read(self) -> Reading:
@@ -263,7 +264,11 @@ def test_a_problem_with_a_column_shows_its_line(folder: Path) -> None:
 def test_ids_must_differ(folder: Path, kind: str, one: str, other: str) -> None:
     suffix = "md" if kind in ("tests", "prompts") else "yaml"
     head = "---\ntags: []\nid: x\n---\n" if suffix == "md" else "id: x\n"
-    files = {"tests/t.md": HELLO, f"{kind}/1.{suffix}": head + one, f"{kind}/2.{suffix}": head + other}
+    files = {
+        "tests/t.md": HELLO,
+        f"{kind}/1.{suffix}": head + one,
+        f"{kind}/2.{suffix}": head + other,
+    }
     line = 3 if suffix == "md" else 1
     (found,) = read(folder, files).problems
     assert (found.place, found.message) == (
@@ -273,7 +278,7 @@ def test_ids_must_differ(folder: Path, kind: str, one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("files", [{}, {"tests/README.md": "Hi"}, {"tests/a.MD": "Hi"}])
-def test_a_workspace_needs_tests(folder: Path, files: dict[str, str | bytes]) -> None:
+def test_a_workspace_needs_tests(folder: Path, files: Files) -> None:
     (found,) = read(folder, files).problems
     assert (found.file, found.message) == ("tests", "there are no test files")
 
@@ -291,7 +296,7 @@ def test_folders_can_be_moved(folder: Path, tests: str) -> None:
 
 
 def test_a_default_id_counts_from_its_folder(folder: Path) -> None:
-    files: dict[str, str | bytes] = {
+    files: Files = {
         "evalstore.yaml": "paths: {prompts: data/prompts, tools: data/tools}",
         "data/prompts/sub/p.md": "A\n",
         "data/tools/t.yaml": "name: t\n",
@@ -302,7 +307,7 @@ def test_a_default_id_counts_from_its_folder(folder: Path) -> None:
 
 def test_a_json_schema_may_be_json(folder: Path) -> None:
     schema = '{"id": "s",\n\t"type": "object", "title": "\\ud83d\\ude00"}'
-    files: dict[str, str | bytes] = {
+    files: Files = {
         "schemas/s.json": schema,
         "tests/a.md": test_file("structuredResponseSchema: s"),
     }
@@ -335,19 +340,33 @@ def test_line_ends_and_byte_order_marks_change_no_id(folder: Path, end: str, mar
     assert before.nodes == after.nodes
 
 
+def test_links_that_lead_nowhere_are_told_and_pipes_are_passed_over(folder: Path) -> None:
+    tree(folder, {"tests/a.md": HELLO})
+    (folder / "tests/gone.md").symlink_to("nowhere")
+    (folder / "tests/loop.md").symlink_to("loop.md")
+    (folder / "tests/here.md").symlink_to(".")
+    os.mkfifo(folder / "tests/pipe.md")
+    assert problems(read(folder, {})) == [
+        "tests/gone.md: cannot be read: No such file or directory",
+        "tests/loop.md: cannot be read: Too many levels of symbolic links",
+    ]
+
+
 # --- mentioned files
 
 
-def mention(path: Path, mentioned: str, files: dict[str, str | bytes] | None = None) -> list[Problem]:
+def mention(path: Path, mentioned: str, files: Files | None = None) -> list[Problem]:
     test = test_file(shown=f"{{{{_file:{mentioned}}}}}")
     return read(path, {"tests/sub/a.md": test, **(files or {})}).problems
 
 
-@pytest.mark.parametrize("mentioned", ["docs/a.txt", "/docs/a.txt", "../a.txt", "near.txt", "../docs/a.txt"])
+@pytest.mark.parametrize(
+    "mentioned", ["docs/a.txt", "/docs/a.txt", "../a.txt", "near.txt", "../docs/a.txt"]
+)
 def test_a_path_counts_from_the_tests_folder_then_from_the_file(
     folder: Path, mentioned: str
 ) -> None:
-    files: dict[str, str | bytes] = {
+    files: Files = {
         "tests/docs/a.txt": "x", "tests/sub/near.txt": "x", "a.txt": "x",
     }  # fmt: skip
     assert mention(folder, mentioned, files) == []
@@ -367,9 +386,7 @@ def test_a_path_counts_from_the_tests_folder_then_from_the_file(
         ("loop.txt", "Too many levels"),
     ],
 )
-def test_a_mention_that_cannot_be_shown_is_told(
-    folder: Path, mentioned: str, message: str
-) -> None:
+def test_a_mention_that_cannot_be_shown_is_told(folder: Path, mentioned: str, message: str) -> None:
     tree(folder, {"../outside.txt": "secret", "tests/docs/x.txt": "x", ".env": "KEY=1"})
     (folder / "tests/link.txt").symlink_to("../../outside.txt")
     (folder / "tests/linked").symlink_to("../..")
@@ -399,7 +416,7 @@ def test_a_huge_test_file_is_refused(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_path_and_the_bytes_belong_to_the_test(folder: Path) -> None:
-    files: dict[str, str | bytes] = {"tests/a.txt": "x", "tests/b.txt": "x"}
+    files: Files = {"tests/a.txt": "x", "tests/b.txt": "x"}
     one = read(folder, {"tests/t.md": test_file(shown="{{_file:a.txt}}"), **files}).nodes
     path = read(folder, {"tests/t.md": test_file(shown="{{_file:b.txt}}")}).nodes
     data = read(folder, {"tests/b.txt": "y"}).nodes
@@ -415,7 +432,7 @@ def test_the_nearest_settings_above_mark_the_root(folder: Path) -> None:
 
 
 def test_outside_of_a_workspace_there_is_a_hint(tmp_path: Path) -> None:
-    with pytest.raises(EvalstoreError, match="no evalstore.yaml") as caught:
+    with pytest.raises(EvalstoreError, match=r"no evalstore\.yaml") as caught:
         find_root(tmp_path)
     assert caught.value.hint == "run 'evalstore init' first"
 

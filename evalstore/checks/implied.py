@@ -59,7 +59,7 @@ def schema_problem(schema: Json) -> str | None:
     """Why something is no JSON Schema; None when it is one."""
     import jsonschema
 
-    if not isinstance(schema, dict | bool):
+    if not isinstance(schema, dict):
         return "a JSON Schema must be a mapping"
     validator = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:

@@ -1,4 +1,4 @@
-"""An ai-tester project, adopted where it lies: its folders stay, only the settings are written anew.
+"""An ai-tester project, adopted where it lies: only the settings are written anew.
 
 ai-tester says in `.env` where its files are, and in a YAML file what to run. Test, prompt,
 tool, schema, model, provider and currency files load as they are.
@@ -55,11 +55,12 @@ _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 _WORDS = frozenset({"true", "false", "null"})
 
 
-def adopt(folder: Path) -> tuple[str, list[str]]:
+def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
     """The text of an `evalstore.yaml` for an ai-tester project, and notes on what is left out.
 
-    Raises `EvalstoreError` when the folder is no such project, or when its files lie
-    outside of it.
+    The file is meant for `root`, else for the project's own folder. Raises
+    `EvalstoreError` when the folder is no such project, or when its files lie outside of
+    the root.
     """
     variables = _read_variables(folder)
     notes = [f"{name}: {why}" for name, why in _LEFT_OUT.items() if name in variables]
@@ -75,7 +76,9 @@ def adopt(folder: Path) -> tuple[str, list[str]]:
         if name in ("candidates", "evaluators") and isinstance(value, list):
             value = [_participant(name, entry, notes) for entry in value]
         parts.append(_setting(name, value))
-    parts.append("paths:\n" + "".join(_paths(folder, variables, notes)))
+    parts.append(
+        "paths:\n" + "".join(_paths(folder.resolve(), (root or folder).resolve(), variables, notes))
+    )
     text = "".join(parts)
     try:
         read_settings(text)
@@ -134,16 +137,15 @@ def _participant(name: str, entry: Json, notes: list[str]) -> Json:
     return {field: entry[field] for field in _PARTICIPANT if entry.get(field) is not None}
 
 
-def _paths(folder: Path, variables: dict[str, str], notes: list[str]) -> list[str]:
+def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str]) -> list[str]:
     lines = []
-    root = folder.resolve()
     for variable, kind in _FOLDERS.items():
         given = variables.get(variable) or FOLDERS[kind]
-        path = os.path.relpath((root / given).resolve(), root).replace(os.sep, "/")
+        path = os.path.relpath((project / given).resolve(), root).replace(os.sep, "/")
         if path.split("/")[0] == "..":
             raise EvalstoreError(
-                f"{variable}: '{given}' is outside of '{folder.name}'",
-                hint="move the folder into the project, or adopt a copy of the project",
+                f"{variable}: '{given}' is outside of the workspace '{root.name}'",
+                hint="start the workspace in a folder that holds all of the project's folders",
             )
         if not (root / path).is_dir():
             notes.append(f"the folder '{path}' is not there")

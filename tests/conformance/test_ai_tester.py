@@ -77,8 +77,7 @@ def test_a_project_comes_to_what_ai_tester_sends(case: dict[str, Any], tmp_path:
         return
     assert reading.errors == []
     assert list(messages(reading)) == [
-        [(role, expected(content)) for role, content in sent]
-        for sent in case["expect"]["messages"]
+        [(role, expected(content)) for role, content in sent] for sent in case["expect"]["messages"]
     ]
     told = [expected(content) for content in case["expect"]["instructions"]]
     assert list(instructions(reading)) == told

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -9,6 +9,9 @@ from evalstore.formats.ai_tester import adopt
 from evalstore.settings import Participant, read_settings
 from evalstore.workspace import Workspace
 from tests.builders import HELLO, tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PROJECT = {
     ".env": (
@@ -101,6 +104,17 @@ def test_nothing_is_moved_and_everything_is_found(folder: Path) -> None:
     }  # fmt: skip
 
 
+def test_the_workspace_may_lie_above_the_project(folder: Path, tmp_path: Path) -> None:
+    tree(folder, PROJECT)
+    assert "  tests: workspace/data/tests\n" in adopt(folder, tmp_path)[0]
+
+
+def test_the_workspace_may_not_lie_beside_the_project(folder: Path, tmp_path: Path) -> None:
+    tree(folder, PROJECT)
+    with pytest.raises(EvalstoreError, match="outside of the workspace 'beside'"):
+        adopt(folder, tmp_path / "beside")
+
+
 def test_local_variables_win(folder: Path) -> None:
     tree(folder, {**PROJECT, ".env.local": "AI_TESTER_TESTS_DIR=other\n"})
     text, notes = adopt(folder)
@@ -129,7 +143,10 @@ def test_folders_outside_are_refused(folder: Path, outside: str) -> None:
 
 @pytest.mark.parametrize(
     ("config", "message"),
-    [("attempts: 0\n", "config.yaml: 'attempts' must be"), ("a: 1\na: 2\n", "config.yaml:2: key 'a'")],
+    [
+        ("attempts: 0\n", "config.yaml: 'attempts' must be"),
+        ("a: 1\na: 2\n", "config.yaml:2: key 'a'"),
+    ],
 )
 def test_a_wrong_config_is_told(folder: Path, config: str, message: str) -> None:
     tree(folder, {**PROJECT, "config.yaml": config})

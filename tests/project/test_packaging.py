@@ -75,7 +75,12 @@ def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def run(program: list[str], folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     return subprocess.run(
-        [*program, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [*program, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -84,7 +89,11 @@ def test_the_wheel_makes_runs_and_explains_a_workspace(program: list[str], tmp_p
     ran = run(program, tmp_path, "run", "--json")
     assert (ran.returncode, ran.stderr) == (1, "")
     assert json.loads(ran.stdout)["verdicts"] == {
-        "pass": 1, "fail": 1, "undecided": 0, "error": 0, "pending": 0,
+        "pass": 1,
+        "fail": 1,
+        "undecided": 0,
+        "error": 0,
+        "pending": 0,
     }
     status = run(program, tmp_path, "status")
     assert status.stdout.startswith("Nothing to do: 2 answers")

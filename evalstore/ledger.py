@@ -1,0 +1,146 @@
+"""What an execution did: counted, priced, and handed to the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.values import (
+    Cost,
+    Evaluation,
+    Failure,
+    Reply,
+    Sample,
+    Session,
+    Usage,
+    Vote,
+)
+from evalstore.writer import Writer
+
+if TYPE_CHECKING:
+    from evalstore.calls import CallFailed, Door, Rim
+    from evalstore.store import Store
+
+
+@dataclass
+class Outcome:
+    """What an execution did."""
+
+    asked: int = 0
+    judged: int = 0
+    failed: int = 0
+    """Answers and judgements that could not be had."""
+    failures: dict[str, int] = field(default_factory=dict)
+    """Message -> how often."""
+    cost: float = 0.0
+    judge_cost: float = 0.0
+    priced: bool = True
+    """Whether every call had a known price."""
+    interrupted: bool = False
+    sessions: dict[str, list[Sample]] = field(default_factory=dict)
+    """Question id -> new sessions."""
+    votes: dict[str, list[Vote]] = field(default_factory=dict)
+    """Session id -> new votes."""
+
+
+class Ledger:
+    """Keeps the outcome of one execution, and its writer."""
+
+    def __init__(self, store: Store, rim: Rim) -> None:
+        self.outcome = Outcome()
+        self.writer = Writer(store)
+        self._rim = rim
+
+    def session(self, question: str, session: Session) -> str:
+        """Take an answer to a question; returns the session's id."""
+        id = self.writer.put_session(session)
+        sample = Sample(session.started, id, session.limit)
+        self.outcome.sessions.setdefault(question, []).append(sample)
+        self.outcome.asked += 1
+        self._rim.progress("asked", 1)
+        return id
+
+    def evaluation(self, evaluation: Evaluation) -> None:
+        """Take a judgement of one session."""
+        id = self.writer.put_evaluation(evaluation)
+        vote = Vote(
+            evaluation.started,
+            id,
+            evaluation.evaluation,
+            evaluation.evaluator,
+            evaluation.verdict,
+            evaluation.score,
+        )
+        self.outcome.votes.setdefault(evaluation.sessions[0], []).append(vote)
+        self.outcome.judged += 1
+        self._rim.progress("judged", 1)
+
+    def failure(
+        self,
+        failed: CallFailed,
+        *,
+        model: str,
+        question: str | None = None,
+        subject: str | None = None,
+        evaluator: str | None = None,
+    ) -> None:
+        """Count a failure, and log it if a call was made at all."""
+        error = failed.error
+        self.outcome.failed += 1
+        line = f"{model}: {error.message}"
+        self.outcome.failures[line] = self.outcome.failures.get(line, 0) + 1
+        self._rim.progress("failed", 1)
+        if not failed.attempts:
+            return
+        self.writer.put_failure(
+            Failure(
+                question=question,
+                subject=subject,
+                evaluator=evaluator,
+                kind=error.kind,
+                message=error.message,
+                at=self._rim.now(),
+                nonce=self._rim.nonce(),
+                status=error.status,
+                attempts=failed.attempts,
+                model=model,
+            )
+        )
+
+    def spend(self, door: Door, reply: Reply) -> Cost | None:
+        """What a candidate's reply costs."""
+        cost = self._price(door, reply)
+        self.outcome.cost += cost.usd if cost else 0.0
+        return cost
+
+    def spend_judging(self, door: Door, replies: Sequence[Reply]) -> Cost | None:
+        """What a judge's replies cost together."""
+        known = [cost for cost in (self._price(door, reply) for reply in replies) if cost]
+        if not known:
+            return None
+        total = Cost(round(sum(cost.usd for cost in known), 10), known[0].price)
+        self.outcome.judge_cost += total.usd
+        return total
+
+    def _price(self, door: Door, reply: Reply) -> Cost | None:
+        if door.price is None:
+            self.outcome.priced = False
+            return None
+        cost = door.price.cost(reply.usage, reply.latency)
+        return cost if cost.usd or door.price.source != "scripted" else None
+
+
+def sum_usage(replies: Sequence[Reply]) -> Usage:
+    """The tokens of several replies together."""
+
+    def total(values: list[int | None]) -> int | None:
+        known = [value for value in values if value is not None]
+        return sum(known) if known else None
+
+    return Usage(
+        total([reply.usage.input_tokens for reply in replies]),
+        total([reply.usage.output_tokens for reply in replies]),
+        total([reply.usage.cached_tokens for reply in replies]),
+        total([reply.usage.reasoning_tokens for reply in replies]),
+    )
