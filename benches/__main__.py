@@ -35,7 +35,8 @@ def main() -> int:
     small, large = setting.sizes
     print(
         f"Python {platform.python_version()}, {platform.system()} {platform.machine()}; "
-        f"workspaces of {small:,} and {large:,} test files; CPU and memory of whole processes, medians"
+        f"workspaces of {small:,} and {large:,} test files; "
+        "CPU and memory of whole processes, medians"
     )
     print()
     print(*lines(figures), sep="\n")

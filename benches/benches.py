@@ -10,12 +10,15 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benches import workspaces
-from benches.measure import KIB, Cost, program, repeat, run
+from benches.measure import KIB, Cost, compare, program, repeat, run
 from benches.table import Figure, figure
 from benches.workspaces import ROWS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _TYPER = """\
 import typer
@@ -44,7 +47,7 @@ class Setting:
     sizes: tuple[int, int] = (1_000, 5_000)
     """Test files of the small and the large workspace."""
     times: int = 7
-    """Runs of what changes nothing."""
+    """Runs of what changes nothing; what is short is run three times as often."""
     first_times: int = 3
     """Runs of what starts with an empty store."""
     notes: list[str] = field(default_factory=list)
@@ -111,19 +114,20 @@ def startup(setting: Setting) -> Iterator[Figure]:
     """How long it takes until anything happens."""
     script = setting.folder / "least.py"
     script.write_text(_TYPER, encoding="utf-8")
-    times = 3 * setting.times
-    floor = repeat([sys.executable, str(script)], times).cpu
-    commands = {
-        "--help": program(setting.tiny, "--help"),
-        "status, 1 file": program(setting.tiny, "status"),
-        "run, 1 file": program(setting.tiny, "run"),
-    }
-    for name, command in commands.items():
-        cpu = repeat(command, times).cpu
-        yield figure("startup", name, 1000 * cpu, "ms", floor=1000 * floor, most=3)
-    for name, command in commands.items():
-        found = ", ".join(imported(command, setting.folder)) or "none"
-        setting.notes.append(f"startup: {name} imports of {', '.join(_HEAVY)}: {found}")
+    least = [sys.executable, str(script)]
+    for name in ("--help", "status", "run"):
+        command = program(setting.tiny, name)
+        floor, cost = compare([least, command], 3 * setting.times)
+        yield figure(
+            "startup",
+            name if name == "--help" else f"{name}, 1 file",
+            1000 * cost.cpu,
+            "ms",
+            floor=1000 * floor.cpu,
+            most=None if name == "run" else 3,
+        )
+        found = ", ".join(imported(command, setting.folder)) or "none of these"
+        setting.notes.append(f"startup: of {', '.join(_HEAVY)}, {name} imports {found}")
 
 
 def imported(command: list[str], folder: Path) -> list[str]:
@@ -138,19 +142,19 @@ def imported(command: list[str], folder: Path) -> list[str]:
 def idle(setting: Setting) -> Iterator[Figure]:
     """`status` and `run` when there is nothing to do, against git's `status` of the same tree."""
     small, large = setting.sizes
-    floors = [
-        repeat(["git", "-C", str(root), "status"], 3 * setting.times).cpu
-        for root in (setting.small, setting.large)
-    ]
-    least = 1e6 * (floors[1] - floors[0]) / (large - small)
+    roots = (setting.small, setting.large)
     for name in ("status", "run"):
-        costs = [
-            repeat(program(root, name), setting.times) for root in (setting.small, setting.large)
+        commands = [
+            *(["git", "-C", str(root), "status"] for root in roots),
+            *(program(root, name) for root in roots),
         ]
+        costs = compare(commands, setting.times * (3 if name == "status" else 1))
+        least, slope = (
+            1e6 * (costs[index + 1].cpu - costs[index].cpu) / (large - small) for index in (0, 2)
+        )
         what = f"{name}, {large:,} files"
-        yield figure("idle", what, costs[1].cpu, "s", most=1.5)
-        yield figure("idle", f"{what}: memory", costs[1].memory / KIB**2, "MiB", most=150)
-        slope = 1e6 * (costs[1].cpu - costs[0].cpu) / (large - small)
+        yield figure("idle", what, costs[3].cpu, "s", most=1.5)
+        yield figure("idle", f"{what}: memory", costs[3].memory / KIB**2, "MiB", most=150)
         yield figure(
             "idle",
             f"{name}: each further file",
@@ -170,7 +174,7 @@ def first(setting: Setting) -> Iterator[Figure]:
         def prepare(root: Path = root) -> None:
             forget(root)
 
-        costs.append(repeat(program(root, "run"), setting.first_times, prepare=prepare, warm=0))
+        costs.append(repeat(program(root, "run"), setting.first_times, prepare))
     small, large = setting.sizes
     cases = large * ROWS
     yield figure("first", f"run, {cases:,} cases: each", 1000 * costs[1].cpu / cases, "ms", most=3)

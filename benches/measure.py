@@ -60,18 +60,24 @@ def environment() -> dict[str, str]:
     return kept | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "TZ": "UTC"}
 
 
-def repeat(
-    command: Sequence[str], times: int, *, prepare: Callable[[], None] | None = None, warm: int = 1
-) -> Cost:
-    """The median cost of several runs after some that do not count.
-
-    `prepare` is called before each run.
-    """
+def repeat(command: Sequence[str], times: int, prepare: Callable[[], None] | None = None) -> Cost:
+    """The median cost of several runs; `prepare` is called before each."""
     costs = []
-    for number in range(warm + times):
+    for _ in range(times):
         if prepare:
             prepare()
-        cost = run(command)
-        if number >= warm:
-            costs.append(cost)
+        costs.append(run(command))
+    return _median(costs)
+
+
+def compare(commands: Sequence[Sequence[str]], times: int) -> list[Cost]:
+    """The median costs of several commands, run in turn after a first round that does not count.
+
+    A machine that is slow for a while is so for all of them.
+    """
+    rounds = [[run(command) for command in commands] for _ in range(times + 1)][1:]
+    return [_median(costs) for costs in zip(*rounds, strict=True)]
+
+
+def _median(costs: Sequence[Cost]) -> Cost:
     return Cost(median(cost.cpu for cost in costs), int(median(cost.memory for cost in costs)))

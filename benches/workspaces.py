@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ROWS = 2
 """Cases of each test file."""
@@ -29,14 +32,14 @@ _QUESTION = (
     "in two sentences."
 )
 _INSTRUCTIONS = (
-    "The answer must name places that exist, in an order that makes sense on foot, and food without "
-    "meat. It has at most two sentences, and one of them mentions the place {{expected}}; another "
-    "order is fine."
+    "The answer must name places that exist, in an order that makes sense on foot, and food "
+    "without meat. It has at most two sentences, and one of them mentions the place {{expected}}; "
+    "another order is fine."
 )
 ANSWER = (
     "On the first day she should walk along the harbour and through the old town, on the second "
-    "day up the hill with its view, and on the third to the market, where soup with beans and fresh "
-    "bread is good."
+    "day up the hill with its view, and on the third to the market, where soup with beans and "
+    "fresh bread is good."
 )
 FEEDBACK = (
     "The places exist and lie on one way, the food has no meat, and there are not more than two "

@@ -154,6 +154,8 @@ def provider_options(version: ModelVersion) -> dict[str, Json]:
         body.setdefault("thinking", thinking)
     elif isinstance(thinking, str):
         body.setdefault("reasoning_effort", thinking)
+    if options.get("providerTools"):
+        body["tools"] = [*body.get("tools", ()), *options["providerTools"]]
     return body
 
 

@@ -66,7 +66,8 @@ class Problem:
     @property
     def place(self) -> str:
         """`file`, `file:line` or `file:line:column`."""
-        return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        parts = (self.file, self.line, self.column)
+        return ":".join(str(part) for part in parts if part is not None)
 
 
 class WorkspaceError(EvalstoreError):
@@ -74,14 +75,19 @@ class WorkspaceError(EvalstoreError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = sorted(problems, key=lambda problem: (problem.file, problem.line or 0))
-        super().__init__("\n".join(f"{problem.place}: {problem.message}" for problem in self.problems))
+        super().__init__("\n".join(f"{one.place}: {one.message}" for one in self.problems))
 
 
 class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an error by itself
     """A problem that ends the reading of one file; collected with those of all others."""
 
     def __init__(
-        self, message: str, line: int | None = None, *, column: int | None = None, hint: str | None = None
+        self,
+        message: str,
+        line: int | None = None,
+        *,
+        column: int | None = None,
+        hint: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message

@@ -105,6 +105,10 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
         used.append(name)
         if len({tuple([row.get(part) for part in used]) for row in rows}) == len(rows):
             break
+    for name in [*used]:
+        rest = [part for part in used if part != name]
+        if rest and len({tuple([row.get(part) for part in rest]) for row in rows}) == len(rows):
+            used = rest
     taken: dict[str, int] = {}
     result: list[str] = []
     for row in rows:

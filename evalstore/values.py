@@ -158,9 +158,9 @@ class Case:
     prompts: tuple[str | None, ...]
     """Ids of system prompt versions; None: without a system prompt."""
     needs: tuple[str, ...] = ()
-    """Capabilities a model must have to be asked: `tools`, `structured`, `image`, `pdf`, `file`, `audio`."""
+    """Capabilities a model must have: `tools`, `structured`, `image`, `pdf`, `file`, `audio`."""
     judged_by: tuple[str, ...] = ("models",)
-    """Who judges: `checks` when the evaluation version has some, `models` when it has instructions."""
+    """`checks` when the evaluation version has some, `models` when it has instructions."""
     temperature: float | None = None
     """Set by the test, instead of the settings' temperature."""
     seed: int | None = None
@@ -300,7 +300,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One evaluator's judgement of a session: a sample under session, evaluation version and evaluator."""
+    """One evaluator's judgement of a session under an evaluation version."""
 
     sessions: tuple[str, ...]
     evaluation: str

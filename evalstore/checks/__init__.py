@@ -47,7 +47,8 @@ def run_check(check: Json, answer: Reply, schemas: dict[str, Json]) -> Outcome:
     """Judge one answer by one check; what a check cannot compute is the verdict `error`."""
     known = REGISTRY.get(check["type"])
     if known is None or known[0] != check["revision"]:
-        return Outcome("error", f"this version does not know check '{check['type']}' revision {check['revision']}")
+        name = f"'{check['type']}' revision {check['revision']}"
+        return Outcome("error", f"this version does not know check {name}")
     wrong = known[1](check, answer, schemas)
     return Outcome("fail", wrong) if wrong else Outcome("pass")
 

@@ -11,6 +11,7 @@ import typer
 from evalstore.cli import options, output
 from evalstore.cli.main import Globals, app, here
 from evalstore.errors import NO, EvalstoreError
+from evalstore.report.difference import Difference, focus
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 def diff(
     revisions: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[A [B]] [-- PATH]", help="Two runs; A alone: A and the workspace."
-        ),
+        typer.Argument(metavar="[A [B]] [-- PATH]", help="Two runs; A alone: A and the workspace."),
     ] = None,
     models: options.Models = None,
     answers: Annotated[
@@ -91,7 +90,7 @@ def print_diff(found: Diff, *, answers: bool, stat: bool) -> None:
         for file, edits in found.edits.items():
             output.line(f"    {output.safe(file)}")
             for edit in edits[:6]:
-                output.line(f"        {output.safe(edit)}")
+                _print_edit(edit, "        ")
             if len(edits) > 6:
                 output.line(f"        … {len(edits) - 6} more")
     for title, listed in (
@@ -130,6 +129,15 @@ def print_diff(found: Diff, *, answers: bool, stat: bool) -> None:
         )
 
 
+def _print_edit(edit: Difference, start: str) -> None:
+    output.line(start + output.safe(str(edit)))
+    if not edit.fits:
+        indent = " " * (len(start) + 2)
+        old, new = focus(edit.was, edit.now, output.width() - len(indent) - 2)
+        output.line(f"{indent}{output.paint('- ' + output.safe(old), 'broke')}")
+        output.line(f"{indent}{output.paint('+ ' + output.safe(new), 'fixed')}")
+
+
 def _rate(rate: Any) -> str:
     return f"{output.percent(rate.rate)} [{output.percent(rate.low)}, {output.percent(rate.high)}]"
 
@@ -137,6 +145,8 @@ def _rate(rate: Any) -> str:
 def _print_pair(found: Diff, pair: Pair, *, answers: bool) -> None:
     shown = pair.either
     label = f"{shown.file} [{shown.row}]" if shown.row else shown.file
+    prompt = found.prompts.get(shown.file, {}).get(shown.prompt)
+    label += f" ({prompt})" if prompt else ""
     was, now = _word(pair.was), _word(pair.now)
     arrow = (
         f"{output.paint(was, was)} -> {output.paint(now, now)}"
@@ -151,7 +161,10 @@ def _print_pair(found: Diff, pair: Pair, *, answers: bool) -> None:
     for side, result in (("was", pair.was), ("now", pair.now)):
         feedback = found.feedback_of(result)
         if feedback:
-            output.line(f"        {side}: {output.clip(feedback, output.width() - 14)}")
+            first, *rest = output.wrap(feedback, output.width() - 13)
+            output.line(f"        {side}: {first}")
+            for part in rest:
+                output.line(f"             {part}")
     if answers:
         for text in found.answer_diff(pair):
             colour = "fixed" if text.startswith("+") else "broke" if text.startswith("-") else None
@@ -208,7 +221,7 @@ def print_log(found: Log, *, oneline: bool) -> None:
                         output.short(entry.run),
                         when,
                         verdicts,
-                        "; ".join(entry.edits) or message,
+                        "; ".join(map(output.safe, map(str, entry.edits))) or message,
                     )
                     if part
                 )
@@ -230,7 +243,7 @@ def print_log(found: Log, *, oneline: bool) -> None:
         if verdicts:
             output.line(f"    {verdicts}")
         for edit in entry.edits:
-            output.line(f"    edit: {output.safe(edit)}")
+            _print_edit(edit, "    edit: ")
     if found.total > len(found.entries):
         output.talk(f"({found.total - len(found.entries)} older)")
 

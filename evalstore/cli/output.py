@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -148,6 +149,11 @@ def clip(text: str, columns: int) -> str:
     while text and columns_of(text) > columns - 1:
         text = text[:-1]
     return text + "…"
+
+
+def wrap(text: str, columns: int) -> list[str]:
+    """The text in lines of so many columns, broken between words."""
+    return textwrap.wrap(safe(text), max(20, columns), break_on_hyphens=False) or [""]
 
 
 def table(rows: Iterable[Sequence[str]], header: Sequence[str] | None = None) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.errors import INTERRUPTED
+from evalstore.report.difference import Difference, focus
 
 if TYPE_CHECKING:
     from evalstore.operations.reporting import RunReport
@@ -34,6 +35,7 @@ def print_status(found: Status, *, explain: bool) -> None:
                 f"    {change.code}  {output.pad(output.safe(change.file), width)}  "
                 f"{_what(change)}".rstrip()
             )
+            _print_values(change.was, change.now, "            ")
     if found.skipped:
         output.line()
         output.line(f"Skipped, because the model lacks a capability ({len(found.skipped)}):")
@@ -71,13 +73,24 @@ def _what(change: Change) -> str:
         return f"{output.plural(change.gone, 'case')} retired"
     if change.code.strip() == "R":
         return output.safe(change.reason)
-    if change.asked:
-        parts.append(f"{output.plural(change.asked, 'case')} asked again")
-    if change.judged:
-        parts.append(f"{output.plural(change.judged, 'case')} judged again")
-    if change.gone:
-        parts.append(f"{output.plural(change.gone, 'case')} retired")
+    for count, word in (
+        (change.new, "new"),
+        (change.asked, "asked again"),
+        (change.judged, "judged again"),
+        (change.gone, "retired"),
+    ):
+        if count:
+            parts.append(f"{output.plural(count, 'case')} {word}")
     return ": ".join(part for part in (", ".join(parts), output.safe(change.reason)) if part)
+
+
+def _print_values(was: str | None, now: str | None, indent: str) -> None:
+    """Two values that are too long for the line above."""
+    if Difference("", was, now).fits:
+        return
+    old, new = focus(was, now, output.width() - len(indent) - 2)
+    output.line(f"{indent}{output.paint('- ' + output.safe(old), 'broke')}")
+    output.line(f"{indent}{output.paint('+ ' + output.safe(new), 'fixed')}")
 
 
 def _print_items(found: Status) -> None:
@@ -86,17 +99,23 @@ def _print_items(found: Status) -> None:
         if not items:
             continue
         output.line()
-        output.line(f"{title} ({len(items)}):")
-        rows = [
-            (
-                f"    {_case(item.file, item.row)}",
-                output.safe(item.model),
-                item.evaluator or "" if kind == "judge" else "",
-                item.reason + (f" ({item.count}x)" if item.count > 1 else ""),
+        output.line(f"{title} ({sum(item.count for item in items)}):")
+        shown = items if output.verbose else items[:_SHOWN]
+        left = [_place(item.file, item.row, item.prompt, found.prompts) for item in shown]
+        wide = max(map(output.columns_of, left))
+        who = [" by ".join(filter(None, (item.model, item.evaluator))) for item in shown]
+        who_wide = max(map(output.columns_of, who))
+        last = None
+        for item, place, name in zip(shown, left, who, strict=True):
+            reason = (item.reason, item.was, item.now)
+            count = f" ({item.count}x)" if item.count > 1 else ""
+            output.line(
+                f"    {output.pad(place, wide)}  {output.pad(output.safe(name), who_wide)}  "
+                f"{output.safe(item.reason)}{count}"
             )
-            for item in (items if output.verbose else items[:_SHOWN])
-        ]
-        output.table([row if kind == "judge" else (row[0], row[1], row[3]) for row in rows])
+            if reason != last:
+                _print_values(item.was, item.now, "        ")
+            last = reason
         _cut(len(items))
 
 
@@ -109,6 +128,14 @@ def _case(file: str, row: str) -> str:
     return output.safe(f"{file} [{row}]" if row else file)
 
 
+def _place(
+    file: str, row: str, prompt: str | None, prompts: dict[str, dict[str | None, str]]
+) -> str:
+    """A case, with its system prompt when its file has several."""
+    label = prompts.get(file, {}).get(prompt)
+    return _case(file, row) + (f" ({output.safe(label)})" if label else "")
+
+
 def print_report(report: RunReport, threshold: float | None) -> None:
     """The verdicts of a run, its summary and the gate for people."""
     from evalstore.operations.results import join_feedback
@@ -118,27 +145,27 @@ def print_report(report: RunReport, threshold: float | None) -> None:
     quiet = {"pass", None} | ({"pending"} if report.verdicts["pending"] > _PENDING_SHOWN else set())
     listed = [one for one in report.cells if output.verbose or one.word not in quiet]
     shown = listed if output.verbose else listed[: 3 * _SHOWN]
-    several = len({one.cell.candidate.id for one in report.cells}) > 1
-    left = [_case(one.cell.file, one.cell.case.row) for one in shown]
+    left = [
+        _place(one.cell.file, one.cell.case.row, one.cell.prompt, report.prompts) for one in shown
+    ]
     wide = max(map(output.columns_of, left), default=0)
-    models = (
-        max((output.columns_of(one.cell.candidate.id) for one in shown), default=0)
-        if several
-        else 0
-    )
+    models = max((output.columns_of(one.cell.candidate.id) for one in shown), default=0)
     for one, label in zip(shown, left, strict=True):
         word = one.word or "answered"
-        model = "  " + output.pad(output.safe(one.cell.candidate.id), models) if several else ""
-        feedback = join_feedback((vote.id for vote in one.votes), report.feedback)
-        room = max(30, output.width() - wide - models - 16)
+        session = output.faint(output.short(one.sessions[0])) if one.sessions else ""
         output.line(
-            f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}{model}  "
-            f"{output.clip(feedback, room)}".rstrip()
+            f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
+            f"{output.pad(output.safe(one.cell.candidate.id), models)}  {session}".rstrip()
         )
+        for text in join_feedback((vote.id for vote in one.votes), report.feedback).splitlines():
+            for part in output.wrap(text, output.width() - 11):
+                output.line(f"           {part}")
     if len(listed) > len(shown):
         output.line(f"… {len(listed) - len(shown)} more (-v lists all)")
     if shown:
         output.line()
+        if any(one.sessions for one in shown):
+            output.talk('(use "evalstore show ID" to read an answer)')
     _print_models(report)
     counts = ", ".join(
         output.paint(f"{count} {word}", word)
@@ -174,6 +201,8 @@ def print_report(report: RunReport, threshold: float | None) -> None:
         output.line(output.paint(f"gate failed{why}", "fail"))
     elif report.exit_code:
         output.line(output.paint("incomplete; running again may help", "pending"))
+    elif report.gate_off:
+        output.line("gate off (--fail-on none)")
     else:
         output.line(output.paint("gate passed", "pass"))
 

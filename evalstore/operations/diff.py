@@ -10,9 +10,15 @@ from evalstore.assemble import show_answer
 from evalstore.operations.desk import Desk, open_desk
 from evalstore.operations.history import file_edits
 from evalstore.operations.orders import Wanted, Where
-from evalstore.operations.results import as_result, join_feedback, read_results, settle
+from evalstore.operations.results import (
+    as_result,
+    join_feedback,
+    prompt_labels,
+    read_results,
+    settle,
+)
 from evalstore.report.compare import Comparison, Pair, Result, compare
-from evalstore.report.difference import unified
+from evalstore.report.difference import Difference, unified
 from evalstore.selection import Selection
 from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import read_tree
@@ -43,11 +49,13 @@ class Diff:
     now: str
     """A run's id, or `workspace`."""
     comparison: Comparison
-    edits: dict[str, list[str]]
+    edits: dict[str, list[Difference]]
     """Test file -> what was edited."""
     feedback: dict[str, str]
     answers: dict[str, str] = field(default_factory=dict)
     """Session id -> its answer, when answers are wanted."""
+    prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
+    """Test files with several system prompts -> what to call each."""
 
     @property
     def is_empty(self) -> bool:
@@ -99,7 +107,10 @@ class Diff:
                 for name in ("broke", "fixed", "changed", "new", "gone")
             },
             "unchanged": len(found.unchanged),
-            "edits": [{"file": file, "edits": edits} for file, edits in self.edits.items()],
+            "edits": [
+                {"file": file, "edits": [one.document() for one in edits]}
+                for file, edits in self.edits.items()
+            ],
             "statistics": {
                 "pairs": len(found.pairs),
                 "was": _rate(before),
@@ -162,7 +173,9 @@ def diff(
         now = _run_side(desk, second) if second else _workspace_side(desk, wanted)
         selection = desk.selection(Wanted(paths=wanted.paths)) if wanted.paths else Selection()
         was = _follow(was, _renamed(was, now))
+        was, now = (_only(side, wanted.models) for side in (was, now))
         comparison = compare(_comparable(was, now, selection), _comparable(now, was, selection))
+        both = {one.file for one in was.results} & {one.file for one in now.results}
         edits = {
             path: file_edits(
                 desk.store,
@@ -171,7 +184,7 @@ def diff(
                 desk.reading.contents,
             )
             for path, node in sorted(now.nodes.items())
-            if was.nodes.get(path, node) != node and selection.covers_file(path)
+            if was.nodes.get(path, node) != node and path in both and selection.covers_file(path)
         }
         listed = [
             *comparison.broke,
@@ -186,9 +199,10 @@ def diff(
             was.name,
             now.name,
             comparison,
-            {path: [str(one) for one in found] for path, found in edits.items() if found},
+            {path: found for path, found in edits.items() if found},
             {id: one.feedback for id, one in judged.items() if one.feedback},
             _answers(desk, sides) if answers else {},
+            prompt_labels(desk, [*was.results, *now.results]),
         )
 
 
@@ -215,6 +229,13 @@ def _renamed(was: _Side, now: _Side) -> dict[str, str]:
     return {
         path: new[node] for path, node in was.nodes.items() if path not in now.nodes and node in new
     }
+
+
+def _only(side: _Side, models: tuple[str, ...]) -> _Side:
+    """The side with these candidates only, when there are any."""
+    if not models:
+        return side
+    return replace(side, results=[one for one in side.results if one.model in models])
 
 
 def _follow(was: _Side, renamed: dict[str, str]) -> _Side:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.desk import iso, open_store, open_workspace
-from evalstore.operations.results import read_results
+from evalstore.operations.results import VERDICTS, read_results
 from evalstore.report.difference import Difference, Find, differ_evaluations, differ_tests
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import read_tree
@@ -29,10 +29,8 @@ class LogEntry:
     content: Json
     verdicts: dict[str, int]
     """Of the run; with a file, of the file's cells."""
-    edits: tuple[str, ...] = ()
+    edits: tuple[Difference, ...] = ()
     """With a file: what differs from the run before."""
-    shown: tuple[str, ...] = ()
-    """With a file: the edits in full, as lines."""
 
     def document(self) -> Json:
         """As JSON."""
@@ -50,7 +48,7 @@ class LogEntry:
             "cost": self.content.get("cost"),
             "gitCommit": git.get("commit"),
             "gitDirty": git.get("dirty"),
-            **({"edits": list(self.edits)} if self.edits else {}),
+            **({"edits": [one.document() for one in self.edits]} if self.edits else {}),
         }
 
 
@@ -72,7 +70,9 @@ def log(where: Where, file: str | None = None, limit: int | None = None) -> Log:
     with open_store(where) as store:
         if file is None:
             runs = store.find_runs(limit=limit)
-            entries = [LogEntry(id, content, content["verdicts"]) for id, content in runs]
+            entries = [
+                LogEntry(id, content, _in_order(content["verdicts"])) for id, content in runs
+            ]
             return Log(entries, store.count_runs())
         name = _file_name(where, file)
         entries = list(_file_log(store, name))
@@ -82,6 +82,10 @@ def log(where: Where, file: str | None = None, limit: int | None = None) -> Log:
                 hint="'evalstore ls tests' lists the files, 'evalstore log' the runs",
             )
         return Log(entries[:limit], len(entries), name)
+
+
+def _in_order(verdicts: Mapping[str, int]) -> dict[str, int]:
+    return {word: verdicts[word] for word in VERDICTS}
 
 
 def _file_name(where: Where, file: str) -> str:
@@ -104,16 +108,14 @@ def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
         before = known[number + 1][2] if number + 1 < len(known) else None
         if node == before:
             continue
-        verdicts: dict[str, int] = {}
-        for result in read_results(store, content, only=file):
-            word = result.verdict or "pending"
-            verdicts[word] = verdicts.get(word, 0) + 1
+        words: list[str] = [
+            one.verdict or "pending" for one in read_results(store, content, only=file)
+        ]
+        verdicts = {word: words.count(word) for word in VERDICTS}
         edits = (
-            ["new"]
-            if before is None
-            else [str(one) for one in file_edits(store, files[before], files[node])]
+            [Difference("new")] if before is None else file_edits(store, files[before], files[node])
         )
-        yield LogEntry(id, content, verdicts, tuple(edits or ["labels or tags only"]))
+        yield LogEntry(id, content, verdicts, tuple(edits or [Difference("labels or tags only")]))
 
 
 def file_edits(

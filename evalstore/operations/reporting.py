@@ -33,6 +33,10 @@ class RunReport:
     rate: Rate
     skipped: list[tuple[str, str, str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
+    """Test files with several system prompts -> what to call each."""
+    gate_off: bool = False
+    """Whether verdicts cannot fail the gate."""
 
     def document(self) -> Json:
         """As JSON."""

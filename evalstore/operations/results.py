@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 
+if TYPE_CHECKING:
+    from evalstore.operations.desk import Desk
+    from evalstore.operations.status import Item
+
+VERDICTS = ("pass", "fail", "undecided", "error", "pending")
+"""The words a case can end with, in the order they are shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class CellResult:
     """A cell with what is known about it."""
@@ -179,3 +187,31 @@ def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
 def join_feedback(votes: Iterable[str], feedback: Mapping[str, str]) -> str:
     """All different feedback on one cell, one line each."""
     return "\n".join(dict.fromkeys(feedback[id] for id in votes if id in feedback))
+
+
+def prompt_labels(
+    desk: Desk, places: Iterable[CellResult | Result | Item]
+) -> dict[str, dict[str | None, str]]:
+    """What to call each system prompt, for the test files that have several."""
+    prompts: dict[str, list[str | None]] = {}
+    for one in places:
+        file = one.cell.file if isinstance(one, CellResult) else one.file
+        prompt = one.cell.prompt if isinstance(one, CellResult) else one.prompt
+        seen = prompts.setdefault(file, [])
+        if prompt not in seen:
+            seen.append(prompt)
+    return {
+        file: {prompt: _prompt_label(desk, prompt) for prompt in found}
+        for file, found in prompts.items()
+        if len(found) > 1
+    }
+
+
+def _prompt_label(desk: Desk, prompt: str | None) -> str:
+    if prompt is None:
+        return "no prompt"
+    name = desk.name_of_version("prompt", prompt)
+    if name is None:
+        return prompt[:8]
+    versions = desk.reading.names["prompts"][name]
+    return name if len(versions) == 1 else f"{name} {versions.index(prompt) + 1}"

@@ -18,9 +18,11 @@ from evalstore.operations.doors import Doors
 from evalstore.operations.gate import decide
 from evalstore.operations.reporting import RunReport
 from evalstore.operations.results import (
+    VERDICTS,
     CellResult,
     build_results,
     feedback_of,
+    prompt_labels,
     settle,
 )
 from evalstore.operations.status import Status, describe_plan
@@ -102,6 +104,8 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             ),
             skipped=[(one.file, one.row, one.model, ", ".join(one.lacks)) for one in plan.skipped],
             warnings=[*desk.warnings, *(f"{p.place}: {p.message}" for p in desk.reading.problems)],
+            prompts=prompt_labels(desk, cells),
+            gate_off=orders.fail_on == "none" and orders.threshold is None,
         )
         decide(desk, report, orders, before[0][1] if before else None)
         return report
@@ -206,7 +210,7 @@ def _record(
 ) -> tuple[str, dict[str, int]]:
     results, contents = build_results(cells, desk.reading.nodes)
     desk.store.ensure_versions(contents)
-    counts = dict.fromkeys(("pass", "fail", "undecided", "error", "pending"), 0)
+    counts = dict.fromkeys(VERDICTS, 0)
     for one in cells:
         if one.word:
             counts[one.word] += 1

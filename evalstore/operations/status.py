@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from evalstore.operations.desk import Desk, open_desk
 from evalstore.operations.explain import Explainer, Reason
+from evalstore.operations.results import prompt_labels
 from evalstore.pricing import Price, find
 from evalstore.store.trees import read_tree
 from evalstore.values import CaseFile, Json, Usage
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Wanted, Where
-    from evalstore.plan import Ask, Judgement, Plan
+from evalstore.plan import Ask, Judgement, Plan
 
 _OUTPUT_GUESS = 300
 """Tokens of an answer that has no relative."""
@@ -54,8 +55,11 @@ class Change:
     """Cases whose stored answers are judged again."""
     gone: int
     reason: str
-    source: str | None = None
-    """Renamed files: where it was."""
+    new: int = 0
+    """Cases of rows that were not there; not among those asked again."""
+    was: str | None = None
+    now: str | None = None
+    """Of the first thing that differs."""
 
 
 @dataclass
@@ -75,6 +79,8 @@ class Status:
     last_run: str | None = None
     last_started: int | None = None
     warnings: list[str] = field(default_factory=list)
+    prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
+    """Test files with several system prompts -> what to call each."""
 
     def document(self) -> Json:
         """As JSON."""
@@ -152,6 +158,7 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
         last_run=last[0][0] if last else None,
         last_started=last[0][1]["started"] if last else None,
         warnings=[*desk.warnings, *(f"{p.place}: {p.message}" for p in desk.reading.problems)],
+        prompts=prompt_labels(desk, items),
     )
 
 
@@ -208,7 +215,7 @@ def find_changes(desk: Desk, plan: Plan, items: list[Item], run: Json) -> list[C
         source = by_node.get(nodes[path])
         if source:
             renamed.add(source)
-            found.append(Change("R ", path, 0, 0, 0, f"was {source}", source))
+            found.append(Change("R ", path, 0, 0, 0, f"was {source}"))
         else:
             count = len(desk.reading.files[path].cases)
             found.append(Change("A ", path, count, 0, 0, "new"))
@@ -235,12 +242,24 @@ def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Chang
     gone = sum(1 for case in was.cases if case.key not in kept and case.row not in kept)
     if not shown and not told and not gone:
         return None
-    code = ("M" if shown or gone else ".") + ("M" if told else ".")
     here = [item for item in items if item.file == path]
-    asked = {item.row for item in here if item.kind == "ask"}
-    judged = {item.row for item in here if item.kind == "judge"} - asked
-    reason = here[0].reason if here else "back to what is stored: nothing to do"
-    return Change(code, path, len(asked), len(judged), gone, reason)
+    new = {item.row for item in here if item.kind == "ask" and item.reason == "new row"}
+    asked = {item.row for item in here if item.kind == "ask"} - new
+    judged = {item.row for item in here if item.kind == "judge"} - asked - new
+    if not here:
+        return Change("= ", path, 0, 0, gone, "" if gone else "back to what is stored")
+    first = next((item for item in here if item.reason != "new row"), here[0])
+    return Change(
+        code=("M" if shown or gone else ".") + ("M" if told else "."),
+        file=path,
+        asked=len(asked),
+        judged=len(judged),
+        gone=gone,
+        reason=first.reason if asked or judged else "",
+        new=len(new),
+        was=first.was,
+        now=first.now,
+    )
 
 
 # --- price

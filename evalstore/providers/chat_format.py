@@ -44,7 +44,7 @@ def encode_request(
     """The body of a call; settings nobody made are left to the provider.
 
     `limit_name` is the field for the limit of output tokens. Provider options come
-    last and may replace any field.
+    last and may replace any field; their tools join those of the test.
     """
     if request.provider_options.get("stream"):
         raise unsupported("the provider option 'stream' cannot be used: answers are not streamed")
@@ -54,7 +54,8 @@ def encode_request(
         "top_p": request.top_p,
         "seed": request.seed,
         "stop": list(request.stop) or None,
-        "tools": [encode_tool(tool) for tool in request.tools] or None,
+        "tools": [*map(encode_tool, request.tools), *request.provider_options.get("tools", ())]
+        or None,
         "tool_choice": "auto" if request.tools else None,
         "response_format": encode_response_format(request, supports_structured_outputs),
     }
@@ -62,7 +63,7 @@ def encode_request(
         "model": request.code,
         "messages": [encode_message(message) for message in request.messages],
         **{name: value for name, value in optional.items() if value is not None},
-        **request.provider_options,
+        **{name: value for name, value in request.provider_options.items() if name != "tools"},
     }
 
 

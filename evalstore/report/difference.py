@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from evalstore.values import Json
 
 _SHOWN = 60
+_INLINE = 64
+"""Characters of two values that are shown in one line."""
 
 
 class Difference(NamedTuple):
@@ -20,10 +21,19 @@ class Difference(NamedTuple):
     was: str | None = None
     now: str | None = None
 
+    @property
+    def fits(self) -> bool:
+        """Whether both values can be shown in one line."""
+        return len(self.was or "") + len(self.now or "") <= _INLINE
+
     def __str__(self) -> str:
-        if self.was is None and self.now is None:
+        if (self.was is None and self.now is None) or not self.fits:
             return self.what
-        return "{}: {} -> {}".format(self.what, *focus(self.was, self.now))
+        return f"{self.what}: {shorten(self.was)} -> {shorten(self.now)}"
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {"what": self.what, "was": self.was, "now": self.now}
 
 
 Find = Callable[[str, str], Json]
@@ -32,12 +42,12 @@ Name = Callable[[str, str], str | None]
 """From a kind and an id to the name that files use for it now."""
 
 
-def focus(was: str | None, now: str | None, width: int = _SHOWN) -> tuple[str, str]:
+def focus(was: str | None, now: str | None, width: int) -> tuple[str, str]:
     """Two texts in one short line each, cut so that their first difference can be seen."""
     if was is None or now is None:
         return shorten(was, width), shorten(now, width)
     old, new = " ".join(was.split()), " ".join(now.split())
-    same = len(os.path.commonprefix([old, new]))
+    same = next((n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
     start = 0
     if max(len(old), len(new)) > width and same > width // 3:
         start = old.rfind(" ", 0, same - width // 4) + 1 if same > width // 4 else 0

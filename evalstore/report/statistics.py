@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
+_EXACT = 1000
+"""Up to so many flips whole numbers are summed; they would grow without bound."""
 _Z95 = NormalDist().inv_cdf(0.975)
 
 
@@ -39,26 +41,21 @@ def mcnemar(broke: int, fixed: int) -> float:
 
     How likely a split at least as uneven is when breaking and fixing are equally likely.
     """
-    flips = broke + fixed
-    if flips == 0:
+    flips, fewer = broke + fixed, min(broke, fixed)
+    if broke == fixed:
         return 1.0
-    term = tail = 1.0
-    for count in range(1, min(broke, fixed) + 1):
-        term *= (flips - count + 1) / count
-        tail += term
-    # tail and 2**flips outgrow a float together: compare them as logarithms
-    return (
-        min(1.0, math.exp(math.log(tail) + (1 - flips) * math.log(2)))
-        if math.isfinite(tail)
-        else _far(broke, fixed)
-    )
-
-
-def _far(broke: int, fixed: int) -> float:
-    """The same with whole numbers, for counts whose binomials do not fit a float."""
-    flips, term, tail = broke + fixed, 1, 1
-    for count in range(1, min(broke, fixed) + 1):
-        term = term * (flips - count + 1) // count
-        tail += term
-    shift = max(tail.bit_length() - 53, 0)
-    return min(1.0, math.ldexp(tail >> shift, shift + 1 - flips))
+    if flips <= _EXACT:
+        tail = term = 1
+        for count in range(1, fewer + 1):
+            term = term * (flips - count + 1) // count
+            tail += term
+        return min(1.0, tail / 2 ** (flips - 1))
+    # The largest term by its logarithm, the others by their ratio to it.
+    largest = math.lgamma(flips + 1) - math.lgamma(fewer + 1) - math.lgamma(flips - fewer + 1)
+    share = total = 1.0
+    for count in range(fewer, 0, -1):
+        share *= count / (flips - count + 1)
+        total += share
+        if share < total * 1e-17:
+            break
+    return min(1.0, math.exp(largest + math.log(total) + (1 - flips) * math.log(2)))

@@ -116,7 +116,7 @@ class Store(Database):
         with self._connect() as connection:
             for some in chunks(ids):
                 query = select(col(table.id), col(table.content)).where(col(table.id).in_(some))
-                yield from connection.execute(query).tuples()
+                yield from connection.execute(query)
 
     # --- facts
 

@@ -1,0 +1,364 @@
+"""A workspace in the abstract, and what its runs must ask: the oracle of the machine.
+
+Nothing here knows evalstore's ids. A question is the tuple of all a model is shown; an
+evaluation is the tuple of all a judge is told.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+PNG = b"\x89PNG\r\n\x1a\n"
+CODES = {"first": "first", "twin": "first", "plain": "plain"}
+"""Display id -> code: `twin` is `first` under another name."""
+CUT_BELOW = 10
+"""The fake models need this many tokens for an answer."""
+
+
+class Question(NamedTuple):
+    """All a candidate is shown."""
+
+    text: str
+    special: frozenset[str]
+    tool: str | None
+    schema: str | None
+    file: tuple[str, bytes] | None
+    own_temperature: float | None
+    system: str | None
+    code: str
+    temperature: float
+
+
+class Evaluation(NamedTuple):
+    """All an evaluator is told of one case."""
+
+    instructions: str | None
+    checks: str | None
+
+
+class Judge(NamedTuple):
+    """Who judges."""
+
+    code: str
+    prompt: str
+    temperature: float
+
+
+class Asked(NamedTuple):
+    """What arrives at a provider when a question is asked."""
+
+    code: str
+    system: str | None
+    text: str
+    tool: str | None
+    schema: str | None
+    json_mode: bool
+    file: tuple[str, bytes] | None
+    temperature: float
+
+
+class Judged(NamedTuple):
+    """What arrives at a provider when an answer is judged."""
+
+    judge: Judge
+    instructions: str
+    answer: str
+
+
+@dataclass
+class File:
+    """One test file."""
+
+    question: int = 0
+    instruction: int | None = 0
+    rows: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    special: tuple[str, ...] = ()
+    tool: bool = False
+    schema: bool = False
+    picture: bool = False
+    prompts: tuple[str | None, ...] = ()
+    attempts: int | None = None
+    temperature: float | None = None
+    only_first_judge: bool = False
+    noise: int = 0
+    """Key order, line ends, quotes, comments: nothing that counts."""
+
+    @property
+    def is_structured(self) -> bool:
+        return self.schema or "_json_mode" in self.special
+
+
+class Cell(NamedTuple):
+    """A case for one candidate."""
+
+    question: Question
+    evaluation: Evaluation
+    judges: tuple[Judge, ...]
+    wanted: int
+
+
+@dataclass
+class Desk:
+    """The workspace and its settings."""
+
+    files: dict[str, File] = field(default_factory=lambda: {"a": File()})
+    tool: int = 0
+    schema: int = 0
+    picture: int = 0
+    picture_name: str = "one.png"
+    system: int = 0
+    moods: tuple[str, ...] = ()
+    """Values of the system prompt's replacement."""
+    evaluator_prompt: int = 0
+    candidates: tuple[str, ...] = ("first",)
+    temperature: float = 0
+    override: float | None = None
+    """Of the model `plain`."""
+    judges: tuple[str, ...] = ("judge",)
+    judge_temperature: float = 0
+    attempts: int = 1
+    per_judge: int = 1
+    limit: int | None = None
+
+    # --- as files
+
+    def render(self) -> dict[str, bytes]:
+        """All files of the workspace."""
+        found = {
+            "evalstore.yaml": json.dumps(
+                {
+                    "candidates": list(self.candidates),
+                    "candidatesTemperature": self.temperature,
+                    "evaluators": [{"id": id, "prompt": "strict"} for id in self.judges],
+                    "evaluatorsTemperature": self.judge_temperature,
+                    "attempts": self.attempts,
+                    "evaluationsPerEvaluator": self.per_judge,
+                    "retries": 0,
+                    **({"maxTestOutputTokens": self.limit} if self.limit else {}),
+                }
+            ),
+            "providers/fake.yaml": "code: fake\ntype: openai-compatible\n"
+            "baseURL: http://127.0.0.1:9/v1\n",
+            "tools/look.yaml": f"id: look\n{self._tool()}\n",
+            "schemas/thing.yaml": f"id: thing\n{self._schema()}\n",
+            "prompts/sys.md": self._prompt_file(),
+            "prompts/strict.md": "---\ntags: [_evaluator]\n---\n# 👤\n\n"
+            f"{self._strict()} <<`{{{{_evaluationInstructions}}}}`>> `{{{{_actualResponse}}}}`\n",
+        }
+        for id in ("first", "twin", "plain", "judge", "judge2"):
+            model: dict[str, Any] = {"id": id, "code": CODES.get(id, id), "provider": "fake"}
+            if id == "plain":
+                model["capabilities"] = {"output": {"tools": False}}
+                if self.override is not None:
+                    model["candidateOverrides"] = {"temperature": self.override}
+            found[f"models/{id}.yaml"] = json.dumps(model)
+        files = {name: text.encode() for name, text in found.items()}
+        files[f"tests/{self.picture_name}"] = self._bytes()
+        for name, file in self.files.items():
+            files[f"tests/{name}.md"] = self._test_file(file)
+        return files
+
+    def _tool(self) -> str:
+        return json.dumps({"name": "look", "description": f"Look {self.tool}"})[1:-1].replace(
+            '", "', '"\n"'
+        )
+
+    def _schema(self) -> str:
+        return f"type: object\ntitle: Thing {self.schema}"
+
+    def _strict(self) -> str:
+        return f"Judge by rule {self.evaluator_prompt}."
+
+    def _bytes(self) -> bytes:
+        return PNG + bytes([self.picture])
+
+    def _prompt_file(self) -> str:
+        if not self.moods:
+            return f"You are number {self.system}.\n"
+        rows = "\n".join(f"  - {{mood: {mood}}}" for mood in self.moods)
+        return f"---\nreplacements:\n{rows}\n---\nYou are {{{{mood}}}} number {self.system}.\n"
+
+    def systems(self) -> tuple[str, ...]:
+        """The versions of the system prompt."""
+        if not self.moods:
+            return (f"You are number {self.system}.",)
+        return tuple(f"You are {mood} number {self.system}." for mood in self.moods)
+
+    def _test_file(self, file: File) -> bytes:
+        noise = random.Random(file.noise)  # noqa: S311
+        head = [f"tags: {json.dumps(list(file.tags + file.special))}"]
+        if file.rows:
+            rows = "\n".join(f"  - {{city: {row}}}" for row in file.rows)
+            head.append(f"replacements:\n{rows}")
+        if file.tool:
+            head.append("availableTools: [look]")
+        if file.schema:
+            head.append("structuredResponseSchema: thing")
+        if file.prompts:
+            head.append(f"systemPrompts: {json.dumps(list(file.prompts))}")
+        if file.attempts:
+            head.append(f"attempts: {file.attempts}")
+        if file.temperature is not None:
+            head.append(f"options: {{temperature: {file.temperature}}}")
+        if file.only_first_judge:
+            head.append("evaluators: [judge]")
+        if noise.random() < 0.5:
+            head.append(f'description: "{noise.random()}"')
+        noise.shuffle(head)
+        city = " {{city}}" if file.rows else ""
+        picture = f" {{{{_file:{self.picture_name}}}}}" if file.picture else ""
+        body = f"# 👤\n\nQuestion {file.question}{city}?{picture}\n"
+        if noise.random() < 0.5:
+            body += f"<!-- {noise.random()} -->\n"
+        if file.instruction is not None:
+            body += f"\n---\n\nExpect {file.instruction}{city}.\n"
+        text = "---\n" + "\n".join(head) + "\n---\n" + body
+        if noise.random() < 0.3:
+            text = text.replace("\n", "\r\n")
+        return text.encode()
+
+    # --- as questions
+
+    def cells(self) -> Iterator[Cell]:
+        """Every case for every candidate that can take it."""
+        judges = [Judge(id, self._strict(), self.judge_temperature) for id in self.judges]
+        for file in self.files.values():
+            for row in file.rows or ("",):
+                city = f" {row}" if row else ""
+                evaluation = Evaluation(
+                    None
+                    if file.instruction is None
+                    else f"Expect {file.instruction}{city}.",
+                    self._schema() if file.schema else "json" if file.is_structured else None,
+                )
+                for id in self.candidates:
+                    if id == "plain" and (file.tool or "_has_tools" in file.special):
+                        continue
+                    for system in self._systems_of(file):
+                        question = self._question(file, city, id, system)
+                        yield Cell(
+                            question,
+                            evaluation,
+                            tuple(judges[:1] if file.only_first_judge else judges),
+                            file.attempts or self.attempts,
+                        )
+
+    def _systems_of(self, file: File) -> Iterator[str | None]:
+        for prompt in file.prompts or (None,):
+            yield from (None,) if prompt is None else self.systems()
+
+    def _question(self, file: File, city: str, id: str, system: str | None) -> Question:
+        temperature = self.temperature
+        if id == "plain" and self.override is not None:
+            temperature = self.override
+        return Question(
+            text=f"Question {file.question}{city}?",
+            special=frozenset(file.special),
+            tool=f"Look {self.tool}" if file.tool else None,
+            schema=f"Thing {self.schema}" if file.schema else None,
+            file=(self.picture_name, self._bytes()) if file.picture else None,
+            own_temperature=file.temperature,
+            system=system,
+            code=CODES[id],
+            temperature=temperature if file.temperature is None else file.temperature,
+        )
+
+
+def arriving(question: Question) -> Asked:
+    """What the provider sees of a question."""
+    return Asked(
+        question.code,
+        question.system,
+        question.text,
+        question.tool,
+        question.schema,
+        "_json_mode" in question.special,
+        question.file,
+        question.temperature,
+    )
+
+
+def answer_to(asked: Asked) -> str:
+    """What the fake candidate answers; JSON is asked for and not always given as wanted."""
+    if asked.schema or asked.json_mode:
+        return '{"v":1}' if "0" in asked.text else "[1]"
+    return f"Answer to {asked.text}"
+
+
+def verdict_on(instructions: str) -> str:
+    """What the fake judge says; of `Expect 3` nobody can make sense."""
+    if "Expect 3" in instructions:
+        return "Hm."
+    return json.dumps({"pass": "Expect 0" in instructions, "feedback": "as I said"})
+
+
+@dataclass
+class Memory:
+    """What has been answered and judged so far, and what a run must therefore do."""
+
+    sessions: dict[Question, list[int | None]] = field(default_factory=dict)
+    """The limit that cut each answer off, or None."""
+    votes: Counter[tuple[Question, int, Evaluation, Judge | None]] = field(default_factory=Counter)
+
+    def run(self, desk: Desk, *, judge_only: bool = False) -> tuple[Counter[Asked], Counter[Judged]]:
+        """What a complete run asks of candidates and of judges; it is remembered."""
+        cells = list(desk.cells())
+        asks: Counter[Asked] = Counter()
+        wanted: dict[Question, int] = {}
+        for cell in cells:
+            wanted[cell.question] = max(cell.wanted, wanted.get(cell.question, 0))
+        for question, most in wanted.items():
+            missing = max(most - len(self.counted(question, desk.limit)), 0)
+            if missing and not judge_only:
+                asks[arriving(question)] += missing
+                is_cut = desk.limit is not None and desk.limit < CUT_BELOW
+                new = [desk.limit if is_cut else None] * missing
+                self.sessions.setdefault(question, []).extend(new)
+        judged: Counter[Judged] = Counter()
+        for cell in cells:
+            answer = answer_to(arriving(cell.question))
+            for session in self.counted(cell.question, desk.limit)[: cell.wanted]:
+                judged += self._judge(cell, session, answer, desk.per_judge)
+        return asks, judged
+
+    def counted(self, question: Question, limit: int | None) -> list[int]:
+        """The sessions that count under this limit, oldest first."""
+        return [
+            number
+            for number, cut in enumerate(self.sessions.get(question, ()))
+            if cut is None or (limit is not None and limit <= cut)
+        ]
+
+    def _judge(self, cell: Cell, session: int, answer: str, times: int) -> Counter[Judged]:
+        judged: Counter[Judged] = Counter()
+        evaluation = cell.evaluation
+        if evaluation.checks is not None:
+            self.votes[cell.question, session, evaluation, None] = 1
+            if answer == "[1]":
+                return judged
+        if evaluation.instructions is None:
+            return judged
+        calls = 2 if verdict_on(evaluation.instructions) == "Hm." else 1
+        for judge in cell.judges:
+            key = (cell.question, session, evaluation, judge)
+            missing = times - self.votes[key]
+            if missing > 0:
+                self.votes[key] = times
+                judged[Judged(judge, evaluation.instructions, answer)] += calls * missing
+        return judged
+
+    @property
+    def answers(self) -> int:
+        """How many answers are stored."""
+        return sum(map(len, self.sessions.values()))
+
+    @property
+    def evaluations(self) -> int:
+        """How many evaluations are stored."""
+        return self.votes.total()

@@ -1,0 +1,177 @@
+"""A provider in memory that says what it was asked, and a real workspace around it."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from evalstore.operations.integrity import fsck
+from evalstore.operations.orders import Orders, Wanted, Where
+from evalstore.operations.run import run
+from evalstore.operations.status import Status, status
+from evalstore.providers.base import ProviderError
+from evalstore.values import FilePart, Reply, Request, Usage
+from tests.laws.desk_model import (
+    CUT_BELOW,
+    Asked,
+    Judge,
+    Judged,
+    answer_to,
+    verdict_on,
+)
+
+_JUDGING = re.compile(
+    r"(Judge by rule \d\.) <<(.*)>> \[begin of the response ([0-9a-f]+): .*?\]\n"
+    r"(.*)\n\[end of the response \3\]",
+    re.DOTALL,
+)
+
+
+class BugError(Exception):
+    """What a provider with a bug raises."""
+
+
+class Fake:
+    """A provider for candidates and judges that keeps count."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[Asked] = Counter()
+        self.judged: Counter[Judged] = Counter()
+        self.failing = False
+        """Whether every call brings nothing."""
+        self.crash_after: int | None = None
+        """How many more calls succeed before one ends in a bug."""
+
+    @property
+    def calls(self) -> int:
+        """How many calls have succeeded."""
+        return self.asked.total() + self.judged.total()
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:  # noqa: ASYNC109
+        if self.crash_after is not None:
+            if self.crash_after == 0:
+                raise BugError
+            self.crash_after -= 1
+        if self.failing:
+            raise ProviderError("connection", "nobody is there")
+        if request.code.startswith("judge"):
+            return self._judge(request)
+        asked = read_request(request)
+        self.asked[asked] += 1
+        is_cut = request.max_output_tokens is not None and request.max_output_tokens < CUT_BELOW
+        return Reply(
+            answer_to(asked),
+            finish_reason="length" if is_cut else "stop",
+            usage=Usage(10, 5),
+            latency=0.01,
+        )
+
+    def _judge(self, request: Request) -> Reply:
+        (message,) = request.messages
+        found = _JUDGING.fullmatch(message.text)
+        assert found, message.text
+        judge = Judge(request.code, found[1], request.temperature or 0)
+        self.judged[Judged(judge, found[2], found[4])] += 1
+        return Reply(verdict_on(found[2]), finish_reason="stop", usage=Usage(20, 4))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def read_request(request: Request) -> Asked:
+    """What a candidate is asked, in the words of the model."""
+    messages = list(request.messages)
+    system = messages.pop(0).text if messages[0].role == "system" else None
+    (message,) = messages
+    files = [(part.path, part.data) for part in message.parts if isinstance(part, FilePart)]
+    return Asked(
+        request.code,
+        system,
+        message.text.strip(),
+        request.tools[0].description if request.tools else None,
+        request.schema["title"] if request.schema else None,
+        request.json_mode,
+        files[0] if files else None,
+        request.temperature or 0,
+    )
+
+
+class Quiet:
+    """Watches nothing."""
+
+    def start(self, asks: int, judgements: int) -> None: ...
+    def advance(self, what: str, count: int) -> None: ...
+    def note(self, message: str) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Place:
+    """A folder with a workspace, whose models are all one fake."""
+
+    def __init__(self, root: Path, fake: Fake) -> None:
+        self.root = root
+        self.fake = fake
+        self.where = Where(root)
+        self._written: dict[str, bytes] = {}
+
+    def write(self, files: dict[str, bytes]) -> None:
+        """Make the folder hold just these files; unchanged ones are left alone."""
+        for name in self._written.keys() - files.keys():
+            (self.root / name).unlink()
+        for name, data in files.items():
+            if self._written.get(name) != data:
+                path = self.root / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+        self._written = dict(files)
+
+    def run(self, **orders: Any) -> Any:
+        """Run, with every call through the fake."""
+        with (
+            mock.patch("evalstore.operations.doors.open_provider", lambda *_, **__: self.fake),
+            mock.patch("evalstore.operations.run.git_state", lambda _: None),
+        ):
+            return run(self.where, Wanted(), Orders(**orders), Quiet())
+
+    def status(self) -> Status:
+        """What a run would do."""
+        return status(self.where, Wanted())
+
+    def damages(self) -> list[Any]:
+        """What `fsck` finds."""
+        return list(fsck(self.where).problems)
+
+    def rows(self) -> dict[tuple[str, bytes], tuple[Any, ...]]:
+        """Every row of the store but those of its own bookkeeping."""
+        return read_rows(self.root / ".evalstore/store.db")
+
+
+def read_rows(path: Path) -> dict[tuple[str, bytes], tuple[Any, ...]]:
+    """Every row of a store by table and id."""
+    with closing(sqlite3.connect(path)) as store:
+        tables = [
+            name
+            for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            if name != "alembic_version"
+        ]
+        return {
+            (table, row[0]): row
+            for table in tables
+            for row in store.execute(f'SELECT * FROM "{table}"')  # noqa: S608
+        }
+
+
+@contextmanager
+def counted(fake: Fake) -> Iterator[tuple[Counter[Asked], Counter[Judged]]]:
+    """What the calls inside the block come to; filled when it ends."""
+    asked, judged = fake.asked.copy(), fake.judged.copy()
+    new: tuple[Counter[Asked], Counter[Judged]] = (Counter(), Counter())
+    yield new
+    new[0].update(fake.asked - asked)
+    new[1].update(fake.judged - judged)

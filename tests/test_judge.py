@@ -1,0 +1,187 @@
+"""What a judge's reply is read as, whatever its shape; and what checks make of an answer."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore import hashing
+from evalstore.judge import Opinion, Unreadable, judge_by_checks, read_opinion
+from evalstore.values import Evaluation, Json, Reply, ToolCall
+
+YES = Opinion("pass", "fine")
+NO = Opinion("fail", "wrong")
+GOOD = '{"pass": true, "feedback": "fine"}'
+BAD = '{"pass": false, "feedback": "wrong"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "opinion"),
+    [
+        (GOOD, YES),
+        (f"\n\t {BAD}\n", NO),
+        (f"\ufeff{GOOD}", YES),
+        (f"```json\n{GOOD}\n```", YES),
+        (f"```\n{BAD}\n```", NO),
+        (f"```JSON\r\n{GOOD}\r\n```", YES),
+        (f"Let me think.\n\n```json\n{GOOD}\n```\n\nThat is all.", YES),
+        (f"My verdict: {BAD}. Good bye.", NO),
+        ("{'pass': maybe} - no: " + GOOD, YES),
+        (f"{{ {GOOD}", YES),
+        (f"[{GOOD}]", YES),
+        ('{"pass": true}', Opinion("pass")),
+        ('{"pass": true, "feedback": null, "more": [{"pass": false}]}', Opinion("pass")),
+        ('{"pass": false, "feedback": "it said {\\"pass\\": true}"}', Opinion("fail", 'it said {"pass": true}')),
+        ('So {"pass": false, "feedback": "a } and a { and \\"pass\\": true"}', Opinion("fail", 'a } and a { and "pass": true')),
+        ('{"pass": true, "score": 0.25, "label": " good ", "reasoning": "r"}', Opinion("pass", score=0.25, label="good", reasoning="r")),
+        ('{"pass": true, "score": 1}', Opinion("pass", score=1.0)),
+        ('{"pass": true, "score": null, "label": 7, "feedback": 8}', Opinion("pass")),
+    ],
+)
+def test_a_verdict_is_found(text: str, opinion: Opinion) -> None:
+    assert read_opinion(Reply(text)) == opinion
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "pass",
+        "true",
+        "[]",
+        "null",
+        '"pass"',
+        '{"passed": true}',
+        '{"pass": "true"}',
+        '{"pass": 1}',
+        '{"pass": null}',
+        '{"Pass": true}',
+        '{"result": {"pass": true}}',
+        '{"pass": true, "score": "1"}',
+        '{"pass": true, "score": true}',
+        '{"pass": true, "score": 1.5}',
+        '{"pass": true, "score": -0.1}',
+        '{"pass": true, "score": NaN}',
+        '{"pass": tru',
+        '{"pass": true, "feedback": "cut off at the li',
+        "{" * 20_000,
+        '{"a":' * 20_000,
+        "[" * 20_000 + GOOD[:-1],
+    ],
+)
+def test_no_verdict_is_guessed(text: str) -> None:
+    with pytest.raises(Unreadable):
+        read_opinion(Reply(text))
+
+
+def test_of_two_objects_the_last_one_counts() -> None:
+    assert read_opinion(Reply(f"{GOOD} On reflection: {BAD}")) == NO
+
+
+def test_what_the_candidate_wrote_in_a_fence_is_not_taken_for_the_verdict() -> None:
+    quoted = f"The response was:\n```json\n{GOOD}\n```\nMy verdict is {BAD}"
+    assert read_opinion(Reply(quoted)) == NO
+
+
+def test_a_refusal_is_no_verdict() -> None:
+    with pytest.raises(Unreadable, match="the judge refused: I cannot"):
+        read_opinion(Reply(None, refusal="I cannot"))
+
+
+def test_a_tool_call_is_no_verdict() -> None:
+    with pytest.raises(Unreadable):
+        read_opinion(Reply(None, tool_calls=(ToolCall("verdict", {"pass": True}),)))
+
+
+def test_a_verdict_before_many_inner_objects_is_found() -> None:
+    text = "Here: " + json.dumps({"pass": True, "steps": [{"n": n} for n in range(500)]})
+    assert read_opinion(Reply(text)).verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"' * 400_000, '{"a":[' * 150_000, "x{" * 400_000 + GOOD, "{}" * 400_000]
+)
+def test_a_huge_reply_is_read_in_bounded_time(text: str) -> None:
+    start = time.process_time()
+    try:
+        read_opinion(Reply(text))
+    except Unreadable:
+        pass
+    assert time.process_time() - start < 2
+
+
+def test_half_a_surrogate_pair_in_the_feedback_can_be_stored() -> None:
+    opinion = read_opinion(Reply('{"pass": true, "feedback": "\\ud83d", "label": "\\ude00"}'))
+    hashing.identify(
+        hashing.describe_evaluation_result(
+            Evaluation(("s",), "e", "j", opinion.verdict, 1, "n", label=opinion.label, feedback=opinion.feedback)
+        )
+    )
+    assert opinion.feedback == "\ufffd"
+
+
+def test_endless_feedback_is_cut() -> None:
+    opinion = read_opinion(Reply(json.dumps({"pass": True, "feedback": "x" * 10**6, "label": "y" * 10**6})))
+    assert len(opinion.feedback) == 20_000
+    assert len(opinion.label or "") == 200
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["pass", "score", "feedback", "label", "x"]), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(json_values, st.text(max_size=10), st.text(max_size=10))
+def test_any_reply_is_a_verdict_or_unreadable(value: Json, before: str, after: str) -> None:
+    try:
+        opinion = read_opinion(Reply(before + json.dumps(value) + after))
+    except Unreadable as unreadable:
+        assert unreadable.reason
+    else:
+        assert opinion.verdict in ("pass", "fail")
+        assert opinion.score is None or 0 <= opinion.score <= 1
+
+
+# --- checks
+
+JSON_CHECK = {"type": "json", "revision": 1}
+TOOLS_CHECK = {"type": "toolCalls", "revision": 1}
+
+
+def test_all_checks_must_pass() -> None:
+    opinion, results = judge_by_checks([JSON_CHECK, TOOLS_CHECK], Reply("{}"), {})
+    assert opinion.verdict == "fail"
+    assert [result["verdict"] for result in results] == ["pass", "fail"]
+    assert opinion.feedback == "the answer is a text, no tool was called"
+
+
+def test_the_schema_of_a_check_is_found_by_its_id() -> None:
+    check = {"type": "jsonSchema", "revision": 1, "schema": "id"}
+    schemas: dict[str, Json] = {"id": {"type": "object", "required": ["a"]}}
+    assert judge_by_checks([check], Reply('{"a": 1}'), schemas)[0].verdict == "pass"
+    assert judge_by_checks([check], Reply("{}"), schemas)[0].verdict == "fail"
+
+
+def test_a_check_of_another_version_is_an_error() -> None:
+    opinion, _ = judge_by_checks([{"type": "json", "revision": 99}, TOOLS_CHECK], Reply("{}"), {})
+    assert opinion.verdict == "error"
+
+
+def test_a_check_that_breaks_is_an_error_and_not_the_end() -> None:
+    opinion, results = judge_by_checks([JSON_CHECK], Reply("[" * 100_000), {})
+    assert opinion.verdict == "error"
+    assert results[0]["feedback"].startswith("the check failed: ")
+
+
+def test_what_a_check_says_can_be_stored() -> None:
+    check = {"type": "jsonSchema", "revision": 1, "schema": "id"}
+    schemas: dict[str, Json] = {"id": {"additionalProperties": {"type": "string"}}}
+    opinion, results = judge_by_checks([check], Reply('{"\\ud83d": 1}'), schemas)
+    assert opinion.verdict == "fail"
+    json.dumps([opinion.feedback, *results], ensure_ascii=False).encode()
