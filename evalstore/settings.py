@@ -52,6 +52,8 @@ class Participant:
     """Never for tests with one of these tags."""
     prompt: str = DEFAULT_PROMPT
     """Evaluators: the id of the evaluator prompt."""
+    line: int = field(default=0, compare=False)
+    """Where the settings name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,7 @@ def _participants(found: Fields, name: str) -> tuple[Participant, ...]:
             required_tags=tuple(one.names("requiredTags")),
             prohibited_tags=tuple(one.names("prohibitedTags")),
             prompt=one.text("prompt") or DEFAULT_PROMPT,
+            line=line,
         )
         for other in result:
             if (id, participant.prompt) == (other.id, other.prompt):

@@ -17,6 +17,7 @@ from evalstore import catalogue, hashing
 from evalstore.definitions import read_schema, read_tool
 from evalstore.errors import EvalstoreError, FileProblem, Problem
 from evalstore.expand import Library, expand_prompt, expand_test
+from evalstore.fields import suggest
 from evalstore.index import Entry, Index, Stamp, is_settled, walk
 from evalstore.parse import PromptFile, default_id, normalise, parse_prompt, parse_test
 from evalstore.references import References
@@ -39,6 +40,8 @@ class Reading:
 
     files: dict[str, CaseFile] = field(default_factory=dict)
     """Test file (relative path) -> its cases. Files with errors are missing."""
+    tests: frozenset[str] = frozenset()
+    """All test files, also those with errors."""
     nodes: dict[str, str] = field(default_factory=dict)
     """Test file -> id of its leaf in the snapshot."""
     contents: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -145,6 +148,7 @@ class Workspace:
         reading.library = self._read_library(reading, index, references)
         self._read_tests(reading, index, reading.library, references, load_nodes)
         self._find_shared_ids(reading)
+        self._find_unknown_participants(reading)
         index.keep_only(references.seen | reading.nodes.keys())
         self.index = index
         reading.problems.sort(key=lambda problem: (problem.file, problem.line or 0))
@@ -164,6 +168,7 @@ class Workspace:
         load_nodes: LoadNodes | None,
     ) -> None:
         found = self.find_files("tests", ".md")
+        reading.tests = frozenset(found)
         current = _Current(library, references)
         unchanged: dict[str, str] = {}
         for path, now in found.items():
@@ -193,6 +198,28 @@ class Workspace:
                     hint=f"write a test into '{folder}/', such as '{folder}/hello.md'",
                 )
             )
+
+    def _find_unknown_participants(self, reading: Reading) -> None:
+        """Participants that name no model, and evaluators that name no evaluator prompt."""
+        assert reading.library is not None
+        prompts = reading.library.evaluator_prompts
+        if any(problem.file not in reading.tests for problem in reading.errors):
+            return  # what is missing may be what could not be read
+        for part, listed in (
+            ("candidate", self.settings.candidates),
+            ("evaluator", self.settings.evaluators),
+        ):
+            for one in listed:
+                if not (one.id in reading.models or catalogue.bare_model(one.id, is_known_kind)):
+                    message = f"there is no model '{one.id}' for this {part}"
+                    hint = suggest(one.id, reading.models, "models")
+                elif part == "evaluator" and one.prompt not in prompts:
+                    message = f"there is no evaluator prompt '{one.prompt}'"
+                    hint = suggest(one.prompt, prompts, "evaluator prompts")
+                else:
+                    continue
+                line = one.line or None
+                reading.problems.append(Problem(self.config.name, message, line, hint=hint))
 
     def _find_shared_ids(self, reading: Reading) -> None:
         folder = self.settings.paths["tests"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -68,14 +67,17 @@ def test_a_verdict_is_found(text: str, opinion: Opinion) -> None:
         '{"pass": true, "score": NaN}',
         '{"pass": tru',
         '{"pass": true, "feedback": "cut off at the li',
-        "{" * 20_000,
-        '{"a":' * 20_000,
-        "[" * 20_000 + GOOD[:-1],
     ],
 )
 def test_no_verdict_is_guessed(text: str) -> None:
     with pytest.raises(Unreadable):
         read_opinion(Reply(text))
+
+
+@pytest.mark.parametrize("text", ["{", '{"a":', "["])
+def test_no_verdict_is_found_in_endless_nesting(text: str) -> None:
+    with pytest.raises(Unreadable):
+        read_opinion(Reply(text * 20_000))
 
 
 def test_of_two_objects_the_last_one_counts() -> None:
@@ -103,15 +105,16 @@ def test_a_verdict_before_many_inner_objects_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"' * 400_000, '{"a":[' * 150_000, "x{" * 400_000 + GOOD, "{}" * 400_000]
+    ("text", "times"),
+    [('{"', 100_000), ('{"a":[', 50_000), ("x{", 100_000), ("{}", 100_000), ("```json\n{", 50_000)],
 )
-def test_a_huge_reply_is_read_in_bounded_time(text: str) -> None:
-    start = time.process_time()
-    try:
-        read_opinion(Reply(text))
-    except Unreadable:
-        pass
-    assert time.process_time() - start < 2
+def test_a_verdict_after_a_huge_text_is_found(text: str, times: int) -> None:
+    assert read_opinion(Reply(text * times + BAD)) == NO
+
+
+def test_a_huge_text_without_a_verdict_is_unreadable() -> None:
+    with pytest.raises(Unreadable):
+        read_opinion(Reply("The answer is good. " * 100_000))
 
 
 def test_half_a_surrogate_pair_in_the_feedback_can_be_stored() -> None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.catalogue import Model, bare_model
-from evalstore.errors import EvalstoreError, NothingSelectedError, Problem, WorkspaceError
+from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.fields import suggest
+from evalstore.operations.targets import find_targets
 from evalstore.plan import CHECKS, Candidate, Judge, Plan, lay_out, plan_asks, plan_judgements
 from evalstore.selection import Selection, Target
 from evalstore.settings import Participant, Settings
@@ -154,7 +155,7 @@ class Desk:
 
     def selection(self, wanted: Wanted) -> Selection:
         """What the command line and the settings select; raises for a path that names nothing."""
-        targets = tuple(self._target(path) for path in wanted.paths)
+        targets = self.targets(wanted.paths)
         return Selection(
             targets=targets,
             tags=wanted.tags,
@@ -164,52 +165,24 @@ class Desk:
             name=wanted.name,
         )
 
-    def _target(self, text: str) -> Target:
-        path, separator, row = text.partition("::")
-        known = set(self.reading.nodes) | {problem.file for problem in self.reading.problems}
-        names = []
-        for base in (self.where.directory, self.workspace.root, self.workspace.folder("tests")):
-            name = self.workspace.name_of((base / path).absolute())
-            names.append(name)
-            target = Target(name, row if separator else None)
-            if any(target.covers(file) for file in known):
-                return self._check_row(target, text)
-        raise EvalstoreError(
-            f"there is no test file '{path}'",
-            hint=suggest(names[0], self.reading.nodes, "test files"),
-        )
-
-    def _check_row(self, target: Target, text: str) -> Target:
-        if target.row is None:
-            return target
-        file = self.reading.files.get(target.path)
-        rows = [case.row for case in file.cases] if file else []
-        if target.row in rows:
-            return target
-        near = [row for row in rows if target.row.casefold() in row.casefold()]
-        if len(near) == 1:
-            return replace(target, row=near[0])
-        raise NothingSelectedError(
-            f"no row is called '{text}'", hint=suggest(target.row, rows, "rows")
-        )
+    def targets(self, paths: tuple[str, ...]) -> tuple[Target, ...]:
+        """What paths on the command line name; raises for one that names nothing."""
+        return find_targets(self.where, self.workspace, self.reading, paths)
 
     def require_sound(self, wanted: Wanted) -> None:
         """Raise all errors of the workspace, unless paths are given and they lie elsewhere."""
         selection = None
         if wanted.paths:
-            selection = Selection(tuple(self._target(path) for path in wanted.paths))
+            selection = Selection(self.targets(wanted.paths))
         relevant = [
             problem
             for problem in self.reading.errors
             if selection is None
-            or not self._is_test(problem)
+            or problem.file not in self.reading.tests
             or selection.covers_file(problem.file)
         ]
         if relevant:
             raise WorkspaceError(self.reading.problems)
-
-    def _is_test(self, problem: Problem) -> bool:
-        return problem.file.startswith(self.settings.paths["tests"] + "/")
 
     def plan(self, wanted: Wanted) -> Plan:
         """What a run would do."""

@@ -12,6 +12,8 @@ from evalstore.checks import REGISTRY
 from evalstore.errors import Problem
 from evalstore.operations.desk import Desk, files_of, iso, open_desk, open_workspace
 from evalstore.operations.orders import Wanted, Where
+from evalstore.operations.targets import find_targets
+from evalstore.selection import Selection
 from evalstore.values import SPECIAL_TAGS, Case, FileRef, Json, Part, Text
 
 KINDS = (
@@ -70,19 +72,11 @@ def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
             Problem(workspace.config.name, f"'{name}' is {why}", severity="warning")
             for name, why in workspace.ignored
         ]
-    files = dict(reading.files)
-    if paths:
-        desk = Desk(where, workspace, None, reading)  # type: ignore[arg-type]
-        selection = desk.selection(Wanted(paths=paths))
-        files = {path: file for path, file in files.items() if selection.covers_file(path)}
-        tests = workspace.settings.paths["tests"] + "/"
-        problems = [
-            one
-            for one in problems
-            if not one.file.startswith(tests) or selection.covers_file(one.file)
-        ]
-    read = {*files, *(one.file for one in problems if one.file.endswith(".md"))}
-    return Checked(problems, len(read), sum(len(file.cases) for file in files.values()))
+    selection = Selection(find_targets(where, workspace, reading, paths))
+    tests = [path for path in reading.tests if selection.covers_file(path)]
+    problems = [one for one in problems if one.file not in reading.tests or one.file in tests]
+    cases = sum(len(file.cases) for path, file in reading.files.items() if path in tests)
+    return Checked(problems, len(tests), cases)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from evalstore.values import CaseFile, Json, Usage
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Wanted, Where
-from evalstore.plan import Ask, Judgement, Plan
+    from evalstore.plan import Ask, Judgement, Plan
 
 _OUTPUT_GUESS = 300
 """Tokens of an answer that has no relative."""

@@ -49,7 +49,7 @@ def mcnemar(broke: int, fixed: int) -> float:
         for count in range(1, fewer + 1):
             term = term * (flips - count + 1) // count
             tail += term
-        return min(1.0, tail / 2 ** (flips - 1))
+        return min(1.0, tail / (1 << (flips - 1)))
     # The largest term by its logarithm, the others by their ratio to it.
     largest = math.lgamma(flips + 1) - math.lgamma(fewer + 1) - math.lgamma(flips - fewer + 1)
     share = total = 1.0

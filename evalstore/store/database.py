@@ -61,6 +61,8 @@ class Database:
             found = self._version(connection)
         if found == migrate.HEAD:
             return
+        if found is None:
+            self._make_wal()
         with self._write() as connection:
             # Another process may have been faster.
             found = self._version(connection)
@@ -68,6 +70,11 @@ class Database:
                 if found is not None:
                     self._back_up()
                 migrate.upgrade(connection)
+
+    def _make_wal(self) -> None:
+        """Let readers and a writer work side by side; the file remembers it."""
+        with self._translated(), closing(self._engine.raw_connection()) as connection:
+            connection.cursor().execute("PRAGMA journal_mode = WAL")
 
     def _version(self, connection: Connection) -> str | None:
         """The migration the store is at; None for an empty file."""
@@ -184,9 +191,7 @@ def _engine(path: Path, busy: float) -> Engine:
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {int(busy * 1000)}")
         cursor.execute("PRAGMA foreign_keys = ON")
-        if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK):
-            cursor.execute("PRAGMA journal_mode = WAL")
-            cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute("PRAGMA synchronous = NORMAL")
         cursor.close()
 
     @event.listens_for(engine, "begin")

@@ -21,15 +21,15 @@ def test_log_lists_runs_newest_first(workspace: Path, evalstore: Evalstore) -> N
     assert evalstore("log").stdout == (
         "run <id>  <when>\n"
         "    complete: 0 asked, 0 judged, 2 reused, $0\n"
-        "    1 fail, 1 pass\n"
+        "    1 pass, 1 fail\n"
         "\n"
         "run <id>  <when>\n"
         "    the first\n"
         "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
-        "    1 fail, 1 pass\n"
+        "    1 pass, 1 fail\n"
     )
     assert evalstore("log", "-n", "1", "--oneline") == Ran(
-        0, "<short>  <when>  1 fail, 1 pass\n", "(1 older)\n"
+        0, "<short>  <when>  1 pass, 1 fail\n", "(1 older)\n"
     )
 
 
@@ -41,12 +41,12 @@ def test_log_of_a_file_shows_the_edits(workspace: Path, evalstore: Evalstore) ->
     assert evalstore("log", "tests/weather.md").stdout == (
         "run <id>  <when>\n"
         "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
-        "    1 fail, 1 pass\n"
+        "    1 pass, 1 fail\n"
         "    edit: message 1 line 1: How is Oslo? -> Tell me how is Oslo?\n"
         "\n"
         "run <id>  <when>\n"
         "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
-        "    1 fail, 1 pass\n"
+        "    1 pass, 1 fail\n"
         "    edit: new\n"
     )
 

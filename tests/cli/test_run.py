@@ -12,12 +12,14 @@ import pytest
 from tests.cli.conftest import Evalstore, Ran
 
 FIRST = """\
-fail       tests/weather.md [city=Oslo]  It is cold there.
+fail       tests/weather.md [city=Oslo]  scripted/one  <short>
+           It is cold there.
 
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
 run <short> complete: 2 asked, 2 judged, 0 reused, $0.0600
 gate failed
 """
+HINT = '(use "evalstore show ID" to read an answer)\n'
 SECOND = FIRST.replace("2 asked, 2 judged, 0 reused, $0.0600", "0 asked, 0 judged, 2 reused, $0")
 
 
@@ -28,18 +30,19 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def test_a_first_run_asks_and_judges_everything(workspace: Path, evalstore: Evalstore) -> None:
-    assert evalstore("run") == Ran(1, FIRST, "")
+    assert evalstore("run") == Ran(1, FIRST, HINT)
 
 
 def test_a_second_run_does_nothing_and_says_the_same(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
-    assert evalstore("run") == Ran(1, SECOND, "")
+    assert evalstore("run") == Ran(1, SECOND, HINT)
 
 
 def test_v_lists_every_case(workspace: Path, evalstore: Evalstore) -> None:
     assert evalstore("run", "-v").stdout.startswith(
-        "fail       tests/weather.md [city=Oslo]  It is cold there.\n"
-        "pass       tests/weather.md [city=Rome]\n"
+        "fail       tests/weather.md [city=Oslo]  scripted/one  <short>\n"
+        "           It is cold there.\n"
+        "pass       tests/weather.md [city=Rome]  scripted/one  <short>\n"
     )
 
 
@@ -102,8 +105,8 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
         "How is Rome? -> And how is Rome?\n"
         "\n"
         "Would judge (2):\n"
-        "    tests/weather.md [city=Oslo]  scripted/one  scripted/judge  new answer\n"
-        "    tests/weather.md [city=Rome]  scripted/one  scripted/judge  new answer\n"
+        "    tests/weather.md [city=Oslo]  scripted/one by scripted/judge  new answer\n"
+        "    tests/weather.md [city=Rome]  scripted/one by scripted/judge  new answer\n"
         "\n"
         "A run would ask 2 answers and make 2 judgements with 1 candidate, about $0.0600; 0 answers reused.\n"
     )

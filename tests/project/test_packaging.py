@@ -25,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(
         PROJECT,
         source,
-        ignore=shutil.ignore_patterns(".*", "__pycache__", "tests", "dist", "build", "*.egg-info"),
+        ignore=shutil.ignore_patterns(".*", "__pycache__", "dist", "build", "*.egg-info"),
     )
     target = tmp_path_factory.mktemp("dist")
     subprocess.run(

@@ -1,0 +1,78 @@
+"""Several processes and one store."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from evalstore.errors import STORE_UNUSABLE, StoreError
+from evalstore.store import Store
+from evalstore.store.fsck import check_store
+from tests.store.facts import fill, test_version
+
+ROOT = Path(__file__).parent.parent.parent
+
+FILL = """
+import pathlib, sys
+from evalstore.store import Store
+from tests.store.facts import fill, test_version
+
+sys.stdin.readline()
+store = Store.open(pathlib.Path(sys.argv[1]), create=True)
+for number in range(40):
+    store.ensure_versions(test_version(str(number)))
+    fill(store)
+store.close()
+"""
+
+
+def test_processes_that_store_the_same_store_it_once(path: Path) -> None:
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", FILL, str(path)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for worker in workers:
+        assert worker.stdin
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+    said = [worker.communicate()[1] for worker in workers]
+    assert said == ["", "", ""]
+    with closing(Store.open(path)) as store:
+        before, damages = check_store(store)
+        assert damages == []
+        for number in range(40):
+            store.ensure_versions(test_version(str(number)))
+        fill(store)
+        assert check_store(store) == (before, [])
+
+
+def test_a_locked_store_is_a_clear_error(path: Path) -> None:
+    Store.open(path, create=True).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with closing(Store.open(path, busy=0.01)) as store:
+            with pytest.raises(StoreError, match="is locked by another program") as caught:
+                store.ensure_versions(test_version())
+            assert caught.value.exit_code == STORE_UNUSABLE
+            other.execute("ROLLBACK")
+            store.ensure_versions(test_version())
+
+
+def test_a_writer_never_keeps_others_from_reading(path: Path) -> None:
+    with closing(Store.open(path, create=True)) as store:
+        fill(store)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with closing(Store.open(path, busy=0.01)) as store:
+            assert store.count_runs() == 1

@@ -1,0 +1,147 @@
+"""Migrations: the tables are those declared, old stores are copied and migrated, newer refused."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, create_engine
+
+from evalstore.errors import STORE_UNUSABLE, StoreError
+from evalstore.store import Store, migrate
+from evalstore.store.fsck import check_store
+from evalstore.store.tables import METADATA
+from tests.store.facts import fill
+
+NEXT = '''
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.add_column("runs", sa.Column("extra", sa.Text))
+'''
+
+
+def version_of(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as store:
+        return str(store.execute("SELECT version_num FROM alembic_version").fetchone()[0])
+
+
+def columns_of(path: Path, table: str) -> list[str]:
+    with closing(sqlite3.connect(path)) as store:
+        return [name for _, name, *_ in store.execute(f"PRAGMA table_info({table})")]
+
+
+@pytest.fixture
+def newer_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Make the program one migration newer than it is; returns that migration's file."""
+    folder = tmp_path / "migrations 100%"
+    shutil.copytree(migrate.migrations(), folder, ignore=shutil.ignore_patterns("__pycache__"))
+    migration = folder / "versions" / "0002_next.py"
+    migration.write_text(NEXT)
+    monkeypatch.setattr(migrate, "migrations", lambda: folder)
+    monkeypatch.setattr(migrate, "HEAD", "0002")
+    monkeypatch.setattr(migrate, "KNOWN", ("0001", "0002"))
+    return migration
+
+
+@pytest.fixture
+def older(path: Path) -> Path:
+    """A filled store as this program makes it."""
+    with closing(Store.open(path, create=True)) as store:
+        fill(store)
+    return path
+
+
+@pytest.fixture
+def engine(path: Path) -> Engine:
+    """An engine of SQLAlchemy for the store's file."""
+    return create_engine(f"sqlite:///{path}")
+
+
+def test_the_migrated_schema_is_the_declared_one(path: Path, engine: Engine) -> None:
+    Store.open(path, create=True).close()
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, METADATA) == []
+    engine.dispose()
+
+
+def test_the_program_knows_the_folder_of_migrations() -> None:
+    script = ScriptDirectory(str(migrate.migrations()))
+    revisions = [revision.revision for revision in script.walk_revisions()]
+    assert tuple(reversed(revisions)) == migrate.KNOWN
+    assert script.get_current_head() == migrate.HEAD == migrate.KNOWN[-1]
+
+
+def test_an_older_store_is_copied_then_migrated(older: Path, request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue("newer_program")
+    copy = older.with_name("store.db.before-0002")
+    Store.open(older).close()
+    assert (version_of(older), version_of(copy)) == ("0002", "0001")
+    assert "extra" in columns_of(older, "runs")
+    assert "extra" not in columns_of(copy, "runs")
+    assert sorted(path.name for path in older.parent.glob("store.db*tmp*")) == []
+
+
+def test_a_copy_holds_everything(older: Path, request: pytest.FixtureRequest) -> None:
+    with closing(Store.open(older)) as store:
+        before = list(store.iterate())
+    request.getfixturevalue("newer_program")
+    Store.open(older).close()
+    request.getfixturevalue("monkeypatch").undo()
+    with closing(Store.open(older.with_name("store.db.before-0002"))) as copy:
+        assert list(copy.iterate()) == before
+        assert check_store(copy)[1] == []
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(
+    older: Path, request: pytest.FixtureRequest
+) -> None:
+    migration: Path = request.getfixturevalue("newer_program")
+    migration.write_text(NEXT + '    op.execute("SELECT * FROM nowhere")\n')
+    with pytest.raises(StoreError):
+        Store.open(older)
+    assert version_of(older) == "0001"
+    assert "extra" not in columns_of(older, "runs")
+
+
+@pytest.mark.usefixtures("newer_program")
+def test_a_new_store_has_all_migrations_and_no_copy(path: Path) -> None:
+    Store.open(path, create=True).close()
+    assert version_of(path) == "0002"
+    assert not path.with_name("store.db.before-0002").exists()
+
+
+def test_a_newer_store_is_refused(older: Path) -> None:
+    with closing(sqlite3.connect(older)) as store:
+        store.execute("UPDATE alembic_version SET version_num = '0099'")
+        store.commit()
+    before = older.read_bytes()
+    with pytest.raises(StoreError, match=r"newer than this program \(its version is 0099") as caught:
+        Store.open(older)
+    assert caught.value.exit_code == STORE_UNUSABLE
+    assert older.read_bytes() == before
+
+
+def test_ordinary_opening_does_not_import_alembic(older: Path) -> None:
+    program = (
+        "import pathlib, sys; from evalstore.store import Store; "
+        f"Store.open(pathlib.Path({str(older)!r})).close(); print('alembic' in sys.modules)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "False\n"

@@ -1,0 +1,92 @@
+"""Texts that name things in the store."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstore import hashing
+from evalstore.errors import USAGE, RevisionError
+from evalstore.store import Store
+from evalstore.store.revisions import resolve, resolve_run
+from evalstore.values import Question
+from tests.store.facts import a_session, test_version
+
+
+def runs(store: Store, count: int) -> list[str]:
+    return [store.record_run(hashing.describe("run", started=n)) for n in range(1, count + 1)]
+
+
+def test_the_latest_run_and_those_before_it(store: Store) -> None:
+    first, second, third = runs(store, 3)
+    assert resolve_run(store, "@")[0] == third
+    assert resolve_run(store, "@~0")[0] == third
+    assert resolve_run(store, "@~1")[0] == second
+    assert resolve(store, "@~2") == ("run", first)
+
+
+@pytest.mark.parametrize("text", ["@~3", "@~999999999"])
+def test_before_the_oldest_run_there_is_none(store: Store, text: str) -> None:
+    runs(store, 3)
+    with pytest.raises(RevisionError) as caught:
+        resolve_run(store, text)
+    assert caught.value.hint == "there are 3 runs, the oldest is @~2"
+    assert caught.value.exit_code == USAGE
+
+
+def test_before_the_first_run_the_hint_says_how_to_make_one(store: Store) -> None:
+    with pytest.raises(RevisionError) as caught:
+        resolve_run(store, "@")
+    assert caught.value.hint == "there are no runs yet: 'evalstore run' makes one"
+
+
+def test_the_start_of_an_id_is_enough(store: Store) -> None:
+    (id,) = runs(store, 1)
+    assert resolve(store, id[:4]) == ("run", id)
+    assert resolve(store, id[:9].upper()) == ("run", id)
+    assert resolve(store, id) == ("run", id)
+    assert resolve_run(store, id[:8])[1]["started"] == 1
+
+
+def test_a_question_is_found_by_its_id(store: Store) -> None:
+    question = Question("a" * 32, None, "b" * 32, 0)
+    id, session, content = a_session(question)
+    store.record({id: (session, content)})
+    key = hashing.question_id(question)
+    assert resolve(store, key[:10]) == ("question", key)
+
+
+def test_an_ambiguous_start_lists_the_candidates(store: Store) -> None:
+    ids = sorted(next(iter(test_version(str(number)))) for number in range(1_000))
+    same = next(one for one, next_ in zip(ids, ids[1:], strict=False) if one[:4] == next_[:4])
+    for number in range(1_000):
+        store.ensure_versions(test_version(str(number)))
+    with pytest.raises(RevisionError, match="is ambiguous") as caught:
+        resolve(store, same[:4])
+    assert f"{same[:12]} (test)" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("abc", "'abc' is too short"),
+        ("abcd", "nothing in the store starts with 'abcd'"),
+        ("xyz", "'xyz' is not a revision"),
+        ("", "'' is not a revision"),
+        ("@~", "'@~' is not a revision"),
+        ("@~-1", "'@~-1' is not a revision"),
+        ("@~99999999999999999999", "'@~99999999999999999999' is not a revision"),
+        ("a" * 33, f"'{'a' * 33}' is not a revision"),
+        ("abcd\n", "'abcd\n' is not a revision"),
+    ],
+)
+def test_what_names_nothing_is_refused(store: Store, text: str, message: str) -> None:
+    with pytest.raises(RevisionError) as caught:
+        resolve(store, text)
+    assert str(caught.value) == message
+
+
+def test_what_is_no_run_is_refused_where_a_run_is_wanted(store: Store) -> None:
+    version = test_version()
+    store.ensure_versions(version)
+    with pytest.raises(RevisionError, match="names a test, not a run"):
+        resolve_run(store, next(iter(version))[:8])

@@ -1,0 +1,163 @@
+"""Reading and writing: storing twice stores once, and nothing stored ever changes."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from evalstore import hashing
+from evalstore.errors import STORE_UNUSABLE, StoreError
+from evalstore.store import Store
+from evalstore.store.fsck import check_store
+from evalstore.values import Failure, FileVersion, Question, Sample
+from tests.store.facts import a_session, an_evaluation, fill, id_of, test_version
+
+ASKED = Question("a" * 32, None, "b" * 32, 0)
+KEY = hashing.question_id(ASKED)
+
+
+def test_a_missing_store_is_made_only_when_asked_for(path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no store") as caught:
+        Store.open(path)
+    assert caught.value.exit_code == STORE_UNUSABLE
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["a b", "what?", "50%25", "#1", "ü"])
+def test_any_folder_name_will_do(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name / "store.db"
+    Store.open(path, create=True).close()
+    assert path.stat().st_size
+
+
+def test_an_empty_file_is_an_empty_store(path: Path) -> None:
+    path.touch()
+    with closing(Store.open(path)) as store:
+        assert store.count_runs() == 0
+
+
+def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE bookmarks (url TEXT)")
+        other.commit()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="no store of evalstore"):
+        Store.open(path)
+    assert path.read_bytes() == before
+
+
+def test_storing_twice_stores_once(store: Store) -> None:
+    fill(store)
+    before = check_store(store)
+    store_again = [row for row in store.iterate()]
+    fill(store)
+    assert check_store(store) == before == (len(store_again), [])
+
+
+def test_an_id_with_other_content_is_an_error(store: Store) -> None:
+    id = next(iter(test_version("one")))
+    store.ensure_versions({id: ("test", '{"kind":"test"}')})
+    with pytest.raises(StoreError, match=f"id {id} stands for other content"):
+        store.ensure_versions(test_version("one"))
+
+
+def test_a_fact_with_a_known_id_and_other_content_is_an_error(store: Store) -> None:
+    id, session, content = a_session(ASKED)
+    store.record({id: (session, content)})
+    store.record({id: (session, content)})
+    with pytest.raises(StoreError, match="other content"):
+        store.record({id: (session, content + " ")})
+
+
+def test_what_cannot_be_stored_is_not_passed_over(store: Store) -> None:
+    id, session, _ = a_session(ASKED)
+    with pytest.raises(StoreError):
+        store.record({id: (session, None)})  # type: ignore[dict-item]
+
+
+def test_a_batch_is_stored_whole_or_not_at_all(store: Store) -> None:
+    good, bad = a_session(ASKED, 1), a_session(ASKED, 2)
+    store.record({bad[0]: (bad[1], bad[2] + " ")})
+    with pytest.raises(StoreError):
+        store.record({good[0]: good[1:], bad[0]: bad[1:]})
+    assert [sample.id for sample in store.find_samples([KEY])[KEY]] == [bad[0]]
+
+
+def test_samples_are_oldest_first_whatever_the_order_they_came_in(store: Store) -> None:
+    sessions = [a_session(ASKED, started, nonce=nonce) for started in (3, 1, 2) for nonce in "ba"]
+    random.Random(1).shuffle(sessions)  # noqa: S311
+    for id, session, content in sessions:
+        store.record({id: (session, content)})
+    found = store.find_samples([KEY])[KEY]
+    assert found == sorted(Sample(session.started, id, None) for id, session, _ in sessions)
+
+
+def test_samples_know_the_limit_that_cut_them_off(store: Store) -> None:
+    id, session, content = a_session(ASKED, limit=400)
+    store.record({id: (session, content)})
+    assert store.find_samples([KEY]) == {KEY: [Sample(1, id, 400)]}
+
+
+def test_votes_are_oldest_first(store: Store) -> None:
+    votes = [an_evaluation("c" * 32, started) for started in (3, 1, 2)]
+    store.record(None, {id: (one, content) for id, one, content in votes})
+    found = store.find_votes(["c" * 32])["c" * 32]
+    assert [vote.started for vote in found] == [1, 2, 3]
+
+
+def test_sessions_and_evaluations_come_back_as_they_were(store: Store) -> None:
+    session, judged = a_session(ASKED, limit=3), an_evaluation("c" * 32, score=0.5, label="x")
+    store.record({session[0]: session[1:]}, {judged[0]: judged[1:]})
+    assert store.load_sessions([session[0]]) == {session[0]: session[1]}
+    assert store.load_evaluations([judged[0]]) == {judged[0]: judged[1]}
+
+
+def test_the_newest_failure_of_a_question_is_found(store: Store) -> None:
+    failures = [Failure(KEY, None, None, "k", f"at {at}", at, "n") for at in (2, 3, 1)]
+    store.record(None, None, failures)
+    assert store.find_failed([KEY]) == {KEY: "at 3"}
+
+
+def test_runs_are_newest_first(store: Store) -> None:
+    ids = {n: store.record_run(hashing.describe("run", started=n)) for n in (2, 3, 1)}
+    assert [id for id, _ in store.find_runs()] == [ids[3], ids[2], ids[1]]
+    assert [id for id, _ in store.find_runs(limit=1, offset=1)] == [ids[2]]
+
+
+def test_more_ids_than_fit_into_one_query_are_found(store: Store) -> None:
+    contents: dict[str, tuple[str, str]] = {}
+    for number in range(40_000):
+        description = {"kind": "test", "n": number}
+        id, content = hashing.identify(description)
+        contents[id] = ("test", content)
+    store.ensure_versions(contents)
+    assert len(store.load_contents("test", contents)) == 40_000
+
+
+def test_files_come_back_with_their_bytes(store: Store) -> None:
+    file = FileVersion("image/png", bytes(range(256)))
+    id = id_of(hashing.describe_file(file))
+    store.ensure_files({id: file})
+    assert store.load_files([id, id]) == {id: file}
+    assert store.missing_files([id, "0" * 32]) == {"0" * 32}
+
+
+def test_a_missing_file_or_node_is_an_error(store: Store) -> None:
+    with pytest.raises(StoreError, match="no file"):
+        store.load_files(["0" * 32])
+    with pytest.raises(StoreError, match="no node"):
+        store.load_nodes(["0" * 32])
+    with pytest.raises(StoreError, match="no run"):
+        store.load_any("run", "0" * 32)
+
+
+def test_a_store_can_be_read_while_nobody_may_write_to_it(path: Path, store: Store) -> None:
+    fill(store)
+    store.close()
+    path.chmod(0o400)
+    with closing(Store.open(path)) as reading:
+        assert reading.count_runs() == 1

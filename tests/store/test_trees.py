@@ -1,0 +1,86 @@
+"""Trees: equal maps have equal ids, and a changed entry costs a few nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore.store.trees import build_tree, read_tree
+from evalstore.values import Json
+
+maps = st.dictionaries(st.text(min_size=1, max_size=8), st.sampled_from("abc"), max_size=60)
+
+
+class Nodes:
+    """Nodes in memory, and how many of them have been read."""
+
+    def __init__(self, *contents: dict[str, tuple[str, str]]) -> None:
+        self._nodes = {id: json.loads(one[1]) for some in contents for id, one in some.items()}
+        self.read: list[str] = []
+
+    def load(self, ids: Iterable[str]) -> dict[str, Json]:
+        wanted = list(ids)
+        self.read += wanted
+        return {id: self._nodes[id] for id in wanted}
+
+
+def large(size: int = 2_000) -> dict[str, str]:
+    return {f"tests/{number}.md": f"{number:032x}" for number in range(size)}
+
+
+@given(maps)
+def test_what_is_built_is_read(entries: dict[str, str]) -> None:
+    root, contents = build_tree(entries)
+    assert read_tree(root, Nodes(contents).load) == entries
+
+
+@given(maps, st.randoms(use_true_random=False))
+def test_equal_maps_have_equal_ids_in_whatever_order(
+    entries: dict[str, str], random: object
+) -> None:
+    items = list(entries.items())
+    random.shuffle(items)  # type: ignore[attr-defined]
+    assert build_tree(dict(items)) == build_tree(entries)
+
+
+@given(maps, maps)
+def test_different_maps_have_different_ids(one: dict[str, str], other: dict[str, str]) -> None:
+    assert (build_tree(one)[0] == build_tree(other)[0]) == (one == other)
+
+
+@given(maps, maps)
+def test_unlike_leaves_out_nothing_that_differs(one: dict[str, str], other: dict[str, str]) -> None:
+    (root, contents), (unlike, others) = build_tree(one), build_tree(other)
+    found = read_tree(root, Nodes(contents, others).load, unlike=unlike)
+    assert found.items() <= one.items()
+    assert one.items() - other.items() <= found.items()
+
+
+def test_a_changed_entry_costs_a_few_small_nodes() -> None:
+    entries = large()
+    _, before = build_tree(entries)
+    entries["tests/77.md"] = "f" * 32
+    _, after = build_tree(entries)
+    new = after.keys() - before.keys()
+    assert len(new) <= 4
+    assert sum(len(after[id][1]) for id in new) < 4096
+
+
+def test_a_changed_entry_is_found_by_reading_a_few_nodes() -> None:
+    entries = large()
+    unlike, before = build_tree(entries)
+    entries["tests/77.md"] = "f" * 32
+    root, after = build_tree(entries)
+    nodes = Nodes(before, after)
+    assert "tests/77.md" in read_tree(root, nodes.load, unlike=unlike)
+    assert len(nodes.read) <= 8
+
+
+def test_of_a_tree_unlike_itself_nothing_is_read() -> None:
+    root, contents = build_tree(large())
+    nodes = Nodes(contents)
+    assert read_tree(root, nodes.load, unlike=root) == {}
+    assert nodes.read == []
