@@ -34,9 +34,18 @@ BAD = '{"pass": false, "feedback": "wrong"}'
         (f"[{GOOD}]", YES),
         ('{"pass": true}', Opinion("pass")),
         ('{"pass": true, "feedback": null, "more": [{"pass": false}]}', Opinion("pass")),
-        ('{"pass": false, "feedback": "it said {\\"pass\\": true}"}', Opinion("fail", 'it said {"pass": true}')),
-        ('So {"pass": false, "feedback": "a } and a { and \\"pass\\": true"}', Opinion("fail", 'a } and a { and "pass": true')),
-        ('{"pass": true, "score": 0.25, "label": " good ", "reasoning": "r"}', Opinion("pass", score=0.25, label="good", reasoning="r")),
+        (
+            '{"pass": false, "feedback": "it said {\\"pass\\": true}"}',
+            Opinion("fail", 'it said {"pass": true}'),
+        ),
+        (
+            'So {"pass": false, "feedback": "a } and a { and \\"pass\\": true"}',
+            Opinion("fail", 'a } and a { and "pass": true'),
+        ),
+        (
+            '{"pass": true, "score": 0.25, "label": " good ", "reasoning": "r"}',
+            Opinion("pass", score=0.25, label="good", reasoning="r"),
+        ),
         ('{"pass": true, "score": 1}', Opinion("pass", score=1.0)),
         ('{"pass": true, "score": null, "label": 7, "feedback": 8}', Opinion("pass")),
     ],
@@ -121,21 +130,37 @@ def test_half_a_surrogate_pair_in_the_feedback_can_be_stored() -> None:
     opinion = read_opinion(Reply('{"pass": true, "feedback": "\\ud83d", "label": "\\ude00"}'))
     hashing.identify(
         hashing.describe_evaluation_result(
-            Evaluation(("s",), "e", "j", opinion.verdict, 1, "n", label=opinion.label, feedback=opinion.feedback)
+            Evaluation(
+                ("s",),
+                "e",
+                "j",
+                opinion.verdict,
+                1,
+                "n",
+                label=opinion.label,
+                feedback=opinion.feedback,
+            )
         )
     )
     assert opinion.feedback == "\ufffd"
 
 
 def test_endless_feedback_is_cut() -> None:
-    opinion = read_opinion(Reply(json.dumps({"pass": True, "feedback": "x" * 10**6, "label": "y" * 10**6})))
+    opinion = read_opinion(
+        Reply(json.dumps({"pass": True, "feedback": "x" * 10**6, "label": "y" * 10**6}))
+    )
     assert len(opinion.feedback) == 20_000
     assert len(opinion.label or "") == 200
 
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 2) | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["pass", "score", "feedback", "label", "x"]), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["pass", "score", "feedback", "label", "x"]), inner, max_size=4
+        )
+    ),
     max_leaves=8,
 )
 

@@ -54,7 +54,14 @@ def test_passing_and_failing_mirror_each_other(judged: int, passed: int) -> None
 
 @pytest.mark.parametrize(
     ("broke", "fixed", "p"),
-    [(0, 0, 1.0), (1, 0, 1.0), (5, 0, 0.0625), (6, 0, 0.03125), (10, 2, 0.03857421875), (7, 7, 1.0)],
+    [
+        (0, 0, 1.0),
+        (1, 0, 1.0),
+        (5, 0, 0.0625),
+        (6, 0, 0.03125),
+        (10, 2, 0.03857421875),
+        (7, 7, 1.0),
+    ],
 )
 def test_mcnemar_is_the_exact_binomial_test(broke: int, fixed: int, p: float) -> None:
     assert mcnemar(broke, fixed) == pytest.approx(p)

@@ -110,9 +110,7 @@ def test_an_undecided_vote_never_helps_to_pass(
 
 
 @given(votes, rules)
-def test_an_error_is_never_outvoted(
-    cast: list[tuple[Verdict, float | None]], rule: str
-) -> None:
+def test_an_error_is_never_outvoted(cast: list[tuple[Verdict, float | None]], rule: str) -> None:
     assert combine([*cast, ("error", None)], rule).verdict == "error"
 
 
@@ -135,4 +133,6 @@ def test_checks_alone_decide_when_nobody_else_judges() -> None:
 
 
 def test_checks_that_cannot_be_computed_are_an_error() -> None:
-    assert judge_session([vote("checks", "error")], ("checks", "models"), "checks").verdict == "error"
+    assert (
+        judge_session([vote("checks", "error")], ("checks", "models"), "checks").verdict == "error"
+    )

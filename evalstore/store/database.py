@@ -113,7 +113,7 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (SQLAlchemyError, sqlite3.Error) as error:
+        except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
             raise _explain(error, self.path) from error
 
     @contextmanager
@@ -214,7 +214,14 @@ _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         "check the permissions of the file and its folder",
     ),
     (
-        ("malformed", "not a database", "corrupt", "no such column", "no such table"),
+        (
+            "malformed",
+            "not a database",
+            "corrupt",
+            "can't decode",
+            "no such column",
+            "no such table",
+        ),
         "the store '{path}' is damaged: {text}",
         "restore a copy of it; 'evalstore fsck' lists what is wrong",
     ),

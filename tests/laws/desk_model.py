@@ -232,9 +232,7 @@ class Desk:
             for row in file.rows or ("",):
                 city = f" {row}" if row else ""
                 evaluation = Evaluation(
-                    None
-                    if file.instruction is None
-                    else f"Expect {file.instruction}{city}.",
+                    None if file.instruction is None else f"Expect {file.instruction}{city}.",
                     self._schema() if file.schema else "json" if file.is_structured else None,
                 )
                 for id in self.candidates:
@@ -306,7 +304,9 @@ class Memory:
     """The limit that cut each answer off, or None."""
     votes: Counter[tuple[Question, int, Evaluation, Judge | None]] = field(default_factory=Counter)
 
-    def run(self, desk: Desk, *, judge_only: bool = False) -> tuple[Counter[Asked], Counter[Judged]]:
+    def run(
+        self, desk: Desk, *, judge_only: bool = False
+    ) -> tuple[Counter[Asked], Counter[Judged]]:
         """What a complete run asks of candidates and of judges; it is remembered."""
         cells = list(desk.cells())
         asks: Counter[Asked] = Counter()

@@ -83,7 +83,9 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data(), name=st.sampled_from(NAMES))
     def add_or_copy(self, data: st.DataObject, name: str) -> None:
-        self.desk.files[name] = copy.copy(self._draw_file(data)) if data.draw(st.booleans()) else File()
+        self.desk.files[name] = (
+            copy.copy(self._draw_file(data)) if data.draw(st.booleans()) else File()
+        )
 
     @precondition(lambda self: len(self.desk.files) > 1)
     @rule(data=st.data())

@@ -88,7 +88,10 @@ def fill(store: Store) -> None:
     strict = PromptVersion((Message("user", (Text("{{_actualResponse}}"),)),), ("_evaluator",))
     model = ModelVersion("fake", "m")
     file_id, tool_id = id_of(hashing.describe_file(file)), id_of(hashing.describe_tool(tool))
-    schema_id, model_id = id_of(hashing.describe_schema(schema)), id_of(hashing.describe_model(model))
+    schema_id, model_id = (
+        id_of(hashing.describe_schema(schema)),
+        id_of(hashing.describe_model(model)),
+    )
     prompt_id, strict_id = (id_of(hashing.describe_prompt(one)) for one in (prompt, strict))
     shown = (Text("Look: "), FileRef("a.png", "image/png", file_id))
     test = TestVersion((Message("user", shown),), tools=(tool_id,))
@@ -111,7 +114,13 @@ def fill(store: Store) -> None:
     first = session_row(Session(question, (reply,), 5, "n1", Cost(0.5, {"source": "x"}), 100))
     second = session_row(Session(Question(other_id, None, model_id, 0), (reply,), 6, "n2"))
     judged = an_evaluation(
-        first[0], 7, evaluation=told_id, evaluator=evaluator_id, score=0.25, feedback="ok", label="l"
+        first[0],
+        7,
+        evaluation=told_id,
+        evaluator=evaluator_id,
+        score=0.25,
+        feedback="ok",
+        label="l",
     )
     results = hashing.describe(
         "results",
@@ -138,7 +147,9 @@ def fill(store: Store) -> None:
         | result_tree,
         {file_id: file},
     )
-    failure = Failure(id_of(hashing.describe_question(question)), None, None, "timeout", "late", 8, "n")
+    failure = Failure(
+        id_of(hashing.describe_question(question)), None, None, "timeout", "late", 8, "n"
+    )
     store.record(
         {id: (session, content) for id, session, content in (first, second)},
         {judged[0]: judged[1:]},

@@ -100,7 +100,20 @@ def test_any_changed_value_is_found(whole: Path, data: st.DataObject) -> None:
     table, row, column, value = data.draw(st.sampled_from(cells(whole)))
     other = data.draw(
         st.builds(flipped, st.just(value), st.integers(0, 5_000), st.integers(1, 255))
-        | st.sampled_from([None, b"", b"\0" * 16, "", "{}", "[]", "null", 0, 1.5, "\udc80".encode("utf-8", "surrogatepass")])
+        | st.sampled_from(
+            [
+                None,
+                b"",
+                b"\0" * 16,
+                "",
+                "{}",
+                "[]",
+                "null",
+                0,
+                1.5,
+                "\udc80".encode("utf-8", "surrogatepass"),
+            ]
+        )
         | (st.just(value.encode() if isinstance(value, str) else value))
         | st.binary(max_size=20)
         | st.text(max_size=20)

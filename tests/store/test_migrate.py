@@ -21,7 +21,7 @@ from evalstore.store.fsck import check_store
 from evalstore.store.tables import METADATA
 from tests.store.facts import fill
 
-NEXT = '''
+NEXT = """
 import sqlalchemy as sa
 from alembic import op
 
@@ -31,7 +31,7 @@ down_revision = "0001"
 
 def upgrade() -> None:
     op.add_column("runs", sa.Column("extra", sa.Text))
-'''
+"""
 
 
 def version_of(path: Path) -> str:
@@ -86,7 +86,9 @@ def test_the_program_knows_the_folder_of_migrations() -> None:
     assert script.get_current_head() == migrate.HEAD == migrate.KNOWN[-1]
 
 
-def test_an_older_store_is_copied_then_migrated(older: Path, request: pytest.FixtureRequest) -> None:
+def test_an_older_store_is_copied_then_migrated(
+    older: Path, request: pytest.FixtureRequest
+) -> None:
     request.getfixturevalue("newer_program")
     copy = older.with_name("store.db.before-0002")
     Store.open(older).close()
@@ -130,7 +132,9 @@ def test_a_newer_store_is_refused(older: Path) -> None:
         store.execute("UPDATE alembic_version SET version_num = '0099'")
         store.commit()
     before = older.read_bytes()
-    with pytest.raises(StoreError, match=r"newer than this program \(its version is 0099") as caught:
+    with pytest.raises(
+        StoreError, match=r"newer than this program \(its version is 0099"
+    ) as caught:
         Store.open(older)
     assert caught.value.exit_code == STORE_UNUSABLE
     assert older.read_bytes() == before
