@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from evalstore import hashing
+from evalstore import restoring
 from evalstore.expand import is_text
 from evalstore.values import (
     FilePart,
@@ -53,13 +53,13 @@ class Material:
 
     def test(self, id: str) -> TestVersion:
         """A test version."""
-        return hashing.restore_test(self.content("test", id))
+        return restoring.restore_test(self.content("test", id))
 
     def prompt(self, id: str) -> PromptVersion:
         """A prompt version."""
         content = self.content("prompt", id)
         return PromptVersion(
-            hashing.restore_messages(content["messages"]), tuple(content.get("specialTags", ()))
+            restoring.restore_messages(content["messages"]), tuple(content.get("specialTags", ()))
         )
 
     def tool(self, id: str) -> ToolVersion:
@@ -130,7 +130,7 @@ class Material:
         content = self.content("evaluation", evaluation)
         values: dict[str, Callable[[], Outgoing]] = {
             "_evaluationInstructions": lambda: self.outgoing(
-                hashing.restore_parts(content.get("instructions", ()))
+                restoring.restore_parts(content.get("instructions", ()))
             ),
             "_actualResponse": lambda: [Text(fence(show_answer(answer), nonce))],
         }

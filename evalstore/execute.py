@@ -144,6 +144,9 @@ class Executor:
                     await self._ask(job.cell)
                 else:
                     await self._judge(job)
+                self._wake_all()
+                # No call is made while what the last one brought could still be lost.
+                await self._ledger.writer.settled()
             finally:
                 self._busy -= 1
                 self._wake_all()

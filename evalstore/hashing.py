@@ -15,14 +15,12 @@ from typing import Any
 import xxhash
 
 from evalstore.values import (
-    Case,
     CaseFile,
     Cost,
     Evaluation,
     EvaluationVersion,
     Evaluator,
     Failure,
-    FileRef,
     FileVersion,
     Json,
     Message,
@@ -35,7 +33,6 @@ from evalstore.values import (
     Session,
     TestVersion,
     Text,
-    ToolCall,
     ToolVersion,
     Usage,
 )
@@ -285,119 +282,6 @@ def row_key(values: dict[str, str]) -> str:
     return hash_content(canonical_json(values))[:16]
 
 
-# --- and back: from stored content to values ---------------------------------------------
-
-
-def restore_test(content: Description) -> TestVersion:
-    """The test version that was described."""
-    options = content.get("options", {})
-    return TestVersion(
-        messages=restore_messages(content.get("messages", ())),
-        special_tags=tuple(content.get("specialTags", ())),
-        tools=tuple(content.get("tools", ())),
-        schema=content.get("schema"),
-        options=Options(
-            temperature=options.get("temperature"),
-            max_output_tokens=options.get("maxOutputTokens"),
-            top_p=options.get("topP"),
-            seed=options.get("seed"),
-            stop=tuple(options.get("stop", ())),
-            provider_options=options.get("providerOptions"),
-        ),
-    )
-
-
-def restore_messages(messages: Json) -> tuple[Message, ...]:
-    """The messages that were described."""
-    return tuple(
-        Message(message["role"], restore_parts(message.get("content", ()))) for message in messages
-    )
-
-
-def restore_parts(content: Json) -> tuple[Part, ...]:
-    """The parts that were described: a text, or a list of texts and files."""
-    if isinstance(content, str):
-        return (Text(content),)
-    return tuple(
-        Text(part["text"])
-        if "text" in part
-        else FileRef(part["path"], part["mediaType"], part["file"])
-        for part in content
-    )
-
-
-def restore_case_file(content: Description) -> CaseFile:
-    """The cases that were described."""
-    evaluators = content.get("evaluators")
-    return CaseFile(
-        cases=tuple(
-            Case(
-                row=case.get("row", ""),
-                key=case["key"],
-                tests=tuple(case["tests"]),
-                evaluation=case.get("evaluation"),
-                tags=tuple(case.get("tags", ())),
-                prompts=tuple(case.get("prompts", (None,))),
-                needs=tuple(case.get("needs", ())),
-                judged_by=tuple(case.get("judgedBy", ("models",))),
-                temperature=case.get("temperature"),
-                seed=case.get("seed"),
-                limit=case.get("limit"),
-            )
-            for case in content["cases"]
-        ),
-        attempts=content.get("attempts"),
-        evaluators=None if evaluators is None else tuple(evaluators),
-        threshold=content.get("threshold"),
-        id=content.get("id"),
-    )
-
-
-def restore_question(content: Description) -> Question:
-    """The question that a session's content spells out."""
-    return Question(
-        content["test"],
-        content.get("prompt"),
-        content["model"],
-        content.get("temperature"),
-        content.get("seed"),
-    )
-
-
-def restore_session(content: Description) -> Session:
-    """The session that was described."""
-    return Session(
-        question=restore_question(content),
-        turns=tuple(_restore_reply(turn) for turn in content["turns"]),
-        started=content["started"],
-        nonce=content["nonce"],
-        cost=_restore_cost(content.get("cost")),
-        limit=content.get("limit"),
-        origin=content["origin"],
-    )
-
-
-def restore_evaluation_result(content: Description) -> Evaluation:
-    """The judgement that was described."""
-    return Evaluation(
-        sessions=tuple(content["sessions"]),
-        evaluation=content["evaluation"],
-        evaluator=content["evaluator"],
-        verdict=content["verdict"],
-        started=content["started"],
-        nonce=content["nonce"],
-        score=content.get("score"),
-        label=content.get("label"),
-        feedback=content.get("feedback", ""),
-        reasoning=content.get("reasoning", ""),
-        checks=tuple(content.get("checks", ())),
-        usage=_restore_usage(content.get("usage", {})),
-        cost=_restore_cost(content.get("cost")),
-        latency=content.get("latency", 0.0),
-        origin=content["origin"],
-    )
-
-
 def _reply(reply: Reply) -> Description:
     described = {
         "text": reply.text,
@@ -413,21 +297,6 @@ def _reply(reply: Reply) -> Description:
     return {name: value for name, value in described.items() if value is not None}
 
 
-def _restore_reply(content: Description) -> Reply:
-    return Reply(
-        text=content.get("text"),
-        tool_calls=tuple(
-            ToolCall(call["name"], call["arguments"]) for call in content.get("toolCalls", ())
-        ),
-        finish_reason=content.get("finishReason"),
-        refusal=content.get("refusal"),
-        usage=_restore_usage(content.get("usage", {})),
-        resolved_model=content.get("resolvedModel"),
-        request_id=content.get("requestId"),
-        latency=content.get("latency", 0.0),
-    )
-
-
 def _usage(usage: Usage) -> Description:
     described = {
         "inputTokens": usage.input_tokens,
@@ -438,21 +307,8 @@ def _usage(usage: Usage) -> Description:
     return {name: value for name, value in described.items() if value is not None}
 
 
-def _restore_usage(content: Description) -> Usage:
-    return Usage(
-        content.get("inputTokens"),
-        content.get("outputTokens"),
-        content.get("cachedTokens"),
-        content.get("reasoningTokens"),
-    )
-
-
 def _cost(cost: Cost | None) -> Description | None:
     return None if cost is None else {"usd": cost.usd, "price": cost.price}
-
-
-def _restore_cost(content: Description | None) -> Cost | None:
-    return None if content is None else Cost(content["usd"], content["price"])
 
 
 def _message(message: Message) -> Description:

@@ -1,4 +1,7 @@
-"""The one writer of an execution: facts are committed in order, in small batches."""
+"""The one writer of an execution: facts are committed in order, as soon as they come.
+
+What comes while a commit is under way is committed together with the next one.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,6 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.values import Evaluation, Failure, Session
 
-_BATCH_SECONDS = 0.02
-"""How long the writer gathers before it commits."""
-
 
 class Writer:
     """Commits what it is given; what cannot be committed is kept, and tried again at the end."""
@@ -25,6 +25,8 @@ class Writer:
         self._failures: list[Failure] = []
         self._wake = asyncio.Event()
         self._closing = False
+        self._committed: asyncio.Future[None] | None = None
+        """Of what has been taken since the last commit."""
 
     def put_session(self, session: Session) -> str:
         """Take a session to be stored; returns its id."""
@@ -49,10 +51,15 @@ class Writer:
         """Commit until closed; raises `StoreError` when that fails."""
         while not self._closing:
             await self._wake.wait()
-            if not self._closing:
-                await asyncio.sleep(_BATCH_SECONDS)
             self._wake.clear()
             await self._commit()
+
+    async def settled(self) -> None:
+        """Wait until all that was taken so far is in the store."""
+        if self._committed is None:
+            self._committed = asyncio.get_running_loop().create_future()
+        self._wake.set()
+        await asyncio.shield(self._committed)
 
     async def finish(self, running: asyncio.Task[None]) -> None:
         """Commit the rest and end; `running` is the task of `run`."""
@@ -63,11 +70,13 @@ class Writer:
 
     async def _commit(self) -> None:
         batch = (self._sessions, self._evaluations, self._failures)
-        if not any(batch):
-            return
+        committed, self._committed = self._committed, None
         self._sessions, self._evaluations, self._failures = {}, {}, []
         try:
-            await asyncio.to_thread(self._store.record, *batch)
+            if any(batch):
+                await asyncio.to_thread(self._store.record, *batch)
+            if committed is not None:
+                committed.set_result(None)
         except BaseException:
             self._sessions = {**batch[0], **self._sessions}
             self._evaluations = {**batch[1], **self._evaluations}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore import hashing
+from evalstore import hashing, restoring
 from evalstore.values import (
     Case,
     CaseFile,
@@ -137,35 +137,35 @@ def stored(description: dict[str, Any]) -> Any:
 
 
 def test_a_test_comes_back() -> None:
-    assert hashing.restore_test(stored(hashing.describe_test(TEST))) == TEST
+    assert restoring.restore_test(stored(hashing.describe_test(TEST))) == TEST
 
 
 def test_a_test_of_defaults_comes_back() -> None:
     test = TestVersion((Message("user", ()),))
-    assert hashing.restore_test(stored(hashing.describe_test(test))) == test
+    assert restoring.restore_test(stored(hashing.describe_test(test))) == test
 
 
 def test_a_session_comes_back() -> None:
-    assert hashing.restore_session(stored(hashing.describe_session(SESSION))) == SESSION
+    assert restoring.restore_session(stored(hashing.describe_session(SESSION))) == SESSION
 
 
 @pytest.mark.parametrize("reply", [Reply(None), Reply(""), Reply("x", refusal="no")])
 def test_a_bare_reply_comes_back(reply: Reply) -> None:
     session = Session(Question(A, None, B, None), (reply,), TIME, "n")
-    assert hashing.restore_session(stored(hashing.describe_session(session))) == session
+    assert restoring.restore_session(stored(hashing.describe_session(session))) == session
 
 
 def test_a_judgement_comes_back() -> None:
     content = stored(hashing.describe_evaluation_result(JUDGEMENT))
-    assert hashing.restore_evaluation_result(content) == JUDGEMENT
+    assert restoring.restore_evaluation_result(content) == JUDGEMENT
 
 
 @pytest.mark.parametrize("evaluators", [None, (), ("judge",)])
 @pytest.mark.parametrize("threshold", [None, 0.0, 0.5])
 def test_cases_come_back(evaluators: tuple[str, ...] | None, threshold: float | None) -> None:
     file = CaseFile((Case("", "k", (A,), None, (), (None,)),), None, evaluators, threshold)
-    assert hashing.restore_case_file(stored(hashing.describe_case_file(file))) == file
-    assert hashing.restore_case_file(stored(hashing.describe_case_file(CASES))) == CASES
+    assert restoring.restore_case_file(stored(hashing.describe_case_file(file))) == file
+    assert restoring.restore_case_file(stored(hashing.describe_case_file(CASES))) == CASES
 
 
 JSON = st.recursive(
@@ -215,7 +215,7 @@ PARTS = st.lists(
 )
 def test_any_test_comes_back(test: TestVersion) -> None:
     content = stored(hashing.describe_test(test))
-    assert hashing.restore_test(content) == test
+    assert restoring.restore_test(content) == test
 
 
 @given(PARTS, PARTS)

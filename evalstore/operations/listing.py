@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evalstore import hashing
+from evalstore import restoring
 from evalstore.checks import REGISTRY
 from evalstore.errors import Problem
 from evalstore.operations.desk import Desk, files_of, iso, open_desk, open_workspace
@@ -157,12 +157,12 @@ def _cases(desk: Desk, wanted: Wanted, full: bool) -> Listing:
 
 def _full_case(desk: Desk, case: Case) -> dict[str, Json]:
     evaluation = _content(desk, "evaluation", case.evaluation) if case.evaluation else {}
-    instructions = hashing.restore_parts(evaluation.get("instructions", ()))
+    instructions = restoring.restore_parts(evaluation.get("instructions", ()))
     return {
         "messages": [
             [
                 {"role": message.role, "content": _parts(message.parts)}
-                for message in hashing.restore_test(_content(desk, "test", test)).messages
+                for message in restoring.restore_test(_content(desk, "test", test)).messages
             ]
             for test in case.tests
         ],

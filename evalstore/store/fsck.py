@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from evalstore import hashing
+from evalstore import hashing, restoring
 from evalstore.errors import StoreError
 from evalstore.store.store import Store
 from evalstore.store.tables import EVENTS, VERSIONS
@@ -50,7 +50,7 @@ class _Check:
         """Check one row by itself, and remember what it refers to."""
         self.checked += 1
         id = row["id"].hex() if isinstance(row["id"], bytes) else str(row["id"])
-        kind = table
+        kind = self._kind_of(table)
         if len(id) == 32:
             self._present.add(id)
         try:
@@ -66,6 +66,11 @@ class _Check:
             return
         self.damages += [Damage(kind, id, message) for message in found]
         self._wanted += wanted
+
+    def _kind_of(self, table: str) -> str:
+        """The kind of what a table holds, as long as its content does not tell."""
+        kinds = self._kinds[table]
+        return next(iter(kinds)) if len(kinds) == 1 else "node"
 
     def _content(self, table: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         id, text = row["id"], row["content"]
@@ -112,7 +117,7 @@ def _columns(kind: str, row: Mapping[str, Any], content: dict[str, Any]) -> Iter
             yield "the bytes do not match the id"
     elif kind == "session":
         expected = {
-            "question": _bytes(hashing.question_id(hashing.restore_question(content))),
+            "question": _bytes(hashing.question_id(restoring.restore_question(content))),
             "started": content["started"],
             "token_limit": content.get("limit"),
         }

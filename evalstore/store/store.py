@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 from sqlmodel import col
 
-from evalstore import hashing
+from evalstore import hashing, restoring
 from evalstore.errors import StoreError
 from evalstore.store.database import Database, chunks, ensure
 from evalstore.store.tables import (
@@ -98,7 +98,7 @@ class Store(Database):
     def load_case_files(self, ids: list[str]) -> dict[str, CaseFile]:
         """Leaves of snapshots by id; those the store does not have are missing."""
         return {
-            id: hashing.restore_case_file(content)
+            id: restoring.restore_case_file(content)
             for id, content in self.load_contents("cases", ids).items()
         }
 
@@ -207,14 +207,14 @@ class Store(Database):
     def load_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
         """Sessions by id."""
         return {
-            id: hashing.restore_session(json.loads(content))
+            id: restoring.restore_session(json.loads(content))
             for id, content in self._find(SessionRow, ids)
         }
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Evaluations by id."""
         return {
-            id: hashing.restore_evaluation_result(json.loads(content))
+            id: restoring.restore_evaluation_result(json.loads(content))
             for id, content in self._find(EvaluationRow, ids)
         }
 

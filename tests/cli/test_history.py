@@ -69,7 +69,8 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
     expected = (
         "Edited:\n"
         "    tests/weather.md\n"
-        "        instructions changed: line 1: The answer must be short. -> The answer must be warm.\n"
+        "        instructions changed: line 1: "
+        "The answer must be short. -> The answer must be warm.\n"
         "Broke (1):\n"
         "    tests/weather.md [city=Oslo]  scripted/one  pass -> fail  (evaluation changed)\n"
         "        now: It is cold there.\n"

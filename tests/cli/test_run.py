@@ -50,7 +50,8 @@ def test_status_before_the_first_run(workspace: Path, evalstore: Evalstore) -> N
     assert evalstore("status") == Ran(
         0,
         "No run yet.\n\n"
-        "A run would ask 2 answers and make 2 judgements with 1 candidate, about $6.04; 0 answers reused.\n"
+        "A run would ask 2 answers and make 2 judgements with 1 candidate, about $6.04; "
+        "0 answers reused.\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n',
         "",
     )
@@ -74,7 +75,8 @@ def test_an_edited_instruction_is_judged_again_and_nothing_is_asked(
         "    .M  tests/weather.md  2 cases judged again: instructions changed: line 1: "
         "The answer must be warm. -> The answer must be a weather report.\n"
         "\n"
-        "A run would ask 0 answers and make 2 judgements with 1 candidate, about $0; 2 answers reused.\n"
+        "A run would ask 0 answers and make 2 judgements with 1 candidate, about $0; "
+        "2 answers reused.\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n'
     )
     assert evalstore("status", "--short").stdout == ".M tests/weather.md\n"
@@ -108,7 +110,8 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
         "    tests/weather.md [city=Oslo]  scripted/one by scripted/judge  new answer\n"
         "    tests/weather.md [city=Rome]  scripted/one by scripted/judge  new answer\n"
         "\n"
-        "A run would ask 2 answers and make 2 judgements with 1 candidate, about $0.0600; 0 answers reused.\n"
+        "A run would ask 2 answers and make 2 judgements with 1 candidate, about $0.0600; "
+        "0 answers reused.\n"
     )
 
 

@@ -33,7 +33,8 @@ def test_outside_of_a_workspace(
     assert evalstore("status") == Ran(
         2,
         "",
-        f"error: no evalstore.yaml in '{tmp_path.name}' or above\nhint: run 'evalstore init' first\n",
+        f"error: no evalstore.yaml in '{tmp_path.name}' or above\n"
+        "hint: run 'evalstore init' first\n",
     )
 
 

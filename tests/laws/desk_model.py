@@ -191,7 +191,7 @@ class Desk:
         return tuple(f"You are {mood} number {self.system}." for mood in self.moods)
 
     def _test_file(self, file: File) -> bytes:
-        noise = random.Random(file.noise)  # noqa: S311
+        noise = random.Random(file.noise)
         head = [f"tags: {json.dumps(list(file.tags + file.special))}"]
         if file.rows:
             rows = "\n".join(f"  - {{city: {row}}}" for row in file.rows)

@@ -53,7 +53,7 @@ class Fake:
         """How many calls have succeeded."""
         return self.asked.total() + self.judged.total()
 
-    async def ask(self, request: Request, *, timeout: float) -> Reply:  # noqa: ASYNC109
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
         if self.crash_after is not None:
             if self.crash_after == 0:
                 raise BugError
@@ -163,7 +163,7 @@ def read_rows(path: Path) -> dict[tuple[str, bytes], tuple[Any, ...]]:
         return {
             (table, row[0]): row
             for table in tables
-            for row in store.execute(f'SELECT * FROM "{table}"')  # noqa: S608
+            for row in store.execute(f'SELECT * FROM "{table}"')
         }
 
 

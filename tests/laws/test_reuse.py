@@ -115,8 +115,16 @@ class Machine(RuleBasedStateMachine):
     @rule(
         data=st.data(),
         field=st.sampled_from(
-            ["candidates", "temperature", "override", "judges", "judge_temperature"]
-            + ["attempts", "per_judge", "limit"]
+            [
+                "candidates",
+                "temperature",
+                "override",
+                "judges",
+                "judge_temperature",
+                "attempts",
+                "per_judge",
+                "limit",
+            ]
         ),
     )
     def set_settings(self, data: st.DataObject, field: str) -> None:

@@ -106,7 +106,8 @@ def test_the_wheel_carries_the_example(program: list[str], tmp_path: Path) -> No
 
 
 def test_the_wheel_has_no_development_tools(program: list[str], tmp_path: Path) -> None:
-    probe = "import importlib.util as u; print([n for n in ('pytest', 'mypy', 'hypothesis') if u.find_spec(n)])"
+    tools = "('pytest', 'mypy', 'hypothesis')"
+    probe = f"import importlib.util as u; print([n for n in {tools} if u.find_spec(n)])"
     ran = subprocess.run(
         [program[0], "-I", "-c", probe], capture_output=True, text=True, check=True, cwd=tmp_path
     )

@@ -53,7 +53,7 @@ def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
 def test_storing_twice_stores_once(store: Store) -> None:
     fill(store)
     before = check_store(store)
-    store_again = [row for row in store.iterate()]
+    store_again = list(store.iterate())
     fill(store)
     assert check_store(store) == before == (len(store_again), [])
 
@@ -89,7 +89,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(store: Store) -> None:
 
 def test_samples_are_oldest_first_whatever_the_order_they_came_in(store: Store) -> None:
     sessions = [a_session(ASKED, started, nonce=nonce) for started in (3, 1, 2) for nonce in "ba"]
-    random.Random(1).shuffle(sessions)  # noqa: S311
+    random.Random(1).shuffle(sessions)
     for id, session, content in sessions:
         store.record({id: (session, content)})
     found = store.find_samples([KEY])[KEY]

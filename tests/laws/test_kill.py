@@ -1,0 +1,191 @@
+"""Law 7: a killed run loses at most the calls in flight, and running again finishes it.
+
+The moment is chosen by what the server has received, never by a clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.operations.integrity import fsck
+from evalstore.operations.orders import Wanted, Where
+from evalstore.operations.status import status
+from tests import endpoint
+from tests.builders import tree
+from tests.laws.fakes import read_rows
+
+ROOT = Path(__file__).parent.parent.parent
+AT_ONCE = 4
+QUESTIONS = 30
+
+
+class Server:
+    """A loopback server that can hold back its answers and that knows how far it is."""
+
+    def __init__(self, server: endpoint.Endpoint) -> None:
+        self.url = server.url
+        self.received = 0
+        self.answered = 0
+        self.hold_from: int | None = None
+        """Requests from this number on get no answer."""
+        self._changed = threading.Condition()
+        server.reply = self._reply
+
+    def _reply(self, body: dict[str, Any]) -> str:
+        with self._changed:
+            self.received += 1
+            number = self.received
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self.hold_from is None or number < self.hold_from, 60)
+            self.answered += 1
+        if body["model"] == "judge":
+            return '{"pass": true, "feedback": "good"}'
+        return f"Answer to {body['messages'][-1]['content']}"
+
+    def wait_for(self, received: int) -> None:
+        """Wait until so many requests have come in."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.received >= received, 60)
+
+    def release(self) -> None:
+        """Answer everything."""
+        with self._changed:
+            self.hold_from = None
+            self._changed.notify_all()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with endpoint.running() as running:
+        server = Server(running)
+        yield server
+        server.release()
+
+
+@pytest.fixture
+def place(folder: Path, server: Server) -> Path:
+    """A workspace with `QUESTIONS` questions, each judged once."""
+    cities = "".join(f"  - {{city: City{number}}}\n" for number in range(QUESTIONS))
+    settings = {
+        "candidates": ["first"],
+        "evaluators": ["judge"],
+        "concurrency": AT_ONCE,
+        "retries": 0,
+    }
+    return tree(
+        folder,
+        {
+            "evalstore.yaml": json.dumps(settings),
+            "providers/loopback.yaml": json.dumps(
+                {"code": "loopback", "type": "openai-compatible", "baseURL": server.url}
+            ),
+            "models/first.yaml": "id: first\nprovider: loopback\n",
+            "models/judge.yaml": "id: judge\nprovider: loopback\n",
+            "tests/cities.md": f"---\nreplacements:\n{cities}---\n# 👤\n\nIs {{{{city}}}} large?\n"
+            "\n---\n\nExpect an answer about {{city}}.\n",
+        },
+    )
+
+
+def start(place: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "evalstore", "-C", str(place), "run", "--json"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+def finish(running: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = running.communicate(timeout=60)
+    return running.returncode, out, err
+
+
+def stored(place: Path) -> tuple[int, int]:
+    """How many sessions and evaluations there are."""
+    tables = [table for table, _ in read_rows(place / ".evalstore/store.db")]
+    return tables.count("sessions"), tables.count("evaluations")
+
+
+def test_killed_runs_lose_at_most_what_was_in_flight(place: Path, server: Server) -> None:
+    moments = sorted(random.Random(7).sample(range(1, 2 * QUESTIONS), 3))
+    for moment in moments:
+        running = start(place)
+        # What is in flight at the kill is known: the server keeps its answers back.
+        server.hold_from = server.received + 1 + moment // 2
+        server.wait_for(server.hold_from)
+        running.send_signal(signal.SIGKILL)
+        assert finish(running)[0] == -signal.SIGKILL
+        server.release()
+        assert fsck(Where(place)).problems == []
+    code, out, err = finish(start(place))
+    assert (code, err) == (0, "")
+    assert json.loads(out)["status"] == "complete"
+    assert stored(place) == (QUESTIONS, QUESTIONS)
+    assert server.received <= 2 * QUESTIONS + AT_ONCE * len(moments) * 2
+    assert status(Where(place), Wanted()).items == []
+    assert fsck(Where(place)).problems == []
+
+
+def test_an_answer_is_safe_a_moment_after_it_came(place: Path, server: Server) -> None:
+    server.hold_from = 11
+    running = start(place)
+    server.wait_for(10 + AT_ONCE)
+    # All workers wait for the server, so the writer has had its time: 20 ms are asked of it.
+    store = place / ".evalstore/store.db"
+    while sum(stored(place)) < 10:
+        assert running.poll() is None
+        assert store.exists()
+    running.kill()
+    finish(running)
+    assert sum(stored(place)) == 10
+
+
+def test_one_interruption_lets_what_is_in_flight_finish(place: Path, server: Server) -> None:
+    server.hold_from = 11
+    running = start(place)
+    server.wait_for(10 + AT_ONCE)
+    running.send_signal(signal.SIGINT)
+    assert running.stderr
+    said = running.stderr.readline()
+    assert said.startswith("interrupted: finishing what is in flight")
+    server.release()
+    code, out, _ = finish(running)
+    assert code == 130
+    report = json.loads(out)
+    assert report["status"] == "interrupted"
+    assert report["asked"] + report["judged"] == 10 + AT_ONCE == sum(stored(place))
+    received = server.received
+    code, out, _ = finish(start(place))
+    assert code == 0
+    assert server.received - received == 2 * QUESTIONS - 10 - AT_ONCE
+    assert server.received == 2 * QUESTIONS
+
+
+def test_a_second_interruption_ends_at_once(place: Path, server: Server) -> None:
+    server.hold_from = 11
+    running = start(place)
+    server.wait_for(10 + AT_ONCE)
+    running.send_signal(signal.SIGINT)
+    assert running.stderr
+    running.stderr.readline()
+    running.send_signal(signal.SIGINT)
+    code, out, _ = finish(running)
+    assert code == 130
+    report = json.loads(out)
+    assert report["status"] == "interrupted"
+    assert report["asked"] + report["judged"] == 10 == sum(stored(place))
+    assert fsck(Where(place)).problems == []

@@ -1,0 +1,823 @@
+"""Executing a plan on a real store: what is asked how often, what is stored, what is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import sqlite3
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore import hashing
+from evalstore.catalogue import Model, ProviderFile
+from evalstore.errors import StoreError
+from evalstore.execute import Door, Executor, Limits, Outcome, Rim
+from evalstore.plan import CHECKS, Candidate, Cell, Plan, lay_out, plan_asks, plan_judgements
+from evalstore.plan import Judge as PlanJudge
+from evalstore.pricing import Price
+from evalstore.providers.base import Provider, ProviderError
+from evalstore.providers.scripted import ScriptedProvider
+from evalstore.store import Store
+from evalstore.store.fsck import check_store
+from evalstore.values import (
+    Case,
+    CaseFile,
+    EvaluationVersion,
+    Evaluator,
+    Message,
+    ModelVersion,
+    PromptVersion,
+    Reply,
+    Request,
+    TestVersion,
+    Text,
+    Usage,
+)
+
+Act = Callable[[Request, int], "Reply | Coroutine[Any, Any, Reply]"]
+"""From a request and how often it came to an answer; or raises."""
+
+GOOD = '{"pass": true, "feedback": "fine"}'
+
+
+class Acting:
+    """A provider that does what a test says."""
+
+    def __init__(self, act: Act) -> None:
+        self.act = act
+        self.requests: list[Request] = []
+        self.now = self.most_at_once = 0
+        self.closed = 0
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        self.requests.append(request)
+        count = self.requests.count(request)
+        self.now += 1
+        self.most_at_once = max(self.most_at_once, self.now)
+        try:
+            await asyncio.sleep(0)
+            reply = self.act(request, count)
+            return reply if isinstance(reply, Reply) else await reply
+        finally:
+            self.now -= 1
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+def always(text: str) -> Act:
+    return lambda _request, _count: Reply(text, finish_reason="stop", usage=Usage(10, 2))
+
+
+def failing(*errors: ProviderError, then: str = "answer") -> Act:
+    def act(_request: Request, count: int) -> Reply:
+        if count <= len(errors):
+            raise errors[count - 1]
+        return Reply(then)
+
+    return act
+
+
+def busy(retry_after: float | None = None) -> ProviderError:
+    return ProviderError("status", "too many", status=429, retry=True, retry_after=retry_after)
+
+
+@dataclass
+class Lab:
+    """A store, models and cases; `run` plans and executes as `evalstore run` does."""
+
+    store: Store
+    act: Act = always("answer")
+    judging: Act = always(GOOD)
+    attempts: int = 1
+    times: int = 1
+    limit: int | None = None
+    limits: Limits = Limits()  # noqa: RUF009
+    files: dict[str, CaseFile] = field(default_factory=dict)
+    judges: tuple[str, ...] = ("judge",)
+    models: tuple[str, ...] = ("m",)
+    price: Price | None = None
+    slept: list[float] = field(default_factory=list)
+    warned: list[str] = field(default_factory=list)
+    seen: list[tuple[str, int]] = field(default_factory=list)
+    clock: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    nonces: Iterator[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.candidate: Provider = Acting(lambda *given: self.act(*given))
+        self.judge: Provider = Acting(lambda *given: self.judging(*given))
+
+    @property
+    def asked(self) -> list[Request]:
+        assert isinstance(self.candidate, Acting)
+        return self.candidate.requests
+
+    @property
+    def judged(self) -> list[Request]:
+        assert isinstance(self.judge, Acting)
+        return self.judge.requests
+
+    def add(
+        self,
+        text: str = "Hi",
+        told: str | None = "Judge.",
+        *,
+        json_mode: bool = False,
+        schema: Any = None,
+        attempts: int | None = None,
+        evaluators: tuple[str, ...] | None = None,
+        tags: tuple[str, ...] = (),
+    ) -> None:
+        """Add a test file with one case."""
+        contents: dict[str, tuple[str, str]] = {}
+
+        def keep(kind: str, description: dict[str, Any]) -> str:
+            id, content = hashing.identify(description)
+            contents[id] = (kind, content)
+            return id
+
+        checks: tuple[Any, ...] = ({"type": "json", "revision": 1},) if json_mode else ()
+        schema_id = None
+        if schema is not None:
+            schema_id = keep("schema", hashing.describe_schema(schema))
+            checks = ({"type": "jsonSchema", "revision": 1, "schema": schema_id},)
+        version = TestVersion((Message("user", (Text(text),)),), schema=schema_id)
+        instructions = (Text(told),) if told else ()
+        evaluation = EvaluationVersion(instructions, checks)
+        case = Case(
+            "",
+            "",
+            (keep("test", hashing.describe_test(version)),),
+            keep("evaluation", hashing.describe_evaluation(evaluation)) if told or checks else None,
+            tags,
+            (None,),
+            judged_by=tuple(who for who, has in (("checks", checks), ("models", told)) if has)
+            or ("models",),
+        )
+        self.files[f"{len(self.files)}.md"] = CaseFile((case,), attempts, evaluators)
+        self.store.ensure_versions(contents)
+
+    def model(self, id: str) -> ModelVersion:
+        return ModelVersion("fake", id)
+
+    def plan(self) -> Plan:
+        strict = PromptVersion(
+            (Message("user", (Text("{{_evaluationInstructions}}|{{_actualResponse}}"),)),),
+            ("_evaluator",),
+        )
+        prompt, content = hashing.identify(hashing.describe_prompt(strict))
+        contents = {prompt: ("prompt", content)}
+        checks = hashing.describe_evaluator(Evaluator(checks=True))
+        contents[CHECKS] = ("evaluator", hashing.identify(checks)[1])
+        candidates, judges = [], []
+        for id in (*self.models, *self.judges):
+            model, content = hashing.identify(hashing.describe_model(self.model(id)))
+            contents[model] = ("model", content)
+            if id in self.models:
+                candidates.append(Candidate(id, model, 0, self.limit, self.attempts))
+                continue
+            evaluator = hashing.describe_evaluator(Evaluator(model, prompt, 0))
+            name, content = hashing.identify(evaluator)
+            contents[name] = ("evaluator", content)
+            tags = ("only",) if id == "tagged" else ()
+            judges.append(PlanJudge(id, name, prompt, self.times, required_tags=tags))
+        self.store.ensure_versions(contents)
+        cells, _ = lay_out(self.files, candidates, judges, lambda _path, _case: True)
+        plan = Plan(cells=cells)
+        plan_asks(plan, self.store.find_samples({cell.question_id for cell in cells}))
+        sessions = [one for some in plan.sessions.values() for one in some]
+        plan_judgements(plan, self.store.find_votes(sessions))
+        return plan
+
+    def executor(self, plan: Plan | None = None) -> Executor:
+        plan = plan or self.plan()
+
+        def door(id: str, provider: Provider) -> Door:
+            model = Model(id, ProviderFile("fake", "fake"), id)
+            return Door(model, self.model(id), provider, self.price, 0)
+
+        async def sleep(seconds: float) -> None:
+            self.slept.append(seconds)
+
+        return Executor(
+            self.store,
+            plan,
+            {cell.question.model: door(cell.candidate.id, self.candidate) for cell in plan.cells},
+            {
+                judge.evaluator: door(judge.id, self.judge)
+                for cell in plan.cells
+                for judge in cell.judges
+            },
+            self.limits,
+            Rim(
+                now=lambda: next(self.clock),
+                nonce=lambda: f"{next(self.nonces):016x}",
+                progress=lambda what, count: self.seen.append((what, count)),
+                warn=self.warned.append,
+                sleep=sleep,
+                jitter=lambda: 1.0,
+            ),
+        )
+
+    def run(self) -> Outcome:
+        return asyncio.run(self.executor().run())
+
+    def is_done(self) -> bool:
+        plan = self.plan()
+        return not plan.asks and not plan.judgements
+
+    def stored(self, table: str) -> list[Any]:
+        """The contents of a table, in the order they were stored."""
+        with closing(sqlite3.connect(self.store.path)) as raw:
+            rows = raw.execute(f"SELECT content FROM {table} ORDER BY rowid")
+            return [json.loads(content) for (content,) in rows]
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with closing(Store.open(tmp_path / "store.db", create=True)) as store:
+        yield Lab(store)
+        assert check_store(store)[1] == []
+
+
+# --- asking
+
+
+def test_an_answer_is_stored_and_judged(lab: Lab) -> None:
+    lab.add()
+    outcome = lab.run()
+    assert (outcome.asked, outcome.judged, outcome.failed) == (1, 1, 0)
+    assert lab.stored("sessions")[0]["turns"][0]["text"] == "answer"
+    assert lab.stored("evaluations")[0]["verdict"] == "pass"
+    assert lab.seen == [("asked", 1), ("judged", 1)]
+    assert lab.is_done()
+
+
+def test_the_scripted_provider_takes_the_same_path(lab: Lab) -> None:
+    lab.add("What?")
+    lab.candidate = ScriptedProvider([{"when": "What", "answer": " 42 \n"}])
+    lab.judge = ScriptedProvider([{"answer": {"pass": False, "feedback": "no"}}])
+    lab.run()
+    assert lab.stored("sessions")[0]["turns"][0]["text"] == "42"
+    assert lab.stored("evaluations")[0]["feedback"] == "no"
+
+
+def test_identical_questions_are_asked_once(lab: Lab) -> None:
+    for told in ("One.", "Two.", "One."):
+        lab.add("Same", told)
+    outcome = lab.run()
+    assert (outcome.asked, outcome.judged) == (1, 2)
+    assert lab.is_done()
+
+
+def test_attempts_are_samples_of_one_question(lab: Lab) -> None:
+    lab.add(attempts=3)
+    lab.run()
+    assert len(lab.asked) == len(lab.judged) == 3
+    lab.files = {}
+    lab.add(attempts=5)
+    lab.run()
+    assert len(lab.asked) == len(lab.judged) == 5
+    assert lab.is_done()
+
+
+def test_answers_that_only_another_file_wants_are_judged_for_that_file_alone(lab: Lab) -> None:
+    lab.add("Same", "Three.", attempts=3)
+    lab.add("Same", "One.", attempts=1)
+    assert lab.plan().judge_count == 4
+    lab.run()
+    told = [request.messages[0].text.partition("|")[0] for request in lab.judged]
+    assert sorted(told) == ["One.", "Three.", "Three.", "Three."]
+    assert lab.is_done()
+
+
+def test_the_oldest_answer_is_judged_where_one_is_wanted_though_it_came_last(lab: Lab) -> None:
+    def act(_request: Request, count: int) -> Any:
+        async def late() -> Reply:
+            for _ in range(100 if count == 1 else 0):
+                await asyncio.sleep(0)
+            return Reply(f"answer {count}")
+
+        return late()
+
+    lab.act = act
+    lab.add("Same", "Three.", attempts=3)
+    lab.add("Same", "One.", attempts=1)
+    lab.run()
+    (judged,) = [one for one in lab.judged if one.messages[0].text.startswith("One.")]
+    assert "answer 1" in judged.messages[0].text
+    assert lab.is_done()
+
+
+def test_a_clock_that_goes_back_changes_nothing_about_what_counts(lab: Lab) -> None:
+    lab.clock = itertools.count(1_000_000)
+    lab.add("Same", "One.")
+    lab.run()
+    lab.clock = itertools.count(1)
+    lab.add("Same", "Two.", attempts=2)
+    lab.run()
+    started = [session["started"] for session in lab.stored("sessions")]
+    assert started == sorted(started)
+    assert lab.is_done()
+
+
+def test_answers_of_the_same_microsecond_leave_nothing_to_do(lab: Lab) -> None:
+    lab.clock = itertools.repeat(7)
+    lab.add("Same", "One.", attempts=1)
+    lab.add("Same", "Three.", attempts=3)
+    lab.run()
+    assert lab.is_done()
+    assert len(lab.judged) == 4
+
+
+def test_no_more_calls_at_once_than_allowed(lab: Lab) -> None:
+    lab.limits = Limits(concurrency=3)
+    for number in range(20):
+        lab.add(f"Question {number}", None)
+    lab.run()
+    assert isinstance(lab.candidate, Acting)
+    assert lab.candidate.most_at_once == 3
+
+
+# --- answers that were cut off
+
+
+def cut(limit_needed: int) -> Act:
+    def act(request: Request, _count: int) -> Reply:
+        limit = request.max_output_tokens
+        is_cut = limit is not None and limit < limit_needed
+        return Reply("answer", finish_reason="length" if is_cut else "stop")
+
+    return act
+
+
+def test_a_cut_answer_counts_until_the_limit_is_raised(lab: Lab) -> None:
+    lab.act = cut(500)
+    lab.limit = 400
+    lab.add(told=None)
+    lab.run()
+    assert lab.is_done()
+    lab.limit = 300
+    assert lab.is_done()
+    lab.limit = 800
+    (ask,) = lab.plan().asks
+    assert ask.cut_at == 400
+    lab.run()
+    assert lab.is_done()
+    lab.limit = 100
+    assert lab.is_done()
+    assert len(lab.asked) == 2
+
+
+def test_without_a_limit_a_cut_answer_is_asked_again(lab: Lab) -> None:
+    lab.act = cut(500)
+    lab.limit = 400
+    lab.add(told=None)
+    lab.run()
+    lab.limit = None
+    lab.run()
+    assert len(lab.asked) == 2
+    assert lab.is_done()
+
+
+def test_an_answer_the_provider_cut_by_itself_is_not_asked_again(lab: Lab) -> None:
+    lab.act = lambda _request, _count: Reply("answer", finish_reason="length")
+    lab.add(told=None)
+    lab.run()
+    lab.limit = 100
+    assert lab.is_done()
+
+
+# --- failures
+
+
+def test_a_call_is_tried_again_as_often_as_allowed(lab: Lab) -> None:
+    lab.act = failing(*[busy()] * 9)
+    lab.add(told=None)
+    outcome = lab.run()
+    assert len(lab.asked) == 3
+    assert outcome.failures == {"m: too many": 1}
+    (failure,) = lab.stored("failures")
+    assert (failure["attempts"], failure["status"], failure["type"]) == (3, 429, "status")
+    assert not lab.is_done()
+
+
+def test_a_failure_that_passes_costs_nothing_but_time(lab: Lab) -> None:
+    lab.act = failing(busy(), busy())
+    lab.add(told=None)
+    outcome = lab.run()
+    assert (outcome.asked, outcome.failed) == (1, 0)
+    assert lab.slept == [0.5, 1.0]
+    assert lab.stored("failures") == []
+
+
+def test_the_server_says_how_long_to_wait(lab: Lab) -> None:
+    lab.act = failing(busy(7.0), busy(10_000.0))
+    lab.add(told=None)
+    lab.run()
+    assert lab.slept == [7.0, 300.0]
+
+
+def test_the_wait_is_bounded_and_spread(lab: Lab) -> None:
+    lab.limits = Limits(retries=12)
+    lab.act = failing(*[busy()] * 12)
+    lab.add(told=None)
+    lab.run()
+    assert lab.slept == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, *[30.0] * 6]
+
+
+def test_what_cannot_succeed_is_not_tried_again(lab: Lab) -> None:
+    lab.act = failing(ProviderError("status", "bad request", status=400))
+    lab.add(told=None)
+    lab.run()
+    assert len(lab.asked) == 1
+
+
+def test_a_failure_leaves_the_answer_missing_and_the_next_run_asks_for_it(lab: Lab) -> None:
+    lab.act = failing(ProviderError("status", "bad request", status=400))
+    lab.add("One")
+    lab.run()
+    lab.act = always("answer")
+    lab.add("Two")
+    outcome = lab.run()
+    assert (outcome.asked, outcome.judged) == (2, 2)
+    assert lab.is_done()
+
+
+def test_a_refused_key_stops_that_model_with_one_message(lab: Lab) -> None:
+    def act(request: Request, _count: int) -> Reply:
+        if request.code == "locked":
+            raise ProviderError("status", "no such key", status=401, stops_model=True)
+        return Reply("answer")
+
+    lab.act = act
+    lab.models = ("locked", "m")
+    lab.limits = Limits(concurrency=2)
+    for number in range(10):
+        lab.add(f"Question {number}", None)
+    outcome = lab.run()
+    assert outcome.asked == 10
+    assert outcome.failures == {"locked: no such key": 10}
+    assert lab.warned == ["model 'locked' is not asked any more: no such key"]
+    assert sum(1 for request in lab.asked if request.code == "locked") <= 2
+    assert len(lab.stored("failures")) <= 2
+
+
+def test_a_failing_judge_leaves_the_judgement_missing(lab: Lab) -> None:
+    lab.judging = failing(ProviderError("connection", "gone"))
+    lab.add()
+    outcome = lab.run()
+    assert (outcome.asked, outcome.judged, outcome.failed) == (1, 0, 1)
+    (failure,) = lab.stored("failures")
+    assert failure["subject"]
+    assert failure["evaluator"]
+    assert "question" not in failure
+    lab.judging = always(GOOD)
+    lab.run()
+    assert len(lab.asked) == 1
+    assert lab.is_done()
+
+
+def test_an_answer_that_is_no_json_where_a_schema_asks_is_a_failure_that_costs(lab: Lab) -> None:
+    lab.act = always("Sorry")
+    lab.price = Price("costs", per_call=0.5)
+    lab.add(schema={"type": "object"})
+    outcome = lab.run()
+    assert (outcome.asked, outcome.failed, outcome.cost) == (0, 1, 0.5)
+    assert lab.stored("failures")[0]["type"] == "malformed"
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_an_answer_that_was_cut_off_is_an_answer(lab: Lab, reason: str) -> None:
+    lab.act = lambda _request, _count: Reply('{"a', finish_reason=reason)
+    lab.add(schema={"type": "object"})
+    assert lab.run().asked == 1
+    assert lab.stored("evaluations")[0]["verdict"] == "fail"
+    assert lab.is_done()
+
+
+# --- judging
+
+
+def test_a_judge_is_asked_once_more_when_it_cannot_be_read(lab: Lab) -> None:
+    lab.judging = lambda _request, count: Reply("Hm." if count == 1 else GOOD, usage=Usage(10, 2))
+    lab.price = Price("costs", per_call=1.0)
+    lab.add()
+    outcome = lab.run()
+    (evaluation,) = lab.stored("evaluations")
+    assert evaluation["verdict"] == "pass"
+    assert evaluation["usage"] == {"inputTokens": 20, "outputTokens": 4}
+    assert outcome.judge_cost == evaluation["cost"]["usd"] == 2.0
+
+
+def test_a_judge_that_cannot_be_read_twice_is_undecided_and_not_asked_again(lab: Lab) -> None:
+    lab.judging = always("Hm.")
+    lab.add()
+    lab.run()
+    (evaluation,) = lab.stored("evaluations")
+    assert evaluation["verdict"] == "undecided"
+    assert evaluation["feedback"] == "the judge's reply holds no JSON object with 'pass'"
+    assert len(lab.judged) == 2
+    assert lab.is_done()
+
+
+def test_a_judge_that_fails_after_an_unreadable_reply_has_cost_something(lab: Lab) -> None:
+    def act(_request: Request, count: int) -> Reply:
+        if count == 2:
+            raise ProviderError("connection", "gone")
+        return Reply("Hm.")
+
+    lab.judging = act
+    lab.price = Price("costs", per_call=1.0)
+    lab.add()
+    outcome = lab.run()
+    assert (outcome.judged, outcome.failed, outcome.judge_cost) == (0, 1, 1.0)
+
+
+def test_checks_that_fail_save_the_judgement_of_the_model(lab: Lab) -> None:
+    lab.add(json_mode=True)
+    lab.run()
+    assert lab.judged == []
+    assert [one["verdict"] for one in lab.stored("evaluations")] == ["fail"]
+    assert lab.is_done()
+
+
+def test_checks_that_pass_leave_the_verdict_to_the_model(lab: Lab) -> None:
+    lab.act = always("{}")
+    lab.add(json_mode=True)
+    lab.run()
+    assert len(lab.judged) == 1
+    assert lab.is_done()
+
+
+def test_checks_of_files_that_share_an_answer_are_each_made_once(lab: Lab) -> None:
+    lab.act = always("{}")
+    lab.add("Same", "One.", json_mode=True)
+    lab.add("Same", "Two.", json_mode=True)
+    lab.add("Same", None, json_mode=True, attempts=2)
+    lab.add("Same", "One.", json_mode=True, tags=("only",))
+    lab.judges = ("judge", "tagged")
+    outcome = lab.run()
+    # Three evaluation versions; the one without a judge has two answers to check.
+    assert outcome.judged == 4 + len(lab.judged)
+    told = sorted(one.code + one.messages[0].text[:4] for one in lab.judged)
+    assert told == ["judgeOne.", "judgeTwo.", "taggedOne."]
+    assert lab.is_done()
+
+
+def test_every_evaluator_judges_as_often_as_wanted(lab: Lab) -> None:
+    lab.judges, lab.times = ("judge", "other"), 2
+    lab.add()
+    lab.run()
+    assert sorted(request.code for request in lab.judged) == ["judge", "judge", "other", "other"]
+    lab.times = 3
+    lab.run()
+    assert len(lab.judged) == 6
+    assert lab.is_done()
+
+
+def test_a_file_can_ask_for_some_evaluators(lab: Lab) -> None:
+    lab.judges = ("judge", "other")
+    lab.add(evaluators=("other",))
+    lab.run()
+    assert [request.code for request in lab.judged] == ["other"]
+    assert lab.is_done()
+
+
+def test_an_evaluator_can_be_meant_for_a_tag(lab: Lab) -> None:
+    lab.judges = ("judge", "tagged")
+    lab.add("Same", tags=())
+    lab.add("Same", tags=("only",))
+    lab.run()
+    assert sorted(request.code for request in lab.judged) == ["judge", "tagged"]
+    assert lab.is_done()
+
+
+def test_the_same_judge_under_two_names_judges_once(lab: Lab) -> None:
+    lab.add()
+    plan = lab.plan()
+    plan.cells = [replace(cell, judges=cell.judges * 2) for cell in plan.cells]
+    asyncio.run(lab.executor(plan).run())
+    assert len(lab.judged) == 1
+
+
+def test_stored_answers_are_judged_without_being_asked_again(lab: Lab) -> None:
+    lab.add(told="Old.")
+    lab.run()
+    lab.files = {}
+    lab.add(told="New.")
+    outcome = lab.run()
+    assert (outcome.asked, outcome.judged) == (0, 1)
+    assert "answer" in lab.judged[-1].messages[0].text
+
+
+# --- writing
+
+
+def test_an_answer_is_in_the_store_before_the_run_ends(lab: Lab) -> None:
+    started: list[int] = []
+
+    def act(_request: Request, count: int) -> Any:
+        async def last() -> Reply:
+            while not lab.stored("sessions"):
+                await asyncio.sleep(0.001)
+            started.append(len(lab.stored("sessions")))
+            return Reply("late")
+
+        return Reply("first") if count == 1 else last()
+
+    lab.act = act
+    lab.add(told=None, attempts=2)
+    lab.run()
+    assert started == [1]
+
+
+def test_one_writer_commits_many_answers_at_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[int] = []
+    writing: list[int] = []
+    record = Store.record
+
+    def counting(store: Store, sessions: Any, *rest: Any) -> None:
+        writing.append(1)
+        assert len(writing) == 1
+        batches.append(len(sessions))
+        record(store, sessions, *rest)
+        writing.pop()
+
+    monkeypatch.setattr(Store, "record", counting)
+    for number in range(50):
+        lab.add(f"Question {number}", None)
+    lab.run()
+    assert sum(batches) == 50
+    assert len(batches) < 25
+
+
+def test_an_error_of_the_store_surfaces(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def record(*_: Any) -> None:
+        raise StoreError("the store is locked")
+
+    monkeypatch.setattr(Store, "record", record)
+    lab.add()
+    with pytest.raises(StoreError, match="is locked"):
+        lab.run()
+    assert isinstance(lab.candidate, Acting)
+    assert lab.candidate.closed == 1
+
+
+def test_an_answer_that_could_not_be_stored_is_stored_at_the_end(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = Store.record
+    calls: list[int] = []
+
+    def once(store: Store, *rest: Any) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise StoreError("the store is locked")
+        record(store, *rest)
+
+    def act(_request: Request, count: int) -> Any:
+        async def later() -> Reply:
+            while not calls:
+                await asyncio.sleep(0.001)
+            return await asyncio.get_running_loop().create_future()
+
+        return Reply("first") if count == 1 else later()
+
+    monkeypatch.setattr(Store, "record", once)
+    lab.act = act
+    lab.add(told=None, attempts=2)
+    with pytest.raises(StoreError, match="is locked"):
+        lab.run()
+    assert len(lab.stored("sessions")) == 1
+
+
+def test_a_bug_in_a_provider_surfaces_and_loses_nothing_answered(lab: Lab) -> None:
+    def act(request: Request, _count: int) -> Reply:
+        if "7" in request.messages[0].text:
+            raise ZeroDivisionError
+        return Reply("answer")
+
+    lab.act = act
+    lab.limits = Limits(concurrency=1)
+    for number in range(10):
+        lab.add(f"Question {number}", None)
+    with pytest.raises(ZeroDivisionError):
+        lab.run()
+    assert len(lab.stored("sessions")) == 7
+    assert isinstance(lab.candidate, Acting)
+    assert lab.candidate.closed == 1
+    lab.act = always("answer")
+    assert lab.run().asked == 3
+
+
+# --- stopping
+
+
+def test_halting_finishes_what_is_in_flight_and_starts_nothing(lab: Lab) -> None:
+    for number in range(10):
+        lab.add(f"Question {number}")
+    lab.limits = Limits(concurrency=2)
+    executor = lab.executor()
+
+    def act(_request: Request, _count: int) -> Reply:
+        executor.halt()
+        executor.halt()
+        return Reply("answer")
+
+    lab.act = act
+    outcome = asyncio.run(executor.run())
+    assert outcome.interrupted
+    assert outcome.asked == len(lab.asked) == len(lab.stored("sessions")) == 2
+    assert lab.judged == []
+    lab.act = always("answer")
+    lab.run()
+    assert len(lab.asked) == 10
+    assert lab.is_done()
+
+
+def test_halting_does_not_wait_for_another_try(lab: Lab) -> None:
+    lab.add(told=None)
+    executor = lab.executor()
+
+    async def forever(_seconds: float) -> None:
+        executor.halt()
+        await asyncio.get_running_loop().create_future()
+
+    executor.rim = executor._calls._rim = replace(executor.rim, sleep=forever)
+    lab.act = failing(busy(100.0))
+    outcome = asyncio.run(executor.run())
+    assert (outcome.asked, outcome.failed) == (0, 1)
+    assert len(lab.asked) == 1
+
+
+def test_however_often_it_is_cancelled_what_was_answered_is_stored(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.limits = Limits(concurrency=1)
+    lab.add("One", None)
+    lab.add("Two", None)
+    executor = lab.executor()
+    record = Store.record
+    tasks: list[asyncio.Task[Outcome]] = []
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def cancelled_meanwhile(store: Store, *rest: Any) -> None:
+        for _ in range(3):
+            loops[0].call_soon_threadsafe(tasks[0].cancel)
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loops[0]).result()
+        record(store, *rest)
+
+    monkeypatch.setattr(Store, "record", cancelled_meanwhile)
+
+    def act(request: Request, _count: int) -> Any:
+        async def never() -> Reply:
+            return await asyncio.get_running_loop().create_future()
+
+        return Reply("answer") if "One" in request.messages[0].text else never()
+
+    lab.act = act
+
+    async def main() -> None:
+        loops.append(asyncio.get_running_loop())
+        tasks.append(asyncio.create_task(executor.run()))
+        with contextlib.suppress(asyncio.CancelledError):
+            await tasks[0]
+
+    asyncio.run(main())
+    monkeypatch.undo()
+    assert len(lab.stored("sessions")) == 1
+
+
+# --- costs
+
+
+def test_the_price_used_is_stored_with_the_answer(lab: Lab) -> None:
+    lab.price = Price("costs", per_input_token=0.01, per_call=1.0)
+    lab.add()
+    outcome = lab.run()
+    cost = lab.stored("sessions")[0]["cost"]
+    assert cost == {"usd": 1.1, "price": {"source": "costs", "inputToken": 0.01, "call": 1.0}}
+    assert (outcome.cost, outcome.judge_cost, outcome.priced) == (1.1, 1.1, True)
+
+
+def test_without_a_price_the_cost_is_not_known(lab: Lab) -> None:
+    lab.add()
+    assert not lab.run().priced
+
+
+def sharing(cells: Sequence[Cell]) -> set[str]:
+    return {cell.question_id for cell in cells}
+
+
+def test_cells_that_share_a_question_have_one_id(lab: Lab) -> None:
+    lab.add("Same", "One.")
+    lab.add("Same", "Two.")
+    assert len(sharing(lab.plan().cells)) == 1
