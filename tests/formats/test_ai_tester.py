@@ -44,6 +44,7 @@ PROJECT = {
     "data/prompts/brief.md": "Be brief.\n",
     "data/providers/local.yaml": "code: local\ntype: openai-compatible\nbaseURL: http://h/v1\n",
     "data/models/a.yaml": "id: local/a:free\ncode: a\nprovider: local\n",
+    "data/models/judge.yaml": "id: local/judge\ncode: judge\nprovider: local\n",
     "data/currencies/USD.yaml": "code: USD\nrates: [{rateInUSD: 1, validFrom: 2020-01-01}]\n",
     "data/schemas/s.yaml": "id: s\ntype: object\n",
     "data/tools/w.yaml": "id: w\nname: w\nparameters: {type: object}\n",

@@ -135,7 +135,7 @@ def test_killed_runs_lose_at_most_what_was_in_flight(place: Path, server: Server
     assert (code, err) == (0, "")
     assert json.loads(out)["status"] == "complete"
     assert stored(place) == (QUESTIONS, QUESTIONS)
-    assert server.received <= 2 * QUESTIONS + AT_ONCE * len(moments) * 2
+    assert server.received <= 2 * QUESTIONS + AT_ONCE * len(moments)
     assert status(Where(place), Wanted()).items == []
     assert fsck(Where(place)).problems == []
 

@@ -1,0 +1,335 @@
+"""The plan: set differences on ids, so that nothing is asked or judged twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore.plan import (
+    CHECKS,
+    Candidate,
+    Cell,
+    Judge,
+    Plan,
+    counted_votes,
+    counts,
+    lay_out,
+    plan_asks,
+    plan_judgements,
+)
+from evalstore.values import Case, CaseFile, Sample, Verdict, Vote
+
+FIRST = Candidate("first", "m1", 0)
+JUDGE = Judge("judge", "e1", "p1")
+
+
+def case(test: str = "t", evaluation: str | None = "e", **fields: object) -> Case:
+    return Case("", "", (test,), evaluation, (), (None,), **fields)  # type: ignore[arg-type]
+
+
+def cells_of(
+    *cases: Case,
+    candidates: Sequence[Candidate] = (FIRST,),
+    judges: Sequence[Judge] = (JUDGE,),
+    **fields: object,
+) -> list[Cell]:
+    file = CaseFile(cases, **fields)  # type: ignore[arg-type]
+    return lay_out({"a.md": file}, candidates, judges, lambda _path, _case: True)[0]
+
+
+def plan_of(
+    cells: list[Cell],
+    samples: Mapping[str, Sequence[Sample]] | None = None,
+    votes: Mapping[str, Sequence[Vote]] | None = None,
+) -> Plan:
+    plan = Plan(cells=cells)
+    plan_asks(plan, samples or {})
+    plan_judgements(plan, votes or {})
+    return plan
+
+
+def vote(evaluator: str = "e1", verdict: Verdict = "pass", *, evaluation: str = "e") -> Vote:
+    return Vote(1, "v", evaluation, evaluator, verdict, None)
+
+
+def carried_out(plan: Plan) -> tuple[dict[str, list[Sample]], dict[str, list[Vote]]]:
+    """What is stored after a plan; checks pass."""
+    samples = {
+        question: [Sample(1, session, None) for session in sessions]
+        for question, sessions in plan.sessions.items()
+    }
+    for ask in plan.asks:
+        for number in range(ask.count):
+            id = f"{ask.cell.question_id}/{number}"
+            samples.setdefault(ask.cell.question_id, []).append(Sample(2, id, None))
+    votes = {session: list(some) for session, some in plan.votes.items()}
+    for cell in plan.cells:
+        if cell.case.evaluation is None:
+            continue
+        for sample in samples[cell.question_id][: cell.wanted]:
+            have = votes.setdefault(sample.id, [])
+            wanted = [(judge.evaluator, judge.times) for judge in cell.judges]
+            for evaluator, times in [(CHECKS, 1), *wanted]:
+                one = vote(evaluator, evaluation=cell.case.evaluation)
+                have += [one] * (times - have.count(one))
+    return samples, votes
+
+
+# --- laying out
+
+
+def test_every_case_meets_every_candidate_and_prompt() -> None:
+    two = replace(case(), prompts=("p", None))
+    cells = cells_of(two, candidates=(FIRST, Candidate("second", "m2", 0)))
+    assert [(cell.candidate.id, cell.prompt) for cell in cells] == [
+        ("first", "p"),
+        ("first", None),
+        ("second", "p"),
+        ("second", None),
+    ]
+    assert len({cell.question_id for cell in cells}) == 4
+
+
+def test_a_candidate_that_lacks_a_capability_is_skipped_and_listed() -> None:
+    def lacks(needs: tuple[str, ...]) -> list[str]:
+        return [need for need in needs if need == "tools"]
+
+    file = CaseFile((case(needs=("image", "tools")), case("t2")))
+    candidates = (Candidate("plain", "m1", 0, lacks=lacks),)
+    cells, skipped = lay_out({"a.md": file}, candidates, (), lambda _path, _case: True)
+    assert [cell.case.tests for cell in cells] == [("t2",)]
+    assert [(one.model, one.lacks) for one in skipped] == [("plain", ("tools",))]
+
+
+def test_tags_say_whom_a_candidate_and_a_judge_are_meant_for() -> None:
+    tagged = replace(case(), tags=("x",))
+    only = Candidate("only", "m2", 0, required_tags=("x",))
+    never = Candidate("never", "m3", 0, prohibited_tags=("x",))
+    picky = Judge("picky", "e2", "p1", prohibited_tags=("x",))
+    cells = cells_of(tagged, case("t2"), candidates=(only, never), judges=(JUDGE, picky))
+    assert [(cell.candidate.id, len(cell.judges)) for cell in cells] == [("only", 1), ("never", 2)]
+
+
+def test_the_test_decides_its_temperature_seed_and_attempts() -> None:
+    (cell,) = cells_of(case(temperature=0.5, seed=7), attempts=3)
+    assert (cell.question.temperature, cell.question.seed, cell.wanted) == (0.5, 7, 3)
+
+
+def test_the_command_line_wins_over_the_attempts_of_files() -> None:
+    file = CaseFile((case(),), attempts=3)
+    cells, _ = lay_out({"a.md": file}, (FIRST,), (), lambda _path, _case: True, attempts=2)
+    assert cells[0].wanted == 2
+
+
+def test_a_file_can_want_nobody_to_judge() -> None:
+    assert cells_of(case(), evaluators=())[0].judges == ()
+
+
+# --- asking
+
+
+def test_cells_that_share_a_question_ask_it_once_as_often_as_one_wants() -> None:
+    cells = cells_of(case(evaluation="e1"), attempts=1) + cells_of(
+        case(evaluation="e2"), attempts=3
+    )
+    plan = plan_of(cells)
+    assert [(ask.cell.wanted, ask.count) for ask in plan.asks] == [(3, 3)]
+    assert plan.ask_count == 3
+
+
+def test_candidates_of_the_same_version_share_their_answers() -> None:
+    cells = cells_of(case(), candidates=(FIRST, replace(FIRST, id="twin")))
+    assert plan_of(cells).ask_count == 1
+
+
+def test_the_oldest_samples_count() -> None:
+    (cell,) = cells_of(case(), attempts=2)
+    stored = [Sample(started, f"s{started}", None) for started in (1, 2, 3)]
+    plan = plan_of([cell], {cell.question_id: stored})
+    assert plan.sessions == {cell.question_id: ["s1", "s2"]}
+    assert plan.newest == {cell.question_id: 3}
+    assert plan.reused == 2
+
+
+def test_a_cut_answer_counts_only_while_the_limit_has_not_been_raised() -> None:
+    cut = Sample(1, "s", 400)
+    assert counts(cut, 400)
+    assert counts(cut, 100)
+    assert not counts(cut, 401)
+    assert not counts(cut, None)
+    assert counts(Sample(1, "s", None), None)
+
+
+def test_a_cut_answer_is_named_as_the_reason_even_beside_a_whole_one() -> None:
+    (cell,) = cells_of(case(), candidates=(replace(FIRST, limit=800),), attempts=2)
+    stored = [Sample(1, "cut", 400), Sample(2, "whole", None)]
+    (ask,) = plan_of([cell], {cell.question_id: stored}).asks
+    assert (ask.count, ask.cut_at) == (1, 400)
+
+
+def test_a_test_has_its_own_limit() -> None:
+    (cell,) = cells_of(case(limit=100), candidates=(replace(FIRST, limit=800),))
+    assert plan_of([cell], {cell.question_id: [Sample(1, "cut", 100)]}).asks == []
+
+
+# --- judging
+
+
+def test_coming_answers_are_judged_as_often_as_each_cell_wants() -> None:
+    cells = cells_of(case(evaluation="e1"), attempts=1) + cells_of(
+        case(evaluation="e2"), attempts=3
+    )
+    plan = plan_of(cells)
+    counted = [(one.cell.case.evaluation, one.session, one.count) for one in plan.judgements]
+    assert counted == [("e1", None, 1), ("e2", None, 3)]
+
+
+def test_cells_with_one_evaluation_are_judged_as_often_as_the_most_demanding() -> None:
+    cells = cells_of(case(), attempts=1) + cells_of(case(), attempts=3)
+    assert [one.count for one in plan_of(cells).judgements] == [3]
+
+
+def test_a_case_without_an_evaluation_is_not_judged() -> None:
+    assert plan_of(cells_of(case(evaluation=None))).judgements == []
+
+
+def test_votes_under_another_evaluation_or_by_another_judge_do_not_count() -> None:
+    (cell,) = cells_of(case())
+    samples = {cell.question_id: [Sample(1, "s", None)]}
+    for stored, missing in (
+        (vote(), 0),
+        (vote(evaluation="old"), 1),
+        (vote("other"), 1),
+        (vote(verdict="undecided"), 0),
+        (vote(verdict="error"), 0),
+    ):
+        assert plan_of([cell], samples, {"s": [stored]}).judge_count == missing
+
+
+def test_more_judgements_are_wanted_when_the_number_is_raised() -> None:
+    (cell,) = cells_of(case(), judges=(replace(JUDGE, times=3),))
+    samples = {cell.question_id: [Sample(1, "s", None)]}
+    (one,) = plan_of([cell], samples, {"s": [vote()]}).judgements
+    assert one.count == 2
+
+
+def test_models_are_not_needed_when_the_checks_have_failed() -> None:
+    (cell,) = cells_of(case(judged_by=("checks", "models")))
+    samples = {cell.question_id: [Sample(1, "s", None)]}
+
+    def judges(*stored: Vote) -> list[str]:
+        plan = plan_of([cell], samples, {"s": stored})
+        return [one.judge.id if one.judge else "checks" for one in plan.judgements]
+
+    assert judges() == ["checks", "judge"]
+    assert judges(vote(CHECKS)) == ["judge"]
+    assert judges(vote(CHECKS, "fail")) == []
+    assert judges(vote(CHECKS, "error")) == []
+    assert judges(vote(CHECKS), vote()) == []
+
+
+def test_of_too_many_votes_the_oldest_count() -> None:
+    (cell,) = cells_of(case(judged_by=("checks", "models")))
+    stored = [vote("e1", "fail"), vote("e1"), vote(CHECKS), vote(CHECKS, "fail"), vote("human")]
+    assert counted_votes(cell, stored) == [vote(CHECKS), vote("e1", "fail")]
+
+
+# --- properties
+
+cases = st.builds(
+    lambda test, evaluation, checks: case(
+        test, evaluation, judged_by=("checks", "models") if checks else ("models",)
+    ),
+    st.sampled_from(["t1", "t2", "t3"]),
+    st.sampled_from(["e1", "e2", None]),
+    st.booleans(),
+)
+files = st.lists(
+    st.builds(
+        lambda some, attempts: (tuple(some), attempts),
+        st.lists(cases, min_size=1, max_size=4),
+        st.sampled_from([None, 1, 2, 3]),
+    ),
+    min_size=1,
+    max_size=4,
+)
+settings = st.tuples(
+    st.lists(
+        st.builds(
+            Candidate,
+            id=st.sampled_from(["a", "b", "c"]),
+            model=st.sampled_from(["m1", "m2"]),
+            temperature=st.sampled_from([0.0, 1.0]),
+            attempts=st.integers(1, 3),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.lists(
+        st.builds(
+            Judge, st.just("j"), st.sampled_from(["e1", "e2"]), st.just("p"), st.integers(1, 3)
+        ),
+        min_size=1,
+        max_size=3,
+        unique_by=lambda judge: judge.evaluator,
+    ),
+)
+
+
+def all_cells(
+    found: list[tuple[tuple[Case, ...], int | None]],
+    participants: tuple[list[Candidate], list[Judge]],
+) -> list[Cell]:
+    return [
+        cell
+        for some, attempts in found
+        for cell in cells_of(
+            *some, candidates=participants[0], judges=participants[1], attempts=attempts
+        )
+    ]
+
+
+@given(files, settings)
+def test_after_a_complete_run_the_plan_is_empty(
+    found: list[tuple[tuple[Case, ...], int | None]],
+    participants: tuple[list[Candidate], list[Judge]],
+) -> None:
+    cells = all_cells(found, participants)
+    again = plan_of(cells, *carried_out(plan_of(cells)))
+    assert (again.asks, again.judgements) == ([], [])
+
+
+@given(files, settings)
+def test_new_instructions_lead_to_judgements_but_to_no_question(
+    found: list[tuple[tuple[Case, ...], int | None]],
+    participants: tuple[list[Candidate], list[Judge]],
+) -> None:
+    before = plan_of(all_cells(found, participants))
+    edited = [
+        (
+            tuple(replace(one, evaluation=one.evaluation and f"{one.evaluation}'") for one in some),
+            attempts,
+        )
+        for some, attempts in found
+    ]
+    after = plan_of(all_cells(edited, participants), *carried_out(before))
+    assert after.asks == []
+    assert after.judge_count == before.judge_count
+
+
+@given(files, settings)
+def test_no_question_and_no_judgement_is_planned_twice(
+    found: list[tuple[tuple[Case, ...], int | None]],
+    participants: tuple[list[Candidate], list[Judge]],
+) -> None:
+    plan = plan_of(all_cells(found, participants))
+    questions = [ask.cell.question_id for ask in plan.asks]
+    assert len(set(questions)) == len(questions)
+    judged = [
+        (one.cell.question_id, one.cell.case.evaluation, one.judge.evaluator if one.judge else None)
+        for one in plan.judgements
+    ]
+    assert len(set(judged)) == len(judged)
