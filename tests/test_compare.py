@@ -83,10 +83,8 @@ def test_different_models_and_prompts_are_never_paired() -> None:
     assert groups(compare(was, [result(model="m2")])) == {"new": 1, "gone": 2}
 
 
-def test_a_renamed_file_is_the_same_file() -> None:
-    now = [result(file="b.md")]
-    assert groups(compare([result()], now, {"a.md": "b.md"})) == {"unchanged": 1}
-    assert groups(compare([result()], now)) == {"new": 1, "gone": 1}
+def test_different_files_are_never_paired() -> None:
+    assert groups(compare([result()], [result(file="b.md")])) == {"new": 1, "gone": 1}
 
 
 def test_equal_rows_are_paired_one_by_one() -> None:

@@ -76,6 +76,12 @@ def always(text: str) -> Act:
     return lambda _request, _count: Reply(text, finish_reason="stop", usage=Usage(10, 2))
 
 
+async def never() -> Reply:
+    """Hang until it is cancelled."""
+    future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    return await future
+
+
 def failing(*errors: ProviderError, then: str = "answer") -> Act:
     def act(_request: Request, count: int) -> Reply:
         if count <= len(errors):
@@ -89,13 +95,16 @@ def busy(retry_after: float | None = None) -> ProviderError:
     return ProviderError("status", "too many", status=429, retry=True, retry_after=retry_after)
 
 
+_ANSWER, _GOOD = always("answer"), always(GOOD)
+
+
 @dataclass
 class Lab:
     """A store, models and cases; `run` plans and executes as `evalstore run` does."""
 
     store: Store
-    act: Act = always("answer")
-    judging: Act = always(GOOD)
+    act: Act = _ANSWER
+    judging: Act = _GOOD
     attempts: int = 1
     times: int = 1
     limit: int | None = None
@@ -687,7 +696,7 @@ def test_an_answer_that_could_not_be_stored_is_stored_at_the_end(
         async def later() -> Reply:
             while not calls:
                 await asyncio.sleep(0.001)
-            return await asyncio.get_running_loop().create_future()
+            return await never()
 
         return Reply("first") if count == 1 else later()
 
@@ -778,9 +787,6 @@ def test_however_often_it_is_cancelled_what_was_answered_is_stored(
     monkeypatch.setattr(Store, "record", cancelled_meanwhile)
 
     def act(request: Request, _count: int) -> Any:
-        async def never() -> Reply:
-            return await asyncio.get_running_loop().create_future()
-
         return Reply("answer") if "One" in request.messages[0].text else never()
 
     lab.act = act

@@ -169,11 +169,10 @@ json_values = st.recursive(
 def test_any_reply_is_a_verdict_or_unreadable(value: Json, before: str, after: str) -> None:
     try:
         opinion = read_opinion(Reply(before + json.dumps(value) + after))
-    except Unreadable as unreadable:
-        assert unreadable.reason
-    else:
-        assert opinion.verdict in ("pass", "fail")
-        assert opinion.score is None or 0 <= opinion.score <= 1
+    except Unreadable:
+        return
+    assert opinion.verdict in ("pass", "fail")
+    assert opinion.score is None or 0 <= opinion.score <= 1
 
 
 # --- checks

@@ -140,12 +140,14 @@ def _content(place: str, was: Json, now: Json) -> Iterator[Difference]:
         if isinstance(now, list)
         else {}
     )
-    for path, id in new_files.items():
-        if path in old_files and old_files[path] != id:
-            yield Difference(f"file {path} changed")
+    changed = [path for path, id in new_files.items() if old_files.get(path, id) != id]
+    for path in changed:
+        yield Difference(f"file {path} changed")
     if before != after:
         line, old, new = first_line(before, after)
         yield Difference(f"{place} line {line}", old, new)
+    elif not changed:  # the same words in other parts
+        yield Difference(f"{place} changed".replace("changed: changed", "changed"))
 
 
 def _flat(content: Json) -> str:
@@ -185,15 +187,20 @@ def _versions(
     """Tools are told apart by their name; there is one schema at most."""
 
     def by_name(ids: list[str]) -> dict[str, tuple[str, Json]]:
-        contents = {id: find(kind, id) or {} for id in ids}
-        return {str(content.get("name", "")): (id, content) for id, content in contents.items()}
+        found: dict[str, tuple[str, Json]] = {}
+        for id in ids:
+            content = find(kind, id) or {}
+            key = str(content.get("name", ""))
+            found[f"{key} {id}" if key in found else key] = (id, content)
+        return found
 
-    old, new = by_name(was), by_name(now)
+    old = by_name([id for id in was if id not in now])
+    new = by_name([id for id in now if id not in was])
     for key, (id, content) in new.items():
         shown = name(kind, id) or key or id[:8]
         if key not in old:
             yield Difference(f"{kind} {shown} is new")
-        elif old[key][0] != id:
+        else:
             if kind == "schema":
                 found = next(_paths(old[key][1].get("schema", {}), content.get("schema", {})), None)
             else:
@@ -212,7 +219,12 @@ def _paths(was: Json, now: Json, path: str = "") -> Iterator[tuple[str, str | No
     """Every place in which two JSON values differ: path, old and new value."""
     if isinstance(was, dict) and isinstance(now, dict):
         for key in sorted({*was, *now}):
-            yield from _paths(was.get(key), now.get(key), f"{path}.{key}" if path else key)
+            place = f"{path}.{key}" if path else key
+            if key in was and key in now:
+                yield from _paths(was[key], now[key], place)
+            else:
+                old = _value(was[key]) if key in was else None
+                yield place, old, _value(now[key]) if key in now else None
     elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         for number, (old, new) in enumerate(zip(was, now, strict=True)):
             yield from _paths(old, new, f"{path}[{number}]")
@@ -221,7 +233,7 @@ def _paths(was: Json, now: Json, path: str = "") -> Iterator[tuple[str, str | No
 
 
 def _value(value: Json) -> str | None:
-    if value is None or isinstance(value, str):
+    if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
 

@@ -97,7 +97,7 @@ def test_nothing_is_moved_and_everything_is_found(folder: Path) -> None:
     reading = Workspace(folder).read()
     assert reading.problems == []
     assert list(reading.files) == ["data/tests/sub/hello.md"]
-    assert list(reading.models) == ["local/a:free"]
+    assert list(reading.models) == ["local/a:free", "local/judge"]
     assert list(reading.currencies) == ["USD"]
     assert reading.names.keys() == {"prompts", "tools", "schemas"}
     assert {name for names in reading.names.values() for name in names} == {

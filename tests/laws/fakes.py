@@ -134,8 +134,8 @@ class Place:
     def run(self, **orders: Any) -> Any:
         """Run, with every call through the fake."""
         with (
-            mock.patch("evalstore.operations.doors.open_provider", lambda *_, **__: self.fake),
-            mock.patch("evalstore.operations.run.git_state", lambda _: None),
+            mock.patch("evalstore.operations.doors.open_provider", return_value=self.fake),
+            mock.patch("evalstore.operations.run.git_state", return_value=None),
         ):
             return run(self.where, Wanted(), Orders(**orders), Quiet())
 

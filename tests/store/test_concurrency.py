@@ -13,19 +13,19 @@ import pytest
 from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
-from tests.store.facts import fill, test_version
+from tests.store.facts import a_test, fill
 
 ROOT = Path(__file__).parent.parent.parent
 
 FILL = """
 import pathlib, sys
 from evalstore.store import Store
-from tests.store.facts import fill, test_version
+from tests.store.facts import fill, a_test
 
 sys.stdin.readline()
 store = Store.open(pathlib.Path(sys.argv[1]), create=True)
 for number in range(40):
-    store.ensure_versions(test_version(str(number)))
+    store.ensure_versions(a_test(str(number)))
     fill(store)
 store.close()
 """
@@ -52,7 +52,7 @@ def test_processes_that_store_the_same_store_it_once(path: Path) -> None:
         before, damages = check_store(store)
         assert damages == []
         for number in range(40):
-            store.ensure_versions(test_version(str(number)))
+            store.ensure_versions(a_test(str(number)))
         fill(store)
         assert check_store(store) == (before, [])
 
@@ -63,10 +63,10 @@ def test_a_locked_store_is_a_clear_error(path: Path) -> None:
         other.execute("BEGIN IMMEDIATE")
         with closing(Store.open(path, busy=0.01)) as store:
             with pytest.raises(StoreError, match="is locked by another program") as caught:
-                store.ensure_versions(test_version())
+                store.ensure_versions(a_test())
             assert caught.value.exit_code == STORE_UNUSABLE
             other.execute("ROLLBACK")
-            store.ensure_versions(test_version())
+            store.ensure_versions(a_test())
 
 
 def test_a_writer_never_keeps_others_from_reading(path: Path) -> None:

@@ -159,8 +159,7 @@ def test_any_changed_byte_of_the_file_is_found_or_changes_nothing(
     try:
         found = problems(path)
     except StoreError as error:
-        assert error.exit_code == STORE_UNUSABLE
-        return
+        found = [Damage("database", "", str(error))]
     assert found or cells(path) == before
 
 

@@ -11,7 +11,7 @@ from evalstore.errors import USAGE, RevisionError
 from evalstore.store import Store
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.values import Question
-from tests.store.facts import a_session, test_version
+from tests.store.facts import a_session, a_test
 
 
 def runs(store: Store, count: int) -> list[str]:
@@ -58,10 +58,10 @@ def test_a_question_is_found_by_its_id(store: Store) -> None:
 
 
 def test_an_ambiguous_start_lists_the_candidates(store: Store) -> None:
-    ids = sorted(next(iter(test_version(str(number)))) for number in range(1_000))
+    ids = sorted(next(iter(a_test(str(number)))) for number in range(1_000))
     same = next(one for one, next_ in itertools.pairwise(ids) if one[:4] == next_[:4])
     for number in range(1_000):
-        store.ensure_versions(test_version(str(number)))
+        store.ensure_versions(a_test(str(number)))
     with pytest.raises(RevisionError, match="is ambiguous") as caught:
         resolve(store, same[:4])
     assert f"{same[:12]} (test)" in (caught.value.hint or "")
@@ -88,7 +88,7 @@ def test_what_names_nothing_is_refused(store: Store, text: str, message: str) ->
 
 
 def test_what_is_no_run_is_refused_where_a_run_is_wanted(store: Store) -> None:
-    version = test_version()
+    version = a_test()
     store.ensure_versions(version)
     with pytest.raises(RevisionError, match="names a test, not a run"):
         resolve_run(store, next(iter(version))[:8])

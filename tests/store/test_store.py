@@ -14,7 +14,7 @@ from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.values import Failure, FileVersion, Question, Sample
-from tests.store.facts import a_session, an_evaluation, fill, id_of, test_version
+from tests.store.facts import a_session, a_test, an_evaluation, fill, id_of
 
 ASKED = Question("a" * 32, None, "b" * 32, 0)
 KEY = hashing.question_id(ASKED)
@@ -59,10 +59,10 @@ def test_storing_twice_stores_once(store: Store) -> None:
 
 
 def test_an_id_with_other_content_is_an_error(store: Store) -> None:
-    id = next(iter(test_version("one")))
+    id = next(iter(a_test("one")))
     store.ensure_versions({id: ("test", '{"kind":"test"}')})
     with pytest.raises(StoreError, match=f"id {id} stands for other content"):
-        store.ensure_versions(test_version("one"))
+        store.ensure_versions(a_test("one"))
 
 
 def test_a_fact_with_a_known_id_and_other_content_is_an_error(store: Store) -> None:
