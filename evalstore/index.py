@@ -19,9 +19,20 @@ from evalstore import __version__
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-_GRAIN = 1_000_000_000
+SUFFIXES = {
+    "tests": (".md",),
+    "prompts": (".md",),
+    "tools": (".yaml", ".yml"),
+    "schemas": (".yaml", ".yml", ".json"),
+    "models": (".yaml", ".yml"),
+    "providers": (".yaml", ".yml"),
+    "currencies": (".yaml", ".yml"),
+}
+"""How the names of the files of each kind end."""
+GRAIN = 1_000_000_000
 """Nanoseconds: a file younger than this when it was read may change without a trace."""
 _FORMAT = [1, __version__]
 """Raise the number when files are read in another way."""
@@ -52,7 +63,7 @@ class Entry:
 
 def is_settled(stamp: Stamp, read_at: int) -> bool:
     """Whether a file with this stamp, read at that time, cannot have changed since unseen."""
-    return max(stamp[1], stamp[2]) + _GRAIN < read_at
+    return max(stamp[1], stamp[2]) + GRAIN < read_at
 
 
 @dataclass
@@ -120,39 +131,64 @@ class Index:
         self.changed = False
 
 
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def walk(folder: str, prefix: str, suffixes: tuple[str, ...], found: dict[str, Stamp]) -> None:
     """Add the files below a folder to `found`; hidden ones and linked folders are passed over."""
+    for under, files in scan(folder, prefix, suffixes):
+        for name, *seen in files:
+            found[under + name] = (seen[0], seen[1], seen[2], seen[3])
+
+
+Seen = tuple[str, int, int, int, int]
+"""A name and the stamp of what it names; all zero when nothing can be seen there."""
+
+
+def scan(folder: str, prefix: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, list[Seen]]]:
+    """The files of a folder and of the folders below it, each folder at once.
+
+    Yields the path of a folder, from `prefix` on, and the names and stamps of its files.
+    Opening folders by descriptor saves the kernel the way to each file.
+    """
     try:
-        entries = os.scandir(folder)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
         raise EvalstoreError(f"{prefix.rstrip('/')}: cannot be read: {error.strerror}") from error
-    with entries:
-        for entry in entries:
-            name = entry.name
-            if not _is_text(name):
-                shown = name.encode(errors="backslashreplace").decode()
-                raise EvalstoreError(
-                    f"the file name '{prefix}{shown}' is not UTF-8", hint="rename the file"
-                )
-            if name.startswith("."):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                walk(entry.path, f"{prefix}{name}/", suffixes, found)
-            elif name.endswith(suffixes) and name != "README.md":
-                try:
-                    status = entry.stat()
-                except OSError:  # reading it will tell why
-                    found[prefix + name] = (0, 0, 0, 0)
+    files: list[Seen] = []
+    folders: list[str] = []
+    try:
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                name = entry.name
+                if name[0] == ".":
                     continue
-                if S_ISREG(status.st_mode):
-                    found[prefix + name] = stamp(status)
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(name)
+                elif name.endswith(suffixes) and name != "README.md":
+                    try:
+                        seen = entry.stat()
+                    except OSError:  # reading it will tell why
+                        files.append((name, 0, 0, 0, 0))
+                        continue
+                    if S_ISREG(seen.st_mode):
+                        files.append((name, *stamp(seen)))
+    finally:
+        os.close(descriptor)
+    try:
+        "".join([*(one[0] for one in files), *folders]).encode()
+    except UnicodeEncodeError:
+        _refuse_names(prefix, [*(one[0] for one in files), *folders])
+    yield prefix, files
+    for name in folders:
+        yield from scan(f"{folder}/{name}", f"{prefix}{name}/", suffixes)
+
+
+def _refuse_names(prefix: str, names: list[str]) -> None:
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            shown = name.encode(errors="backslashreplace").decode()
+            raise EvalstoreError(
+                f"the file name '{prefix}{shown}' is not UTF-8", hint="rename the file"
+            ) from None

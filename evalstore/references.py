@@ -16,7 +16,7 @@ from pathlib import Path
 
 from evalstore import hashing, media
 from evalstore.errors import FileProblem
-from evalstore.index import Entry, Index, is_settled, stamp
+from evalstore.index import Entry, Index, Seen, is_settled, stamp
 from evalstore.values import FileVersion
 
 LARGEST_FILE = 32 * 2**20
@@ -32,6 +32,8 @@ class References:
     def __init__(self, root: Path, tests: str, index: Index) -> None:
         self.seen: set[str] = set()
         """Their keys in the index."""
+        self.looked: dict[str, Seen] = {}
+        """Where files were looked for: the path it leads to, and the stamp of what is there."""
         self._tests = tests
         self._index = index
         self._root = os.path.realpath(root)
@@ -91,13 +93,16 @@ class References:
     def _find(self, mentioned: str, file: str) -> tuple[str, os.stat_result]:
         outside = False
         for base in (self._tests, os.path.dirname(file)):
+            name = os.path.join(self._root, base, mentioned)
             try:
-                path = self._real_path(os.path.join(self._root, base, mentioned))
+                path = self._real_path(name)
+                self.looked[name] = (path, 0, 0, 0, 0)
                 inside = os.path.relpath(path, self._root).split(os.sep)
                 if inside[0] == "..":
                     outside = True
                     continue
                 status = os.stat(path)
+                self.looked[name] = (path, *stamp(status))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except (OSError, ValueError) as error:

@@ -144,7 +144,7 @@ class Workspace:
         reading = Reading()
         index = Index.read(self.private / "index.json") if load_nodes else Index()
         self._read_catalogue(reading)
-        references = References(self.root, self.settings.paths["tests"], index)
+        self.references = references = References(self.root, self.settings.paths["tests"], index)
         reading.library = self._read_library(reading, index, references)
         self._read_tests(reading, index, reading.library, references, load_nodes)
         self._find_shared_ids(reading)

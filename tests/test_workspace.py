@@ -68,7 +68,7 @@ def age(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all files have been written long ago, though their change times are those of now."""
     for path in root.rglob("*"):
         os.utime(path, (1, 1))
-    monkeypatch.setattr(index, "_GRAIN", -(10**12))
+    monkeypatch.setattr(index, "GRAIN", -(10**12))
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_an_edit_of_the_same_size_and_time_is_seen(remembered: Remembered) -> No
 def test_a_young_file_is_looked_at_again(
     remembered: Remembered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "_GRAIN", 10**12)
+    monkeypatch.setattr(index, "GRAIN", 10**12)
     remembered.read()
     remembered.read()
     assert len(remembered.looked_at) == 5

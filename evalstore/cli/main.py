@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -110,8 +111,13 @@ def _register() -> None:
     from evalstore.cli import history_commands, run_commands, workspace_commands  # noqa: F401
 
 
+_GARBAGE = (50_000, 20, 50)
+"""Thousands of cases are made at once and kept: looking through them often finds nothing."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    gc.set_threshold(*_GARBAGE)
     _register()
     arguments = Globals.arguments = hoist(sys.argv[1:] if argv is None else argv)
     try:

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Literal
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from typing import TYPE_CHECKING, Literal
 
 from evalstore.cli import output
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 Mode = Literal["auto", "plain", "none"]
 _PLAIN_SECONDS = 10.0
@@ -40,6 +33,15 @@ class ProgressWatcher:
         self._total = (asks, judgements)
         if self._mode != "auto":
             return
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=40),

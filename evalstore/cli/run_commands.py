@@ -54,7 +54,7 @@ def status(
     json: options.Json = False,
 ) -> None:
     """What changed since the last run, what a run would do, why, and its price."""
-    from evalstore.operations.status import status as operation
+    from evalstore.operations.quiet import status as operation
 
     found = operation(
         here(), options.wanted(paths, models, evaluators, tags, exclude_tags, name, attempts)

@@ -11,7 +11,7 @@ from evalstore.report.difference import Difference, focus
 
 if TYPE_CHECKING:
     from evalstore.operations.reporting import RunReport
-    from evalstore.operations.status import Change, Status
+    from evalstore.operations.summary import Change, Status
 
 _PENDING_SHOWN = 5
 """Pending cases that are listed; more of them are only counted."""

@@ -233,9 +233,11 @@ class Desk:
 
 
 @contextmanager
-def open_desk(where: Where, *, create: bool = False) -> Iterator[Desk]:
+def open_desk(
+    where: Where, *, create: bool = False, workspace: Workspace | None = None
+) -> Iterator[Desk]:
     """Find and read the workspace, and open its store."""
-    workspace = open_workspace(where)
+    workspace = workspace or open_workspace(where)
     path = store_path(workspace, where)
     store = Store.open(path, create=create or not where.store)
     try:

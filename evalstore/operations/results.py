@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
-    from evalstore.operations.status import Item
+    from evalstore.operations.summary import Item
 
 VERDICTS = ("pass", "fail", "undecided", "error", "pending")
 """The words a case can end with, in the order they are shown."""

@@ -25,7 +25,7 @@ from evalstore.operations.results import (
     prompt_labels,
     settle,
 )
-from evalstore.operations.status import Status, describe_plan
+from evalstore.operations.status import describe_plan
 from evalstore.report.statistics import wilson
 from evalstore.values import Json
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.operations.orders import Orders, Wanted, Where
+    from evalstore.operations.summary import Status
     from evalstore.plan import Plan
 
 _GRACE_SECONDS = 10.0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from evalstore.operations.desk import Desk, open_desk
+from evalstore.operations.desk import Desk, open_desk, open_workspace, store_path
 from evalstore.operations.explain import Explainer, Reason
+from evalstore.operations.quiet import Memory
 from evalstore.operations.results import prompt_labels
+from evalstore.operations.summary import Change, Item, Status
 from evalstore.pricing import Price, find
 from evalstore.store.trees import read_tree
 from evalstore.values import CaseFile, Json, Usage
@@ -25,106 +26,16 @@ _VERDICT_GUESS = 60
 """Tokens of a judgement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One thing a run would do."""
-
-    kind: str
-    """`ask` or `judge`"""
-    file: str
-    row: str
-    prompt: str | None
-    model: str
-    evaluator: str | None
-    count: int
-    reason: str
-    was: str | None
-    now: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A test file that is not what it was in the last run."""
-
-    code: str
-    """git's two letters: what happened to the tests, and to the evaluation."""
-    file: str
-    asked: int
-    """Cases that are asked again, or are new."""
-    judged: int
-    """Cases whose stored answers are judged again."""
-    gone: int
-    reason: str
-    new: int = 0
-    """Cases of rows that were not there; not among those asked again."""
-    was: str | None = None
-    now: str | None = None
-    """Of the first thing that differs."""
-
-
-@dataclass
-class Status:
-    """The answer of `status`."""
-
-    items: list[Item]
-    ask: int
-    judge: int
-    reuse: int
-    skipped: list[tuple[str, str, str, str]]
-    """File, row, model, what it lacks."""
-    cost: float | None
-    models: int
-    cells: int
-    changes: list[Change] = field(default_factory=list)
-    last_run: str | None = None
-    last_started: int | None = None
-    warnings: list[str] = field(default_factory=list)
-    prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
-    """Test files with several system prompts -> what to call each."""
-
-    def document(self) -> Json:
-        """As JSON."""
-        return {
-            "ask": self.ask,
-            "judge": self.judge,
-            "reuse": self.reuse,
-            "skipped": len(self.skipped),
-            "cost": self.cost,
-            "run": self.last_run,
-            "changes": [
-                {
-                    "code": one.code,
-                    "file": one.file,
-                    "asked": one.asked,
-                    "judged": one.judged,
-                    "reason": one.reason,
-                }
-                for one in self.changes
-            ],
-            "items": [
-                {
-                    "kind": one.kind,
-                    "file": one.file,
-                    "row": one.row,
-                    "prompt": one.prompt,
-                    "model": one.model,
-                    "evaluator": one.evaluator,
-                    "count": one.count,
-                    "reason": one.reason,
-                    "was": one.was,
-                    "now": one.now,
-                }
-                for one in self.items
-            ],
-        }
-
-
 def status(where: Where, wanted: Wanted) -> Status:
     """What a run would do, and what changed; no model is called."""
-    with open_desk(where) as desk:
+    began = time.time_ns()
+    workspace = open_workspace(where)
+    memory = Memory(where, wanted, workspace, store_path(workspace, where), began)
+    with open_desk(where, workspace=workspace) as desk:
         desk.require_sound(wanted)
         plan = desk.plan(wanted)
         found = describe_plan(desk, plan, wanted)
+        memory.keep(found, workspace.references.looked)
         if not desk.reading.errors and not plan.asks:
             _remember(desk)
         return found

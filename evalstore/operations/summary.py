@@ -1,0 +1,103 @@
+"""What `status` answers. Light: imports nothing slow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing a run would do."""
+
+    kind: str
+    """`ask` or `judge`"""
+    file: str
+    row: str
+    prompt: str | None
+    model: str
+    evaluator: str | None
+    count: int
+    reason: str
+    was: str | None
+    now: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A test file that is not what it was in the last run."""
+
+    code: str
+    """git's two letters: what happened to the tests, and to the evaluation."""
+    file: str
+    asked: int
+    """Cases that are asked again, or are new."""
+    judged: int
+    """Cases whose stored answers are judged again."""
+    gone: int
+    reason: str
+    new: int = 0
+    """Cases of rows that were not there; not among those asked again."""
+    was: str | None = None
+    now: str | None = None
+    """Of the first thing that differs."""
+
+
+@dataclass
+class Status:
+    """The answer of `status`."""
+
+    items: list[Item]
+    ask: int
+    judge: int
+    reuse: int
+    skipped: list[tuple[str, str, str, str]]
+    """File, row, model, what it lacks."""
+    cost: float | None
+    models: int
+    cells: int
+    changes: list[Change] = field(default_factory=list)
+    last_run: str | None = None
+    last_started: int | None = None
+    warnings: list[str] = field(default_factory=list)
+    prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
+    """Test files with several system prompts -> what to call each."""
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "ask": self.ask,
+            "judge": self.judge,
+            "reuse": self.reuse,
+            "skipped": len(self.skipped),
+            "cost": self.cost,
+            "run": self.last_run,
+            "changes": [
+                {
+                    "code": one.code,
+                    "file": one.file,
+                    "asked": one.asked,
+                    "judged": one.judged,
+                    "reason": one.reason,
+                }
+                for one in self.changes
+            ],
+            "items": [
+                {
+                    "kind": one.kind,
+                    "file": one.file,
+                    "row": one.row,
+                    "prompt": one.prompt,
+                    "model": one.model,
+                    "evaluator": one.evaluator,
+                    "count": one.count,
+                    "reason": one.reason,
+                    "was": one.was,
+                    "now": one.now,
+                }
+                for one in self.items
+            ],
+        }
