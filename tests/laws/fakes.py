@@ -14,7 +14,8 @@ from unittest import mock
 from evalstore.operations.integrity import fsck
 from evalstore.operations.orders import Orders, Wanted, Where
 from evalstore.operations.run import run
-from evalstore.operations.status import Status, status
+from evalstore.operations.status import status
+from evalstore.operations.summary import Status
 from evalstore.providers.base import ProviderError
 from evalstore.values import FilePart, Reply, Request, Usage
 from tests.laws.desk_model import (
