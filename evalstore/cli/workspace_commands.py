@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from evalstore import __version__
 from evalstore.cli import options, output
 from evalstore.cli.main import Globals, app, here
 from evalstore.errors import NO, USAGE
+from evalstore.operations.orders import Kind
 
 
 @app.command()
@@ -72,20 +73,6 @@ def check(paths: options.Paths = None, json: options.Json = False) -> None:
         )
     if found.errors:
         raise typer.Exit(USAGE)
-
-
-Kind = Literal[
-    "tests",
-    "cases",
-    "models",
-    "evaluators",
-    "prompts",
-    "tools",
-    "schemas",
-    "tags",
-    "runs",
-    "checks",
-]
 
 
 @app.command()

@@ -16,19 +16,6 @@ from evalstore.operations.targets import find_targets
 from evalstore.selection import Selection
 from evalstore.values import SPECIAL_TAGS, Case, FileRef, Json, Part, Text
 
-KINDS = (
-    "tests",
-    "cases",
-    "models",
-    "evaluators",
-    "prompts",
-    "tools",
-    "schemas",
-    "tags",
-    "runs",
-    "checks",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Checked:

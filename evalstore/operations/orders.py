@@ -9,6 +9,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FailOn = Literal["failure", "regression", "undecided", "error", "none"]
+Kind = Literal[
+    "tests",
+    "cases",
+    "models",
+    "evaluators",
+    "prompts",
+    "tools",
+    "schemas",
+    "tags",
+    "runs",
+    "checks",
+]
+"""What can be listed."""
 
 
 @dataclass(frozen=True, slots=True)

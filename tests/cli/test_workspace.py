@@ -6,10 +6,11 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from evalstore.operations.orders import Kind
 from tests.cli.conftest import Evalstore, Ran
 from tests.cli.test_run import edit
 
@@ -104,21 +105,7 @@ def test_check_as_json(workspace: Path, documents: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "tests",
-        "cases",
-        "models",
-        "evaluators",
-        "prompts",
-        "tools",
-        "schemas",
-        "tags",
-        "runs",
-        "checks",
-    ],
-)
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_everything_can_be_listed(
     workspace: Path, evalstore: Evalstore, documents: Any, kind: str
 ) -> None:

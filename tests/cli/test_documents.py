@@ -1,0 +1,64 @@
+"""What `--json` prints is what `docs/documents.schema.json` says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.cli.test_run import edit
+
+SCHEMA = json.loads(
+    (Path(__file__).parent.parent.parent / "docs/documents.schema.json").read_text(encoding="utf-8")
+)
+COMMANDS = [
+    ["check"],
+    ["status"],
+    ["run"],
+    ["run", "-n"],
+    ["judge"],
+    ["diff"],
+    ["diff", "@~1", "@", "--answers"],
+    ["log"],
+    ["log", "tests/weather.md"],
+    ["show"],
+    ["show", "@:tests/weather.md"],
+    ["fsck"],
+    ["version"],
+    ["ls", "cases"],
+    ["ls", "cases", "--full"],
+    *(["ls", kind] for kind in ("tests", "models", "evaluators", "prompts", "tools")),
+    *(["ls", kind] for kind in ("schemas", "tags", "runs", "checks")),
+]
+
+
+def schema_of(command: list[str]) -> Any:
+    name = " ".join(command[:2]) if command[0] == "ls" else command[0]
+    name = "status" if "-n" in command else name
+    return {**SCHEMA["$defs"][name], "$defs": SCHEMA["$defs"]}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_document_has_its_shape(workspace: Path, documents: Any, command: list[str]) -> None:
+    documents("run")
+    edit(workspace / "tests/weather.md", "How is", "And how is")
+    documents("run")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    jsonschema.Draft202012Validator(schema_of(command)).validate(documents(*command))
+
+
+def test_problems_have_their_shape(workspace: Path, documents: Any) -> None:
+    (workspace / "tests/bad.md").write_text("---\na: [\n---\n# 👤\n\nx\n\n---\n\ny\n")
+    found = documents("check")
+    assert found["problems"]
+    jsonschema.Draft202012Validator(schema_of(["check"])).validate(found)
+
+
+def test_init_has_its_shape(
+    tmp_path: Path, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    jsonschema.Draft202012Validator(schema_of(["init"])).validate(documents("init"))
