@@ -15,7 +15,8 @@ HEAD = """\
 Made from `evalstore COMMAND --help` by `make docs`; a test keeps it true.
 
 stdout is data, stderr is talk (progress, notes, hints, errors). With `--json` a command
-prints one JSON document with `"format": 1`, in a shape that stays stable. Every option
+prints one JSON document with `"format": 1`, in the shape of
+[documents.schema.json](documents.schema.json), which stays stable. Every option
 has an environment variable: `EVALSTORE_` and the command's and option's name, such as
 `EVALSTORE_RUN_CONCURRENCY`.
 

@@ -11,6 +11,7 @@ import typer
 from evalstore.cli import options, output
 from evalstore.cli.main import Globals, app, here
 from evalstore.errors import NO, EvalstoreError
+from evalstore.operations.times import iso
 from evalstore.report.difference import Difference, focus
 
 if TYPE_CHECKING:
@@ -265,21 +266,36 @@ def show(
         print_shown(found)
 
 
+_INNER = ("kind", "scheme", "nonce", "key")
+"""Fields that only matter to the store."""
+_TIMES = ("started", "ended", "at")
+
+
 def print_shown(found: Shown) -> None:
     """A stored thing for people: its fields, long texts as blocks."""
     output.line(f"{output.paint(found.kind, 'pending')} {found.id}")
-    _print_fields(
-        {k: v for k, v in found.content.items() if k not in ("kind", "scheme", "nonce")}, "  "
-    )
+    _print_fields(found.content, "  ")
     for name, value in found.related.items():
-        output.line(f"{name}:")
-        _print_fields(value, "  ")
+        if isinstance(value, dict | list) and value:
+            output.line(f"{name}:")
+            _print_fields(value, "  ")
+        else:
+            _print_scalar(f"{name}: ", value, "  ")
 
 
 def _print_fields(value: Any, indent: str) -> None:
     if isinstance(value, dict):
         for name, inner in value.items():
-            if isinstance(inner, dict | list) and inner:
+            if name in _INNER:
+                continue
+            if name in _TIMES and isinstance(inner, int):
+                output.line(f"{indent}{name}: {iso(inner)}")
+            elif isinstance(inner, list) and not any(isinstance(one, dict | list) for one in inner):
+                listed = ", ".join(
+                    one if isinstance(one, str) else json_library.dumps(one) for one in inner
+                )
+                _print_scalar(f"{indent}{output.safe(str(name))}: ", listed, indent + "  ")
+            elif isinstance(inner, dict | list) and inner:
                 output.line(f"{indent}{output.safe(str(name))}:")
                 _print_fields(inner, indent + "  ")
             else:

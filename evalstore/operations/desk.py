@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
@@ -275,13 +274,6 @@ def store_path(workspace: Workspace, where: Where) -> Path:
             hint="this version keeps its store in a SQLite file",
         )
     return base / text
-
-
-def iso(microseconds: int) -> str:
-    """A time as ISO 8601 in UTC, to the second."""
-    return (
-        datetime.fromtimestamp(microseconds // 1_000_000, tz=UTC).isoformat().replace("+00:00", "Z")
-    )
 
 
 def files_of(reading: Reading) -> Mapping[str, CaseFile]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from evalstore.execute import Door
+from evalstore.operations.times import today
 from evalstore.pricing import find
 from evalstore.providers import Provider, open_provider
 
@@ -25,7 +24,7 @@ class Doors:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self.day = datetime.fromtimestamp(time.time(), tz=UTC).date().isoformat()
+        self.day = today()
         self.environment = read_environment(desk.workspace.root)
         self._open: dict[tuple[object, ...], Provider] = {}
 

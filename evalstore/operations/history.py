@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.errors import EvalstoreError, RevisionError
-from evalstore.operations.desk import iso, open_store, open_workspace
+from evalstore.operations.desk import open_store, open_workspace
 from evalstore.operations.results import VERDICTS, read_results
+from evalstore.operations.times import iso
 from evalstore.report.difference import Difference, Find, differ_evaluations, differ_tests
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import read_tree
@@ -229,6 +230,14 @@ def _show_file(where: Where, store: Store, revision: str, path: str) -> Shown:
     )
 
 
+def _evaluator_name(store: Store, id: str) -> str:
+    """The model's code, `checks`, or a person."""
+    content = store.load_any("evaluator", id).content
+    if "model" in content:
+        return str(store.load_any("model", content["model"]).content["code"])
+    return str(content.get("human") or "checks")
+
+
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:
     if kind == "session":
         votes = store.find_votes([id]).get(id, [])
@@ -240,6 +249,7 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
                 {
                     "id": vote.id,
                     "verdict": vote.verdict,
+                    "by": _evaluator_name(store, vote.evaluator),
                     "feedback": found[vote.id].feedback,
                     "evaluation": vote.evaluation,
                     "evaluator": vote.evaluator,

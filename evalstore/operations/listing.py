@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from evalstore import restoring
 from evalstore.checks import REGISTRY
 from evalstore.errors import Problem
-from evalstore.operations.desk import Desk, files_of, iso, open_desk, open_workspace
+from evalstore.operations.desk import Desk, files_of, open_desk, open_workspace
 from evalstore.operations.orders import Wanted, Where
 from evalstore.operations.targets import find_targets
+from evalstore.operations.times import iso
 from evalstore.selection import Selection
 from evalstore.values import SPECIAL_TAGS, Case, FileRef, Json, Part, Text
 

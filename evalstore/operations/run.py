@@ -6,7 +6,6 @@ import asyncio
 import secrets
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,6 +25,7 @@ from evalstore.operations.results import (
     settle,
 )
 from evalstore.operations.status import describe_plan
+from evalstore.operations.times import now
 from evalstore.report.statistics import wilson
 from evalstore.values import Json
 
@@ -285,8 +285,3 @@ def git_state(root: Path) -> Json:
     if not commit or commit == "(initial)":
         return None
     return {"commit": commit, "dirty": any(not line.startswith("#") for line in lines)}
-
-
-def now() -> int:
-    """Microseconds since 1970, UTC."""
-    return time.time_ns() // 1000

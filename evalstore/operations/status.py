@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from evalstore.operations.desk import Desk, open_desk, open_workspace, store_path
@@ -12,6 +11,7 @@ from evalstore.operations.explain import Explainer, Reason
 from evalstore.operations.quiet import Memory
 from evalstore.operations.results import prompt_labels
 from evalstore.operations.summary import Change, Item, Status
+from evalstore.operations.times import today
 from evalstore.pricing import Price, find
 from evalstore.store.trees import read_tree
 from evalstore.values import CaseFile, Json, Usage
@@ -186,7 +186,7 @@ def estimate(
 
     None if a price is unknown.
     """
-    day = datetime.fromtimestamp(time.time(), tz=UTC).date().isoformat()
+    day = today()
     prices: dict[str, Price | None] = {}
 
     def price(id: str) -> Price | None:

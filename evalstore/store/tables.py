@@ -12,6 +12,8 @@ from sqlalchemy import Dialect, LargeBinary, MetaData, Text
 from sqlalchemy.types import BigInteger, Float, TypeDecorator
 from sqlmodel import Field, SQLModel
 
+from evalstore.errors import StoreError
+
 
 class Id(TypeDecorator[str]):
     """32 hexadecimal digits in Python, 16 bytes in the database."""
@@ -32,8 +34,15 @@ def _to_bytes(value: str | None) -> bytes | None:
     return None if value is None else bytes.fromhex(value)
 
 
-def _to_digits(value: bytes | None) -> str | None:
-    return None if value is None else value.hex()
+def _to_digits(value: Any) -> str | None:
+    if value is None:
+        return None
+    if value.__class__ is not bytes:
+        raise StoreError(
+            "the store is damaged: something in it has no id",
+            hint="restore a copy of it; 'evalstore fsck' lists what is wrong",
+        )
+    return str(value.hex())
 
 
 class _Version(SQLModel):
