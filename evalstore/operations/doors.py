@@ -26,6 +26,8 @@ class Doors:
         self.desk = desk
         self.day = today()
         self.environment = read_environment(desk.workspace.root)
+        self.notes: list[str] = []
+        """What the user should know before the first call."""
         self._open: dict[tuple[object, ...], Provider] = {}
 
     def candidates(self, plan: Plan) -> dict[str, Door]:
@@ -56,6 +58,9 @@ class Doors:
     ) -> Door:
         provider = model.provider
         key = self.environment.get(provider.key_variable) if provider.key_variable else None
+        if provider.key_variable and not key:
+            note = f"{provider.key_variable} is not set, so '{model.id}' is called without a key"
+            self.notes += [] if note in self.notes else [note]
         place = (
             provider.type,
             provider.base_url,

@@ -152,6 +152,8 @@ def _execute(desk: Desk, plan: Plan, wanted: Wanted, orders: Orders, watcher: Wa
             now=now, nonce=lambda: secrets.token_hex(8), progress=watcher.advance, warn=watcher.note
         ),
     )
+    for note in doors.notes:
+        watcher.note(note)
     watcher.start(plan.ask_count, plan.judge_count)
     try:
         return asyncio.run(_run_until_interrupted(executor, watcher))

@@ -291,3 +291,16 @@ def test_options_have_environment_variables(
 ) -> None:
     monkeypatch.setenv("EVALSTORE_RUN_FAIL_ON", "none")
     assert evalstore("run").exit_code == 0
+
+
+def test_a_missing_key_is_said_before_the_first_call(workspace: Path, evalstore: Evalstore) -> None:
+    (workspace / "providers").mkdir()
+    (workspace / "providers/desk.yaml").write_text(
+        "code: desk\ntype: openai-compatible\nbaseURL: http://127.0.0.1:9/v1\n"
+        "apiKeyEnvVar: DESK_KEY\n"
+    )
+    (workspace / "models/desk.yaml").write_text("id: desk/m\nprovider: desk\n")
+    ran = evalstore("run", "-m", "desk/m", "--retries", "0")
+    assert ran.exit_code == 3
+    assert ran.stderr == "DESK_KEY is not set, so 'desk/m' is called without a key\n"
+    assert "failed 2x: desk/m: " in ran.stdout

@@ -242,4 +242,4 @@ def _without_judges(desk: Desk) -> Desk:
 
 
 def test_whatever_is_edited_a_run_asks_just_what_was_never_answered() -> None:
-    run_state_machine_as_test(Machine, settings=settings(stateful_step_count=8))
+    run_state_machine_as_test(Machine, settings=settings(stateful_step_count=6))
