@@ -20,6 +20,10 @@ _LISTED = 12
 OPTIONS = ("temperature", "maxOutputTokens", "topP", "seed", "stop", "providerOptions")
 
 
+MOST_SAMPLES = 10_000
+"""Answers to one question, and judgements of one answer: more is a slip of the finger."""
+
+
 class Fields:
     """The fields of a mapping, taken out with their type checked."""
 
@@ -67,12 +71,13 @@ class Fields:
         value = self._typed(name, _is_names, "a list of texts")
         return list(dict.fromkeys(value or ()))
 
-    def whole(self, name: str, *, least: int) -> int | None:
-        """A whole number, or None."""
+    def whole(self, name: str, *, least: int, most: int = 2**63 - 1) -> int | None:
+        """A whole number in a range, or None."""
+        bounds = f"of at least {least}" if most == 2**63 - 1 else f"from {least} to {most:,}"
         value = self._typed(
             name,
-            lambda v: isinstance(v, int) and not isinstance(v, bool) and least <= v <= 2**63 - 1,
-            f"a whole number of at least {least}",
+            lambda v: isinstance(v, int) and not isinstance(v, bool) and least <= v <= most,
+            f"a whole number {bounds}",
         )
         return None if value is None else int(value)
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from evalstore.errors import FileProblem
-from evalstore.fields import Fields
+from evalstore.fields import MOST_SAMPLES, Fields
 from evalstore.markdown import SPACE, Line, Section, cut, fences, is_rule, scan, section
 from evalstore.rows import Replacements, read_replacements
 from evalstore.values import Options, Role
@@ -165,7 +165,7 @@ def parse_test(path: str, text: str) -> TestFile:
         schema=schema,
         replacements=read_replacements(document),
         options=fields.options(),
-        attempts=fields.whole("attempts", least=1),
+        attempts=fields.whole("attempts", least=1, most=MOST_SAMPLES),
         evaluators=tuple(fields.names("evaluators"))
         if fields.value("evaluators") is not None
         else None,

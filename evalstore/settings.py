@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from evalstore.errors import FileProblem
-from evalstore.fields import Fields
+from evalstore.fields import MOST_SAMPLES, Fields
 from evalstore.yaml_core import Document, read_yaml
 
 FILE = "evalstore.yaml"
@@ -120,7 +120,7 @@ def read_settings(text: str) -> Settings:
         candidates_temperature=or_default(
             found.number("candidatesTemperature", 0, 2), "candidates_temperature"
         ),
-        attempts=or_default(found.whole("attempts", least=1), "attempts"),
+        attempts=or_default(found.whole("attempts", least=1, most=MOST_SAMPLES), "attempts"),
         required_tags1=tuple(found.names("requiredTags1")),
         required_tags2=tuple(found.names("requiredTags2")),
         prohibited_tags=tuple(found.names("prohibitedTags")),
@@ -129,14 +129,15 @@ def read_settings(text: str) -> Settings:
             found.number("evaluatorsTemperature", 0, 2), "evaluators_temperature"
         ),
         evaluations_per_evaluator=or_default(
-            found.whole("evaluationsPerEvaluator", least=1), "evaluations_per_evaluator"
+            found.whole("evaluationsPerEvaluator", least=1, most=MOST_SAMPLES),
+            "evaluations_per_evaluator",
         ),
         verdict=_verdict(found),
         max_test_output_tokens=found.whole("maxTestOutputTokens", least=1),
         max_evaluation_output_tokens=found.whole("maxEvaluationOutputTokens", least=1),
         timeout=or_default(found.number("timeout", 0.001, 86_400), "timeout"),
-        concurrency=or_default(found.whole("concurrency", least=1), "concurrency"),
-        retries=or_default(found.whole("retries", least=0), "retries"),
+        concurrency=or_default(found.whole("concurrency", least=1, most=1024), "concurrency"),
+        retries=or_default(found.whole("retries", least=0, most=100), "retries"),
         paths=_paths(found),
         store=or_default(found.text("store"), "store"),
     )

@@ -157,7 +157,7 @@ def test_an_unknown_field_has_a_hint() -> None:
         ("tags: [a, a, _json]", "unknown special tag '_json'"),
         ("tags: [_evaluator]", "'_evaluator' marks evaluator prompts"),
         ("id: 5", "'id' must be a text"),
-        ("attempts: 0", "'attempts' must be a whole number of at least 1"),
+        ("attempts: 0", "'attempts' must be a whole number from 1 to 10,000"),
         ("attempts: true", "'attempts' must be a whole number"),
         ("threshold: 1.5", "'threshold' must be a number from 0 to 1"),
         ("template: liquid", "'template' must be 'plain' or 'jinja'"),

@@ -76,3 +76,11 @@ def test_settings_of_later_versions_are_read_past_with_a_reason() -> None:
     assert [name for name, _ in ignored_settings(["attempts", "analysisQueries"])] == [
         "analysisQueries"
     ]
+
+
+@pytest.mark.parametrize(
+    "text", ["evaluationsPerEvaluator: 1000000000", "concurrency: 5000", "retries: 1000000"]
+)
+def test_numbers_that_can_only_be_a_slip_are_refused(text: str) -> None:
+    with pytest.raises(FileProblem, match="a whole number from"):
+        read_settings(text)

@@ -44,7 +44,14 @@ Name = Annotated[
 ]
 Attempts = Annotated[
     int | None,
-    typer.Option("-r", "--attempts", metavar="N", min=1, help="How many answers to each question."),
+    typer.Option(
+        "-r",
+        "--attempts",
+        metavar="N",
+        min=1,
+        max=10_000,
+        help="How many answers to each question.",
+    ),
 ]
 
 

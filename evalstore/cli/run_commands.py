@@ -13,7 +13,8 @@ from evalstore.operations.orders import FailOn, Orders, Wanted
 
 DryRun = Annotated[bool, typer.Option("-n", "--dry-run", help="Only list what would be done.")]
 Concurrency = Annotated[
-    int | None, typer.Option("-j", "--concurrency", metavar="N", min=1, help="Calls at once.")
+    int | None,
+    typer.Option("-j", "--concurrency", metavar="N", min=1, max=1024, help="Calls at once."),
 ]
 Timeout = Annotated[
     float | None, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds for one call.")
@@ -21,7 +22,11 @@ Timeout = Annotated[
 Retries = Annotated[
     int | None,
     typer.Option(
-        "--retries", metavar="N", min=0, help="Further tries after a failure that may pass."
+        "--retries",
+        metavar="N",
+        min=0,
+        max=100,
+        help="Further tries after a failure that may pass.",
     ),
 ]
 Threshold = Annotated[
