@@ -94,6 +94,12 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
         self.line = line
         self.column = column
         self.hint = hint
+        self.others: tuple[FileProblem, ...] = ()
+        """Further problems of the same file."""
+
+    def all_at(self, file: str, lines: list[str] | None = None) -> list[Problem]:
+        """This problem and the others of its file, each with its place."""
+        return [one.at(file, lines) for one in (self, *self.others)]
 
     def at(self, file: str, lines: list[str] | None = None) -> Problem:
         """The problem with its file, and with the line of source when that is known."""

@@ -63,6 +63,8 @@ class Expansion:
 def expand_test(test: TestFile, library: Library) -> Expansion:
     """The cases of a test file, or its problems."""
     result = Expansion()
+    if not test.readable:
+        return result
     filler = Filler(test.path, test.replacements, as_is=test.plain, runtime=False)
     turns = [(turn, filler.compile(turn.section)) for turn in test.turns]
     instructions = filler.compile(test.instructions) if test.instructions else None

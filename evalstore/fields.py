@@ -6,7 +6,7 @@ import difflib
 import math
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstore.errors import FileProblem
 from evalstore.values import SPECIAL_TAGS, Json, Options
@@ -14,18 +14,45 @@ from evalstore.values import SPECIAL_TAGS, Json, Options
 if TYPE_CHECKING:
     from evalstore.yaml_core import Document
 
+T = TypeVar("T")
+
 _LISTED = 12
 """How many names a hint lists."""
 
 OPTIONS = ("temperature", "maxOutputTokens", "topP", "seed", "stop", "providerOptions")
 
-
 MOST_SAMPLES = 10_000
 """Answers to one question, and judgements of one answer: more is a slip of the finger."""
 
 
+class Collector:
+    """Gathers the problems of one file, so that all of them are told at once."""
+
+    def __init__(self) -> None:
+        self.found: list[FileProblem] = []
+
+    def attempt(self, read: Callable[[], T], default: T) -> T:
+        """What `read` gives; the default when it has a problem, which is kept."""
+        try:
+            return read()
+        except FileProblem as problem:
+            self.found.append(problem)
+            return default
+
+    def finish(self) -> None:
+        """Raise the first problem, with the others at it; nothing when there is none."""
+        if self.found:
+            first, *others = self.found
+            first.others = (*first.others, *others)
+            raise first
+
+
 class Fields:
-    """The fields of a mapping, taken out with their type checked."""
+    """The fields of a mapping, taken out with their type checked.
+
+    A wrong field raises `FileProblem`; with a collector it is kept there, and the field
+    counts as not given.
+    """
 
     def __init__(
         self,
@@ -33,17 +60,24 @@ class Fields:
         known: Iterable[str],
         *,
         later: dict[str, str] | None = None,
+        collector: Collector | None = None,
     ) -> None:
+        self.collector = collector
         self.document = document
         self.values: dict[str, Any] = (document.value if document else None) or {}
         known = tuple(known)
         for name in self.values:
             if later and name in later:
-                raise FileProblem(f"'{name}': {later[name]} is not supported yet", self.line(name))
-            if name not in known:
-                raise FileProblem(
-                    f"unknown field '{name}'", self.line(name), hint=suggest(name, known, "fields")
-                )
+                self._fail(f"'{name}': {later[name]} is not supported yet", name)
+            elif name not in known:
+                self._fail(f"unknown field '{name}'", name, hint=suggest(name, known, "fields"))
+
+    def _fail(self, message: str, *path: str | int, hint: str | None = None) -> None:
+        """Keep or raise a problem with the field at `path`."""
+        problem = FileProblem(message, self.line(*path), hint=hint)
+        if self.collector is None:
+            raise problem
+        self.collector.found.append(problem)
 
     def value(self, name: str) -> Any:
         """The field as it is, or None."""
@@ -56,7 +90,8 @@ class Fields:
     def _typed(self, name: str, kind: Callable[[Any], bool], what: str) -> Any:
         value = self.values.get(name)
         if value is not None and not kind(value):
-            raise FileProblem(f"'{name}' must be {what}", self.line(name))
+            self._fail(f"'{name}' must be {what}", name)
+            return None
         return value
 
     def text(self, name: str) -> str | None:
@@ -97,8 +132,9 @@ class Fields:
         )
         try:
             return None if value is None else float(value)
-        except OverflowError as error:
-            raise FileProblem(f"'{name}' is too large", self.line(name)) from error
+        except OverflowError:
+            self._fail(f"'{name}' is too large", name)
+            return None
 
     def flag(self, name: str, default: bool) -> bool:
         """`true` or `false`."""
@@ -116,13 +152,15 @@ class Fields:
         """A mapping that JSON can hold; empty when the field is not there."""
         value = self._typed(name, lambda v: isinstance(v, dict), "a mapping")
         if not is_json(value):
-            raise FileProblem(f"'{name}' holds a number that is not finite", self.line(name))
+            self._fail(f"'{name}' holds a number that is not finite", name)
+            return {}
         return dict(value or {})
 
     def inner(self, name: str, known: Iterable[str]) -> Fields:
         """The fields of a mapping in a field; none when the field is not there."""
-        self._typed(name, lambda v: isinstance(v, dict), "a mapping")
-        return Fields(self.document.at(name) if self.document else None, known)
+        found = self._typed(name, lambda v: isinstance(v, dict), "a mapping")
+        document = self.document.at(name) if self.document and found is not None else None
+        return Fields(document, known, collector=self.collector)
 
     def entries(self, name: str, known: Iterable[str]) -> list[Fields]:
         """The fields of each mapping in a list; none when the field is not there."""
@@ -130,21 +168,22 @@ class Fields:
         if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-            raise FileProblem(f"'{name}' must be a list of mappings", self.line(name))
+            self._fail(f"'{name}' must be a list of mappings", name)
+            return []
         assert self.document is not None
         known = tuple(known)
-        return [Fields(self.document.at(name, number), known) for number in range(len(value))]
+        return [
+            Fields(self.document.at(name, number), known, collector=self.collector)
+            for number in range(len(value))
+        ]
 
     def tags(self) -> tuple[str, ...]:
         """Tags, once each; unknown special tags are errors."""
         tags = tuple(self.names("tags"))
-        for number, tag in enumerate(self.values.get("tags") or ()):
+        for number, tag in enumerate(self.values["tags"] if tags else ()):
             if tag.startswith("_") and tag not in SPECIAL_TAGS:
-                raise FileProblem(
-                    f"unknown special tag '{tag}'",
-                    self.line("tags", number),
-                    hint="the special tags are " + ", ".join(SPECIAL_TAGS),
-                )
+                hint = "the special tags are " + ", ".join(SPECIAL_TAGS)
+                self._fail(f"unknown special tag '{tag}'", "tags", number, hint=hint)
         return tags
 
     def options(self, name: str = "options") -> Options:
@@ -154,7 +193,8 @@ class Fields:
         if isinstance(stop, str):
             stop = [stop]
         if stop is not None and not _is_names(stop):
-            raise FileProblem("'stop' must be a text or a list of texts", inner.line("stop"))
+            inner._fail("'stop' must be a text or a list of texts", "stop")
+            stop = None
         return Options(
             temperature=inner.number("temperature", 0, 2),
             max_output_tokens=inner.whole("maxOutputTokens", least=1),

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from evalstore.errors import FileProblem
-from evalstore.fields import MOST_SAMPLES, Fields
+from evalstore.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.markdown import SPACE, Line, Section, cut, fences, is_rule, scan, section
 from evalstore.rows import Replacements, read_replacements
 from evalstore.values import Options, Role
@@ -72,6 +72,8 @@ class TestFile:
     threshold: float | None = None
     plain: bool = False
     document: Document | None = None
+    readable: bool = True
+    """Whether its texts can be filled; not with problems in its turns or replacements."""
 
     def line_of(self, *field: str | int) -> int:
         """The line of a field of the frontmatter."""
@@ -113,57 +115,58 @@ def normalise(data: bytes) -> str:
 
 
 def parse_test(path: str, text: str) -> TestFile:
-    """Read a test file; raises `FileProblem` for the first thing that cannot be honoured."""
+    """Read a test file; raises `FileProblem` for what cannot be honoured."""
+    test, collector = read_test(path, text)
+    collector.finish()
+    return test
+
+
+def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
+    """Read as much of a test file as can be read, and collect its problems.
+
+    Raises `FileProblem` when its frontmatter cannot be read at all.
+    """
     document, body, first = split_frontmatter(text)
-    fields = Fields(document, TEST_FIELDS, later=_LATER)
+    collector = Collector()
+    fields = Fields(document, TEST_FIELDS, later=_LATER, collector=collector)
     lines = list(scan(body, first))
     above, below, separator = cut(lines)
-    turns = split_turns(above)
-    if not turns or turns[-1].role == "system":
-        raise FileProblem(
-            "there is no user message",
-            turns[-1].section.first if turns else first,
-            hint="start it with a line '# 👤'",
-        )
-    check_order(turns)
-    if separator is None:
-        for fence in fences(lines):
-            if not fence.closed:
-                raise FileProblem(
-                    "this code block is never closed, so no '---' ends the messages", fence.opened
-                )
-        raise FileProblem(
-            "nothing says how to evaluate the answer",
-            turns[-1].section.first,
-            hint="write a line '---' and the instructions for the evaluator below it",
-        )
+    nothing: tuple[Turn, ...] = ()
+    turns = collector.attempt(lambda: _conversation(above, first), nothing)
+    if turns and separator is None:
+        collector.attempt(lambda: _without_evaluation(lines, turns), None)
     tools = tuple(fields.names("availableTools"))
     schema = fields.text("structuredResponseSchema")
     if tools and schema:
-        raise FileProblem(
-            "'availableTools' and 'structuredResponseSchema' do not go together",
-            fields.line("structuredResponseSchema"),
-            hint="remove one of them",
+        collector.found.append(
+            FileProblem(
+                "'availableTools' and 'structuredResponseSchema' do not go together",
+                fields.line("structuredResponseSchema"),
+                hint="remove one of them",
+            )
         )
     tags = fields.tags()
     if "_evaluator" in tags:
-        raise FileProblem(
-            "the tag '_evaluator' marks evaluator prompts, not tests",
-            fields.line("tags"),
-            hint="remove it, or move the file to the prompts folder",
+        collector.found.append(
+            FileProblem(
+                "the tag '_evaluator' marks evaluator prompts, not tests",
+                fields.line("tags"),
+                hint="remove it, or move the file to the prompts folder",
+            )
         )
-    instructions = section(below, separator)
-    _refuse_checks(below)
-    return TestFile(
+    instructions = section(below, separator or first)
+    collector.attempt(lambda: _refuse_checks(below), None)
+    replacements: Replacements | None = collector.attempt(lambda: read_replacements(document), None)
+    test = TestFile(
         path=path,
         turns=turns,
         instructions=instructions if instructions.text else None,
         id=fields.text("id"),
         tags=tags,
-        system_prompts=_system_prompts(fields),
+        system_prompts=collector.attempt(lambda: _system_prompts(fields), (None,)),
         tools=tools,
         schema=schema,
-        replacements=read_replacements(document),
+        replacements=replacements or ({},),
         options=fields.options(),
         attempts=fields.whole("attempts", least=1, most=MOST_SAMPLES),
         evaluators=tuple(fields.names("evaluators"))
@@ -172,6 +175,35 @@ def parse_test(path: str, text: str) -> TestFile:
         threshold=fields.number("threshold", 0, 1),
         plain=fields.choice("template", ("plain", "jinja")) == "plain",
         document=document,
+        readable=bool(turns) and replacements is not None,
+    )
+    return test, collector
+
+
+def _conversation(lines: list[Line], first: int) -> tuple[Turn, ...]:
+    """The turns of a test."""
+    turns = split_turns(lines)
+    if not turns or turns[-1].role == "system":
+        raise FileProblem(
+            "there is no user message",
+            turns[-1].section.first if turns else first,
+            hint="start it with a line '# 👤'",
+        )
+    check_order(turns)
+    return turns
+
+
+def _without_evaluation(lines: list[Line], turns: tuple[Turn, ...]) -> None:
+    """Raise why no line `---` ends the messages."""
+    for fence in fences(lines):
+        if not fence.closed:
+            raise FileProblem(
+                "this code block is never closed, so no '---' ends the messages", fence.opened
+            )
+    raise FileProblem(
+        "nothing says how to evaluate the answer",
+        turns[-1].section.first,
+        hint="write a line '---' and the instructions for the evaluator below it",
     )
 
 
@@ -181,7 +213,8 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     `folder` is the prompts folder, from which the path counts that is the default id.
     """
     document, body, first = split_frontmatter(text)
-    fields = Fields(document, PROMPT_FIELDS)
+    collector = Collector()
+    fields = Fields(document, PROMPT_FIELDS, collector=collector)
     lines = list(scan(body, first))
     tags = fields.tags()
     turns = split_turns(lines)
@@ -194,7 +227,7 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
         check_order(turns)
     else:
         _only_system(turns, lines)
-    return PromptFile(
+    prompt = PromptFile(
         path=path,
         id=fields.text("id") or default_id(path, folder),
         turns=turns,
@@ -203,6 +236,8 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
         plain=fields.choice("template", ("plain", "jinja")) == "plain",
         document=document,
     )
+    collector.finish()
+    return prompt
 
 
 def default_id(path: str, folder: str | None = None) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from evalstore.errors import FileProblem
-from evalstore.fields import MOST_SAMPLES, Fields
+from evalstore.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.yaml_core import Document, read_yaml
 
 FILE = "evalstore.yaml"
@@ -109,14 +109,16 @@ def read_settings(text: str) -> Settings:
         return Settings()
     if not isinstance(document.value, dict):
         raise FileProblem("the settings must be a mapping of fields", 1)
-    found = Fields(document, [*SETTING_NAMES, *_LATER])
+    collector = Collector()
+    found = Fields(document, [*SETTING_NAMES, *_LATER], collector=collector)
     default = Settings()
 
     def or_default(value: Any, name: str) -> Any:
         return getattr(default, name) if value is None else value
 
-    return Settings(
-        candidates=_participants(found, "candidates"),
+    none: tuple[Participant, ...] = ()
+    settings = Settings(
+        candidates=collector.attempt(lambda: _participants(found, "candidates"), none),
         candidates_temperature=or_default(
             found.number("candidatesTemperature", 0, 2), "candidates_temperature"
         ),
@@ -124,7 +126,7 @@ def read_settings(text: str) -> Settings:
         required_tags1=tuple(found.names("requiredTags1")),
         required_tags2=tuple(found.names("requiredTags2")),
         prohibited_tags=tuple(found.names("prohibitedTags")),
-        evaluators=_participants(found, "evaluators"),
+        evaluators=collector.attempt(lambda: _participants(found, "evaluators"), none),
         evaluators_temperature=or_default(
             found.number("evaluatorsTemperature", 0, 2), "evaluators_temperature"
         ),
@@ -132,15 +134,17 @@ def read_settings(text: str) -> Settings:
             found.whole("evaluationsPerEvaluator", least=1, most=MOST_SAMPLES),
             "evaluations_per_evaluator",
         ),
-        verdict=_verdict(found),
+        verdict=collector.attempt(lambda: _verdict(found), default.verdict),
         max_test_output_tokens=found.whole("maxTestOutputTokens", least=1),
         max_evaluation_output_tokens=found.whole("maxEvaluationOutputTokens", least=1),
         timeout=or_default(found.number("timeout", 0.001, 86_400), "timeout"),
         concurrency=or_default(found.whole("concurrency", least=1, most=1024), "concurrency"),
         retries=or_default(found.whole("retries", least=0, most=100), "retries"),
-        paths=_paths(found),
+        paths=collector.attempt(lambda: _paths(found), default.paths),
         store=or_default(found.text("store"), "store"),
     )
+    collector.finish()
+    return settings
 
 
 def _participants(found: Fields, name: str) -> tuple[Participant, ...]:

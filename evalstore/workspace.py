@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore import catalogue, hashing
 from evalstore.definitions import read_schema, read_tool
-from evalstore.errors import EvalstoreError, FileProblem, Problem
+from evalstore.errors import EvalstoreError, FileProblem, Problem, WorkspaceError
 from evalstore.expand import Library, expand_prompt, expand_test
 from evalstore.fields import suggest
 from evalstore.index import Entry, Index, Stamp, is_settled, walk
-from evalstore.parse import PromptFile, default_id, normalise, parse_prompt, parse_test
+from evalstore.parse import PromptFile, default_id, normalise, parse_prompt, read_test
 from evalstore.references import References
 from evalstore.settings import DEFAULT_PROMPT, FILE, Settings, ignored_settings, read_settings
 from evalstore.values import CaseFile, FileVersion
@@ -96,8 +96,7 @@ class Workspace:
         try:
             settings = read_settings(text)
         except FileProblem as problem:
-            found = problem.at(name, text.split("\n"))
-            raise EvalstoreError(f"{found.place}: {found.message}", hint=found.hint) from problem
+            raise WorkspaceError(problem.all_at(name, text.split("\n"))) from problem
         value = read_yaml(text).value
         return settings, ignored_settings(value if isinstance(value, dict) else {})
 
@@ -266,15 +265,16 @@ class Workspace:
             data = self.read_bytes(path, LARGEST_TEXT)
             text = normalise(data)
         except FileProblem as problem:
-            reading.problems.append(problem.at(path))
+            reading.problems += problem.all_at(path)
             return
         try:
-            expansion = expand_test(parse_test(path, text), library)
+            test, collector = read_test(path, text)
         except FileProblem as problem:
-            reading.problems.append(problem.at(path, text.split("\n")))
+            reading.problems += problem.all_at(path, text.split("\n"))
             return
-        reading.problems += expansion.problems
-        if expansion.file is None:
+        expansion = expand_test(test, library)
+        reading.problems += [one.at(path) for one in collector.found] + expansion.problems
+        if expansion.file is None or collector.found:
             return
         node, content = hashing.identify(hashing.describe_case_file(expansion.file))
         reading.files[path], reading.nodes[path] = expansion.file, node
@@ -321,7 +321,7 @@ class Workspace:
                 prompt = parse_prompt(path, text, folder)
                 self._claim(prompt.id, path, seen, "prompts", prompt.line_of("id"))
             except FileProblem as problem:
-                reading.problems.append(problem.at(path, text.split("\n")))
+                reading.problems += problem.all_at(path, text.split("\n"))
                 seen.setdefault(default_id(path, folder), path)
             else:
                 yield prompt
@@ -343,7 +343,7 @@ class Workspace:
                     found = read_schema(text, default, index, is_json_file=is_json)
                 self._claim(found.name, path, seen, kind, found.line)
             except FileProblem as problem:
-                reading.problems.append(problem.at(path, text.split("\n")))
+                reading.problems += problem.all_at(path, text.split("\n"))
                 continue
             reading.contents[found.id] = (kind[:-1], found.content)
             yield found.name, found.id
@@ -357,7 +357,7 @@ class Workspace:
                 self._claim(provider.code, path, seen, "providers", 1)
                 providers[provider.code] = provider
             except FileProblem as problem:
-                reading.problems.append(problem.at(path, text.split("\n")))
+                reading.problems += problem.all_at(path, text.split("\n"))
         seen = {}
         for path, text in self._texts("models", reading, ".yaml", ".yml"):
             try:
@@ -367,7 +367,7 @@ class Workspace:
                 self._claim(model.id, path, seen, "models", 1)
                 reading.models[model.id] = model
             except FileProblem as problem:
-                reading.problems.append(problem.at(path, text.split("\n")))
+                reading.problems += problem.all_at(path, text.split("\n"))
         seen = {}
         for path, text in self._texts("currencies", reading, ".yaml", ".yml"):
             try:
@@ -375,14 +375,14 @@ class Workspace:
                 self._claim(currency.code, path, seen, "currencies", 1)
                 reading.currencies[currency.code] = currency
             except FileProblem as problem:
-                reading.problems.append(problem.at(path, text.split("\n")))
+                reading.problems += problem.all_at(path, text.split("\n"))
 
     def _texts(self, kind: str, reading: Reading, *suffixes: str) -> Iterator[tuple[str, str]]:
         for path in self.find_files(kind, *suffixes):
             try:
                 yield path, normalise(self.read_bytes(path, LARGEST_TEXT))
             except FileProblem as problem:
-                reading.problems.append(problem.at(path))
+                reading.problems += problem.all_at(path)
 
     def _claim(self, id: str, path: str, seen: dict[str, str], kind: str, line: int) -> None:
         if id in seen:

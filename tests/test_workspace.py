@@ -9,7 +9,7 @@ import pytest
 
 from evalstore import index, references, workspace
 from evalstore.errors import EvalstoreError, Problem
-from evalstore.parse import parse_test
+from evalstore.parse import read_test
 from evalstore.values import CaseFile
 from evalstore.workspace import Reading, Workspace, find_root
 from tests.builders import HELLO, Files, test_file, tree, workspace_of
@@ -37,7 +37,7 @@ class Remembered:
         self._watch(monkeypatch)
 
     def _watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        parse, read_bytes = parse_test, Workspace.read_bytes
+        parse, read_bytes = read_test, Workspace.read_bytes
 
         def watched_parse(path: str, text: str) -> object:
             self.expanded.append(path)
@@ -48,7 +48,7 @@ class Remembered:
                 self.looked_at.append(name)
             return read_bytes(self_, name, largest)
 
-        monkeypatch.setattr(workspace, "parse_test", watched_parse)
+        monkeypatch.setattr(workspace, "read_test", watched_parse)
         monkeypatch.setattr(Workspace, "read_bytes", watched)
 
     def read(self) -> Reading:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_library
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +10,11 @@ import typer
 from evalstore.cli import options, output
 from evalstore.cli.main import Globals, app, here
 from evalstore.errors import NO, EvalstoreError
-from evalstore.operations.times import iso
 from evalstore.report.difference import Difference, focus
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
-    from evalstore.operations.history import Log, Shown
+    from evalstore.operations.history import Log
     from evalstore.report.compare import Pair
 
 
@@ -257,6 +255,7 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Any run, version, session or evaluation by its id; `REV:path` shows a test file as it was."""
+    from evalstore.cli.show_output import print_shown
     from evalstore.operations.history import show as operation
 
     found = operation(here(), revision)
@@ -264,58 +263,3 @@ def show(
         output.document(found.document())
     else:
         print_shown(found)
-
-
-_INNER = ("kind", "scheme", "nonce", "key")
-"""Fields that only matter to the store."""
-_TIMES = ("started", "ended", "at")
-
-
-def print_shown(found: Shown) -> None:
-    """A stored thing for people: its fields, long texts as blocks."""
-    output.line(f"{output.paint(found.kind, 'pending')} {found.id}")
-    _print_fields(found.content, "  ")
-    for name, value in found.related.items():
-        if isinstance(value, dict | list) and value:
-            output.line(f"{name}:")
-            _print_fields(value, "  ")
-        else:
-            _print_scalar(f"{name}: ", value, "  ")
-
-
-def _print_fields(value: Any, indent: str) -> None:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            if name in _INNER:
-                continue
-            if name in _TIMES and isinstance(inner, int):
-                output.line(f"{indent}{name}: {iso(inner)}")
-            elif isinstance(inner, list) and not any(isinstance(one, dict | list) for one in inner):
-                listed = ", ".join(
-                    one if isinstance(one, str) else json_library.dumps(one) for one in inner
-                )
-                _print_scalar(f"{indent}{output.safe(str(name))}: ", listed, indent + "  ")
-            elif isinstance(inner, dict | list) and inner:
-                output.line(f"{indent}{output.safe(str(name))}:")
-                _print_fields(inner, indent + "  ")
-            else:
-                _print_scalar(f"{indent}{output.safe(str(name))}: ", inner, indent + "  ")
-    elif isinstance(value, list):
-        for inner in value:
-            if isinstance(inner, dict | list) and inner:
-                output.line(f"{indent}-")
-                _print_fields(inner, indent + "  ")
-            else:
-                _print_scalar(f"{indent}- ", inner, indent + "  ")
-    else:
-        _print_scalar(indent, value, indent)
-
-
-def _print_scalar(start: str, value: Any, indent: str) -> None:
-    text = value if isinstance(value, str) else json_library.dumps(value, ensure_ascii=False)
-    if "\n" not in text:
-        output.line(start + output.safe(text))
-        return
-    output.line(start.rstrip())
-    for part in text.split("\n"):
-        output.line(f"{indent}| {output.safe(part)}".rstrip())

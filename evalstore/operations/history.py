@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.expand import is_text
 from evalstore.operations.desk import open_store, open_workspace
 from evalstore.operations.results import VERDICTS, read_results
 from evalstore.operations.times import iso
 from evalstore.report.difference import Difference, Find, differ_evaluations, differ_tests
+from evalstore.restoring import restore_case_file, restore_question
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import read_tree
 from evalstore.values import CaseFile, Json
@@ -20,6 +22,9 @@ from evalstore.values import CaseFile, Json
 if TYPE_CHECKING:
     from evalstore.operations.orders import Where
     from evalstore.store import Store
+
+_RUNS = 20
+"""The newest runs: in them the place of a session is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +76,7 @@ def log(where: Where, file: str | None = None, limit: int | None = None) -> Log:
     with open_store(where) as store:
         if file is None:
             runs = store.find_runs(limit=limit)
-            entries = [
-                LogEntry(id, content, _in_order(content["verdicts"])) for id, content in runs
-            ]
+            entries = [LogEntry(id, content, in_order(content["verdicts"])) for id, content in runs]
             return Log(entries, store.count_runs())
         name = _file_name(where, file)
         entries = list(_file_log(store, name))
@@ -85,7 +88,8 @@ def log(where: Where, file: str | None = None, limit: int | None = None) -> Log:
         return Log(entries[:limit], len(entries), name)
 
 
-def _in_order(verdicts: Mapping[str, int]) -> dict[str, int]:
+def in_order(verdicts: Mapping[str, int]) -> dict[str, int]:
+    """Counts of verdicts in the order they are shown."""
     return {word: verdicts[word] for word in VERDICTS}
 
 
@@ -204,30 +208,19 @@ def show(where: Where, revision: str) -> Shown:
 
 
 def _show_file(where: Where, store: Store, revision: str, path: str) -> Shown:
-    run_id, content = resolve_run(store, revision or "@")
-    tree = read_tree(content["snapshot"], store.load_nodes)
-    names = [
-        path,
-        _file_name(where, path),
-        f"{open_workspace(where).settings.paths['tests']}/{path}",
-    ]
+    run_id, run = resolve_run(store, revision or "@")
+    tree = read_tree(run["snapshot"], store.load_nodes)
+    folder = open_workspace(where).settings.paths["tests"]
+    names = [path, _file_name(where, path), f"{folder}/{path}"]
     name = next((name for name in names if name in tree), None)
     if name is None:
         raise RevisionError(
             f"run {run_id[:8]} knew no test file '{path}'", hint=f"it knew {len(tree)} files"
         )
     node = tree[name]
-    file = store.load_case_files([node])[node]
-    tests = store.load_contents("test", [case.tests[0] for case in file.cases])
-    evaluations = store.load_contents(
-        "evaluation", [case.evaluation for case in file.cases if case.evaluation]
-    )
-    return Shown(
-        "cases",
-        node,
-        store.load_any("cases", node).content,
-        {"file": name, "run": run_id, "tests": tests, "evaluations": evaluations},
-    )
+    content = store.load_any("cases", node).content
+    related = {"file": name, "run": run_id, **_related(store, "cases", node, content)}
+    return Shown("cases", node, content, related)
 
 
 def _evaluator_name(store: Store, id: str) -> str:
@@ -238,34 +231,58 @@ def _evaluator_name(store: Store, id: str) -> str:
     return str(content.get("human") or "checks")
 
 
+def _place(store: Store, session: str) -> dict[str, Json]:
+    """Where the newest run that knows a session has it; `current`: what it is judged under."""
+    for _, run in store.find_runs(limit=_RUNS):
+        found = [one for one in read_results(store, run) if session in one.sessions]
+        if found:
+            current = sorted({one.evaluation for one in found if one.evaluation})
+            return {"file": found[0].file, "row": found[0].row, "current": current}
+    return {}
+
+
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:
+    def version(kind: str, id: str | None) -> Json:
+        return store.load_contents(kind, [id]).get(id) if id else None
+
     if kind == "session":
         votes = store.find_votes([id]).get(id, [])
         found = store.load_evaluations([vote.id for vote in votes])
         return {
-            "test": store.load_contents("test", [content["test"]]).get(content["test"]),
-            "model": store.load_contents("model", [content["model"]]).get(content["model"]),
+            "test": version("test", content["test"]),
+            "prompt": version("prompt", content.get("prompt")),
+            "model": version("model", content["model"]),
+            "question": hashing.question_id(restore_question(content)),
+            **_place(store, id),
             "evaluations": [
                 {
-                    "id": vote.id,
-                    "verdict": vote.verdict,
+                    **vote._asdict(),
                     "by": _evaluator_name(store, vote.evaluator),
                     "feedback": found[vote.id].feedback,
-                    "evaluation": vote.evaluation,
-                    "evaluator": vote.evaluator,
                 }
                 for vote in votes
             ],
+            "instructions": store.load_contents("evaluation", {vote.evaluation for vote in votes}),
         }
     if kind == "judgement":
         return {
-            "instructions": store.load_contents("evaluation", [content["evaluation"]]).get(
-                content["evaluation"]
-            ),
-            "evaluator": store.load_contents("evaluator", [content["evaluator"]]).get(
-                content["evaluator"]
-            ),
+            "instructions": version("evaluation", content["evaluation"]),
+            "evaluator": version("evaluator", content["evaluator"]),
+            "by": _evaluator_name(store, content["evaluator"]),
         }
+    if kind == "cases":
+        cases = restore_case_file(content).cases
+        told = [case.evaluation for case in cases if case.evaluation]
+        return {
+            "tests": store.load_contents("test", [id for case in cases for id in case.tests]),
+            "evaluations": store.load_contents("evaluation", told),
+        }
+    if kind == "file":
+        file = store.load_files([id])[id]
+        text = (
+            {"text": file.data.decode("utf-8-sig", "replace")} if is_text(file.media_type) else {}
+        )
+        return {"size": len(file.data), **text}
     if kind == "run":
         return {
             "results": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +160,80 @@ def test_show_anything_by_its_id(workspace: Path, documents: Any, evalstore: Eva
     assert shown["turns"][0]["text"] == "Cold."
     assert shown["related"]["evaluations"][0]["feedback"] == "It is cold there."
     assert documents("show", shown["related"]["evaluations"][0]["id"])["verdict"] == "fail"
-    assert "Cold." in evalstore("show", session[:10]).stdout
+    assert shown["related"]["file"] == "tests/weather.md"
+    assert shown["related"]["row"] == "city=Oslo"
     assert documents("show", "@:tests/weather.md")["related"]["file"] == "tests/weather.md"
+
+
+def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -> None:
+    session = documents("run")["cases"][0]["session"]
+    head = "session <short>  scripted/one  <when>\ntests/weather.md [city=Oslo]\n"
+    judged = "fail  by scripted/judge  It is cold there.\n"
+    talk = "\nuser: How is Oslo?\nanswer: Cold.\n"
+    told = "instructions: The answer must be warm.\n"
+    foot = (
+        "\n10 in + 2 out tokens, $0.0300, 0.01 s, temperature 0, finish reason stop, scripted/one\n"
+        "ids: test <short>, model <short>, question <short>\n"
+    )
+    assert evalstore("show", session) == Ran(0, head + judged + talk + told + foot, "")
+    edit(workspace / "tests/weather.md", "must be warm.", "must be short.\\nAnd {{city}}.")
+    evalstore("run")
+    shown = evalstore("show", session).stdout
+    earlier = "fail  by scripted/judge  It is cold there.  (earlier instructions)\n"
+    assert shown.startswith(head + "pass  by scripted/judge\n" + earlier + talk)
+    assert told not in shown
+    assert told in evalstore("-v", "show", session).stdout
+
+
+def test_show_a_session_that_no_run_knows(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    session = documents("run")["cases"][0]["session"]
+    with sqlite3.connect(workspace / ".evalstore/store.db") as store:
+        store.execute("DELETE FROM evaluations")
+        store.execute("DELETE FROM runs")
+    assert evalstore("show", session).stdout.startswith(
+        "session <short>  scripted/one  <when>\n\nuser: How is Oslo?\nanswer: Cold.\n\n10 in"
+    )
+
+
+def test_show_a_run_and_a_judgement(workspace: Path, documents: Any, evalstore: Evalstore) -> None:
+    session = documents("run")["cases"][0]["session"]
+    assert evalstore("show") == Ran(
+        0,
+        "run <id>  <when>\n"
+        "    complete: 2 asked, 2 judged, 0 reused, $0.0600\n"
+        "    1 pass, 1 fail\n"
+        "\n"
+        "fail  tests/weather.md [city=Oslo]  scripted/one  <short>\n"
+        "pass  tests/weather.md [city=Rome]  scripted/one  <short>\n",
+        "",
+    )
+    judgement = documents("show", session)["related"]["evaluations"][0]["id"]
+    assert evalstore("show", judgement).stdout.startswith(
+        "judgement <short>  <when>\n"
+        "fail  by scripted/judge\n"
+        "feedback: It is cold there.\n"
+        "session: <short>\n"
+        "instructions: The answer must be warm.\n"
+    )
+
+
+def test_show_versions(workspace: Path, documents: Any, evalstore: Evalstore) -> None:
+    (workspace / "tests/note.txt").write_text("one\x1b[2J\ntwo\n")
+    (workspace / "tests/dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (workspace / "tests/weather.md").write_text(
+        "# 👤\n\nRead ![](note.txt) ![](dot.png)\x07\n\n---\n\nBe warm.\n\nBe short.\n"
+    )
+    session = documents("run")["cases"][0]["session"]
+    shown = documents("show", session)
+    test = (
+        "user: Read [file note.txt, text/plain] [file dot.png, image/png]\\x07\n"
+        if False
+        else evalstore("show", shown["test"]).stdout.partition("\n")[2]
+    )
+    print(test)
+    assert evalstore("show", "@:tests/weather.md").stdout == ""
 
 
 @pytest.mark.parametrize(

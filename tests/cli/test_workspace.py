@@ -183,3 +183,34 @@ def test_help_loads_nothing_slow(arguments: list[str]) -> None:
         [sys.executable, "-c", probe, *arguments], capture_output=True, text=True, check=True
     )
     assert ran.stderr.strip() == "[]"
+
+
+def test_every_problem_of_one_file_is_told_at_once(workspace: Path, evalstore: Evalstore) -> None:
+    (workspace / "tests/weather.md").write_text(
+        "---\ntag: [x]\navailableTools: [order]\nattempts: three\nreplacements: {unused: 1}\n---\n"
+        "# 👤\n\nHow is {{city}}?\n\n---\n\nE\n"
+    )
+    assert evalstore("check").stderr == (
+        "error: tests/weather.md:2: unknown field 'tag'\n"
+        "hint: did you mean 'tags'?\n"
+        "error: tests/weather.md:3: there is no tool 'order'\n"
+        "hint: there are no tools\n"
+        "error: tests/weather.md:4: 'attempts' must be a whole number from 1 to 10,000\n"
+        "error: tests/weather.md:5: replacement 'unused' is never used\n"
+        "hint: write `{{unused}}` where it belongs, or remove it\n"
+        "error: tests/weather.md:9: 'city' is not defined\n"
+        "hint: the replacements are unused\n"
+    )
+
+
+def test_every_problem_of_the_settings_is_told_at_once(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    (workspace / "evalstore.yaml").write_text("candidates: 5\nattempts: x\n")
+    assert evalstore("run") == Ran(
+        2,
+        "",
+        "error: evalstore.yaml:1: 'candidates' must be a list of models\n"
+        "error: evalstore.yaml:2: 'attempts' must be a whole number from 1 to 10,000\n"
+        "2 errors in 1 file; nothing was asked\n",
+    )

@@ -1,0 +1,302 @@
+"""The answers of `show` for people: sessions, runs, judgements, versions and test files."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from evalstore import restoring
+from evalstore.cli import output
+from evalstore.cli.history_commands import print_log
+from evalstore.operations.history import Log, LogEntry, Shown, in_order
+from evalstore.operations.times import iso
+from evalstore.values import Json, Message, Part, Reply, Text, Usage
+
+_SHOWN = 40
+"""Results of a run before the list is cut; `-v` shows all."""
+_URGENCY = ("fail", "error", "undecided", "pending", None, "pass")
+"""Verdicts in the order a reader wants to see them."""
+_INNER = ("kind", "scheme", "nonce", "key")
+"""Fields that only matter to the store."""
+_TIMES = ("started", "ended", "at")
+
+
+def print_shown(found: Shown) -> None:
+    """A stored thing for people, in the way of its kind."""
+    _PRINTERS.get(found.kind, _print_anything)(found)
+
+
+def _print_session(found: Shown) -> None:
+    session, related = restoring.restore_session(found.content), found.related
+    model = related["model"]["code"] if related["model"] else output.short(session.question.model)
+    _heading("session", output.short(found.id), output.safe(model), _ago(session.started))
+    if "file" in related:
+        output.line(_place(related["file"], related["row"]))
+    current = related.get("current")
+    votes = sorted(related["evaluations"], key=lambda vote: -vote["started"])
+    votes.sort(key=lambda vote: current is not None and vote["evaluation"] not in current)
+    for vote in votes:
+        earlier = current is not None and vote["evaluation"] not in current
+        mark = output.faint("(earlier instructions)") if earlier else ""
+        feedback = output.safe(" ".join(vote["feedback"].split()))
+        _columns(output.paint(vote["verdict"]), f"by {output.safe(vote['by'])}", feedback, mark)
+    output.line()
+    _print_messages(
+        _joined(
+            restoring.restore_messages((related["prompt"] or {}).get("messages", ())),
+            restoring.restore_messages((related["test"] or {}).get("messages", ())),
+        )
+    )
+    for turn in session.turns:
+        _block("answer", _answer(turn))
+    told = list(dict.fromkeys(vote["evaluation"] for vote in votes))
+    for id in told if output.verbose else told[:1]:
+        _print_told(related["instructions"].get(id, {}))
+    answer, cost = session.answer, session.cost
+    output.line()
+    _facts(
+        _tokens(answer.usage),
+        output.money(cost.usd if cost else None),
+        f"{answer.latency:g} s",
+        _if("temperature {:g}", session.question.temperature),
+        _if("finish reason {}", answer.finish_reason),
+        _if("cut off at {:,} tokens", session.limit),
+        answer.resolved_model,
+    )
+    asked = session.question
+    ids = [("test", asked.test), ("prompt", asked.prompt), ("model", asked.model)]
+    _print_ids([*ids, ("question", related["question"])])
+
+
+def _print_run(found: Shown) -> None:
+    entry = LogEntry(found.id, found.content, in_order(found.content["verdicts"]))
+    print_log(Log([entry], 1), oneline=False)
+    results = sorted(found.related["results"], key=lambda one: _URGENCY.index(one["verdict"]))
+    if not results:
+        return
+    output.line()
+    shown = results if output.verbose else results[:_SHOWN]
+    words = [one["verdict"] or "answered" for one in shown]
+    places = [_place(one["file"], one["row"]) for one in shown]
+    models = [output.safe(one["model"]) for one in shown]
+    widths = [max(map(output.columns_of, column)) for column in (words, places, models)]
+    for one, word, place, model in zip(shown, words, places, models, strict=True):
+        _columns(
+            output.paint(output.pad(word, widths[0]), word),
+            output.pad(place, widths[1]),
+            output.pad(model, widths[2]),
+            " ".join(map(output.short, one["sessions"])),
+        )
+    if len(results) > len(shown):
+        output.line(f"… {len(results) - len(shown)} more (-v lists all)")
+
+
+def _print_judgement(found: Shown) -> None:
+    made, related = restoring.restore_evaluation_result(found.content), found.related
+    _heading("judgement", output.short(found.id), _ago(made.started))
+    score = _if("score {:g}", made.score)
+    label = output.safe(made.label or "")
+    _columns(output.paint(made.verdict), f"by {output.safe(related['by'])}", score, label)
+    _block("feedback", made.feedback)
+    _block("reasoning", made.reasoning)
+    for check in made.checks:
+        told = (check.get("verdict"), check.get("type"), check.get("feedback"))
+        _block("check", "  ".join(str(one) for one in told if one))
+    output.line("session: " + ", ".join(map(output.short, made.sessions)))
+    _print_told(related["instructions"] or {})
+    cost = output.money(made.cost.usd) if made.cost else ""
+    _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None))
+
+
+def _print_cases(found: Shown) -> None:
+    """A test file as it was: what each case showed and what its judge was told."""
+    related, file = found.related, restoring.restore_case_file(found.content)
+    _heading("cases", found.id)
+    if "file" in related:
+        output.line(f"{output.safe(related['file'])} in run {output.short(related['run'])}")
+    for case in file.cases:
+        output.line()
+        if case.row:
+            output.line(output.paint(f"row {output.safe(case.row)}", bold=True))
+        for id in case.tests:
+            test = related["tests"].get(id, {})
+            _print_messages(restoring.restore_messages(test.get("messages", ())), "    ")
+        _print_told(related["evaluations"].get(case.evaluation, {}), "    ")
+        ids = [("test", id) for id in case.tests] + [("evaluation", case.evaluation)]
+        _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
+
+
+def _print_version(found: Shown) -> None:
+    content = found.content
+    _heading(found.kind, found.id)
+    _print_messages(restoring.restore_messages(content.get("messages", ())))
+    if found.kind == "evaluation":
+        _print_told(content)
+    for name, value in content.items():
+        if name in ("parameters", "schema") and not isinstance(value, str):
+            _block(name, json.dumps(value, ensure_ascii=False, indent=2))
+        elif name == "description":
+            _block(name, str(value))
+        elif name not in ("messages", "instructions", "checks"):
+            _print_fields({name: value}, "")
+
+
+def _print_file(found: Shown) -> None:
+    related = found.related
+    size = output.plural(related["size"], "byte")
+    _heading("file", found.id, output.safe(found.content["mediaType"]), size)
+    if "text" in related:
+        output.line(output.safe(related["text"], lines=True).removesuffix("\n"))
+
+
+def _print_anything(found: Shown) -> None:
+    """The fields of a thing, long texts as blocks."""
+    _heading(found.kind, found.id)
+    _print_fields(found.content, "  ")
+    _print_fields(found.related, "")
+
+
+_PRINTERS: Mapping[str, Callable[[Shown], None]] = {
+    "session": _print_session,
+    "run": _print_run,
+    "judgement": _print_judgement,
+    "cases": _print_cases,
+    "file": _print_file,
+    **dict.fromkeys(("test", "prompt", "evaluation", "tool", "schema", "model"), _print_version),
+}
+
+
+# --- parts of a page -----------------------------------------------------------------------
+
+
+def _heading(kind: str, *facts: str) -> None:
+    first, *rest = facts
+    output.line("  ".join([f"{output.paint(kind, 'pending')} {first}", *rest]))
+
+
+def _columns(*parts: str) -> None:
+    output.line("  ".join(part for part in parts if part).rstrip())
+
+
+def _facts(*facts: str | None) -> None:
+    if any(facts):
+        output.line(", ".join(output.safe(fact) for fact in facts if fact))
+
+
+def _if(form: str, value: Any) -> str:
+    return "" if value is None else form.format(value)
+
+
+def _ago(microseconds: int) -> str:
+    return output.ago(microseconds, time.time_ns() // 1000)
+
+
+def _place(file: str, row: str) -> str:
+    return output.safe(f"{file} [{row}]" if row else file)
+
+
+def _tokens(usage: Usage) -> str:
+    if usage.input_tokens is None and usage.output_tokens is None:
+        return ""
+    return f"{usage.input_tokens or 0:,} in + {usage.output_tokens or 0:,} out tokens"
+
+
+def _text(parts: Iterable[Part]) -> str:
+    return "".join(
+        part.text if isinstance(part, Text) else f"[file {part.path}, {part.media_type}]"
+        for part in parts
+    )
+
+
+def _joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The conversation as it was sent: a test's own system text follows the system prompt."""
+    if not (prompt and test and test[0].role == "system"):
+        return prompt + test
+    parts = (*prompt[-1].parts, Text("\n\n"), *test[0].parts)
+    return (*prompt[:-1], Message("system", parts), *test[1:])
+
+
+def _answer(turn: Reply) -> str:
+    calls = [{"name": call.name, "arguments": call.arguments} for call in turn.tool_calls]
+    parts = [
+        turn.text,
+        json.dumps(calls, ensure_ascii=False, indent=2) if calls else None,
+        f"[The candidate refused: {turn.refusal}]" if turn.refusal else None,
+    ]
+    return "\n\n".join(part for part in parts if part) or "[empty]"
+
+
+def _print_ids(ids: Iterable[tuple[str, str | None]], indent: str = "") -> None:
+    listed = (f"{name} {output.short(id)}" for name, id in ids if id)
+    output.line(f"{indent}ids: {', '.join(listed)}")
+
+
+def _print_messages(messages: Iterable[Message], indent: str = "") -> None:
+    for message in messages:
+        _block(message.role, _text(message.parts), indent)
+
+
+def _print_told(evaluation: Json, indent: str = "") -> None:
+    """What a judge was told: the instructions and the checks."""
+    _block(
+        "instructions", _text(restoring.restore_parts(evaluation.get("instructions", ()))), indent
+    )
+    for check in evaluation.get("checks", ()):
+        settings = {
+            name: value for name, value in check.items() if name not in ("type", "revision")
+        }
+        told = json.dumps(settings, ensure_ascii=False) if settings else ""
+        _block("check", f"{check.get('type', '')} {told}", indent)
+
+
+def _block(name: str, text: str, indent: str = "") -> None:
+    """A named text: one line beside its name, more of them below it; nothing when empty."""
+    listed = output.safe(text, lines=True).strip("\n").rstrip().split("\n")
+    label = indent + output.paint(f"{output.safe(name)}:", bold=True)
+    if len(listed) > 1:
+        output.line("\n".join([label, *(f"{indent}    {part}".rstrip() for part in listed)]))
+    elif listed[0]:
+        output.line(f"{label} {listed[0]}")
+
+
+# --- any fields ----------------------------------------------------------------------------
+
+
+def _print_fields(value: dict[str, Any] | list[Any], indent: str) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            start = f"{indent}{output.safe(str(name))}: "
+            if name in _INNER:
+                continue
+            if name in _TIMES and isinstance(inner, int):
+                output.line(f"{start}{iso(inner)}")
+            elif isinstance(inner, list) and not any(isinstance(one, dict | list) for one in inner):
+                _print_scalar(start, ", ".join(map(_scalar, inner)), indent + "  ")
+            elif isinstance(inner, dict | list) and inner:
+                output.line(start.rstrip())
+                _print_fields(inner, indent + "  ")
+            else:
+                _print_scalar(start, inner, indent + "  ")
+    else:
+        for inner in value:
+            if isinstance(inner, dict | list) and inner:
+                output.line(f"{indent}-")
+                _print_fields(inner, indent + "  ")
+            else:
+                _print_scalar(f"{indent}- ", inner, indent + "  ")
+
+
+def _scalar(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _print_scalar(start: str, value: Any, indent: str) -> None:
+    text = _scalar(value)
+    if "\n" not in text:
+        output.line(start + output.safe(text))
+        return
+    output.line(start.rstrip())
+    for part in text.split("\n"):
+        output.line(f"{indent}| {output.safe(part)}".rstrip())
