@@ -84,6 +84,8 @@ def _files(found: Diff) -> list[str]:
 def print_diff(found: Diff, *, answers: bool, stat: bool) -> None:
     """A comparison for people: flips first."""
     pairs = found.comparison
+    for note in found.notes:
+        output.talk(f"note: {note}")
     if found.edits and not stat:
         output.line("Edited:")
         for file, edits in found.edits.items():

@@ -172,8 +172,12 @@ def print_report(report: RunReport, threshold: float | None) -> None:
         for word, count in report.verdicts.items()
         if count or word == "pass"
     )
+    unjudged = sum(1 for one in report.cells if one.word is None)
+    if unjudged:
+        counts += f", {unjudged} answered without a judgement"
+    of = f" of {report.rate.judged} judged" if report.verdicts["pending"] or unjudged else ""
     interval = (
-        f" ({output.percent(report.rate.rate)}, 95% interval "
+        f" ({output.percent(report.rate.rate)}{of}, 95% interval "
         f"{output.percent(report.rate.low)} to {output.percent(report.rate.high)})"
         if report.rate.judged
         else ""

@@ -59,7 +59,7 @@ def _print_session(found: Shown) -> None:
     _facts(
         _tokens(answer.usage),
         output.money(cost.usd if cost else None),
-        f"{answer.latency:g} s",
+        _if("{:g} s", answer.latency or None),
         _if("temperature {:g}", session.question.temperature),
         _if("finish reason {}", answer.finish_reason),
         _if("cut off at {:,} tokens", session.limit),
@@ -107,7 +107,7 @@ def _print_judgement(found: Shown) -> None:
     output.line("session: " + ", ".join(map(output.short, made.sessions)))
     _print_told(related["instructions"] or {})
     cost = output.money(made.cost.usd) if made.cost else ""
-    _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None))
+    _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
 
 
 def _print_cases(found: Shown) -> None:
@@ -144,11 +144,10 @@ def _print_version(found: Shown) -> None:
 
 
 def _print_file(found: Shown) -> None:
-    related = found.related
-    size = output.plural(related["size"], "byte")
+    size = output.plural(found.related["size"], "byte")
     _heading("file", found.id, output.safe(found.content["mediaType"]), size)
-    if "text" in related:
-        output.line(output.safe(related["text"], lines=True).removesuffix("\n"))
+    if text := found.related.get("text"):
+        output.line(output.safe(text, lines=True).removesuffix("\n"))
 
 
 def _print_anything(found: Shown) -> None:
@@ -172,8 +171,7 @@ _PRINTERS: Mapping[str, Callable[[Shown], None]] = {
 
 
 def _heading(kind: str, *facts: str) -> None:
-    first, *rest = facts
-    output.line("  ".join([f"{output.paint(kind, 'pending')} {first}", *rest]))
+    output.line(f"{output.paint(kind, 'pending')} {'  '.join(facts)}")
 
 
 def _columns(*parts: str) -> None:
@@ -181,8 +179,7 @@ def _columns(*parts: str) -> None:
 
 
 def _facts(*facts: str | None) -> None:
-    if any(facts):
-        output.line(", ".join(output.safe(fact) for fact in facts if fact))
+    output.line(", ".join(output.safe(fact) for fact in facts if fact))
 
 
 def _if(form: str, value: Any) -> str:

@@ -39,6 +39,8 @@ class _Side:
     files: dict[str, CaseFile]
     models: set[str] | None
     """The candidates; None when the run was restricted to some of them."""
+    partial: bool = False
+    """Whether the run was about a selection of the cases."""
 
 
 @dataclass
@@ -56,6 +58,8 @@ class Diff:
     """Session id -> its answer, when answers are wanted."""
     prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
     """Test files with several system prompts -> what to call each."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader must know of the sides."""
 
     @property
     def is_empty(self) -> bool:
@@ -203,6 +207,12 @@ def diff(
             {id: one.feedback for id, one in judged.items() if one.feedback},
             _answers(desk, sides) if answers else {},
             prompt_labels(desk, [*was.results, *now.results]),
+            [
+                f"run {side.name[:8]} was about a selection, "
+                f"{len(side.results)} cases: only those are compared"
+                for side in (was, now)
+                if side.partial
+            ],
         )
 
 
@@ -212,7 +222,8 @@ def _run_side(desk: Desk, revision: str) -> _Side:
     files = desk.store.load_case_files(list(set(nodes.values())))
     restricted = content.get("selection", {}).get("models")
     models = None if restricted else {one["id"] for one in content["candidates"]}
-    return _Side(id, read_results(desk.store, content), nodes, files, models)
+    partial = bool(content.get("selection"))
+    return _Side(id, read_results(desk.store, content), nodes, files, models, partial)
 
 
 def _workspace_side(desk: Desk, wanted: Wanted) -> _Side:

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import INCOMPLETE, INTERRUPTED, NO
 from evalstore.operations.results import CellResult, read_results
-from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Orders
     from evalstore.operations.reporting import RunReport
 
+_RUNS_BACK = 100
+"""How many runs are searched for the verdict that a case had before."""
 
-def decide(desk: Desk, report: RunReport, orders: Orders, before: Json) -> None:
+
+def decide(desk: Desk, report: RunReport, orders: Orders) -> None:
     """Decide whether the run is good enough, and the exit code."""
-    failing = _is_failing(desk, report, orders, before)
+    failing = _is_failing(desk, report, orders)
     if failing:
         report.gate = "failed"
     counts = report.verdicts
@@ -31,7 +33,7 @@ def decide(desk: Desk, report: RunReport, orders: Orders, before: Json) -> None:
         report.exit_code = INCOMPLETE
 
 
-def _is_failing(desk: Desk, report: RunReport, orders: Orders, before: Json) -> bool:
+def _is_failing(desk: Desk, report: RunReport, orders: Orders) -> bool:
     if orders.threshold is not None:
         return report.rate.rate is not None and report.rate.rate < orders.threshold
     bad: tuple[str, ...] = {
@@ -42,7 +44,7 @@ def _is_failing(desk: Desk, report: RunReport, orders: Orders, before: Json) -> 
         "none": (),
     }[orders.fail_on]
     if orders.fail_on == "regression":
-        return before is not None and bool(_regressions(desk, report, before))
+        return _regresses(desk, report)
     by_file: dict[str, list[CellResult]] = {}
     for one in report.cells:
         by_file.setdefault(one.cell.file, []).append(one)
@@ -57,22 +59,36 @@ def _is_failing(desk: Desk, report: RunReport, orders: Orders, before: Json) -> 
     return False
 
 
-def _regressions(desk: Desk, report: RunReport, before: Json) -> list[CellResult]:
-    """Cells that passed in the run before and do not pass now."""
-    passed = {
-        (one.file, one.key, one.prompt_number, one.model)
-        for one in read_results(desk.store, before)
-        if one.verdict == "pass"
-    }
-    return [
-        one
-        for one in report.cells
-        if one.verdict in ("fail", "error", "undecided")
-        and (
-            one.cell.file,
-            one.cell.case.key,
-            one.cell.case.prompts.index(one.cell.prompt),
-            one.cell.candidate.id,
-        )
-        in passed
-    ]
+def _regresses(desk: Desk, report: RunReport) -> bool:
+    """Whether a case does not pass that passed in the last run before that judged it.
+
+    A run of some cases says nothing about the others: for those it is looked past.
+    """
+    waiting = [one for one in report.cells if one.verdict in ("fail", "error", "undecided")]
+    for _, run in desk.store.find_runs(limit=_RUNS_BACK, offset=1):
+        if not waiting:
+            return False
+        before: dict[tuple[str, str, int, str], str] = {}
+        for one in read_results(desk.store, run):
+            if one.verdict:
+                for row in (one.row, one.key):
+                    before[one.file, row, one.prompt_number, one.model] = one.verdict
+        known = {id(one): _find(before, one) for one in waiting}
+        if "pass" in known.values():
+            return True
+        waiting = [one for one in waiting if known[id(one)] is None]
+    return False
+
+
+def _find(before: dict[tuple[str, str, int, str], str], one: CellResult) -> str | None:
+    """The verdict of the same cell, its row paired by values, else by label."""
+    cell = one.cell
+    number = cell.case.prompts.index(cell.prompt)
+    return next(
+        (
+            before[cell.file, row, number, cell.candidate.id]
+            for row in (cell.case.key, cell.case.row)
+            if (cell.file, row, number, cell.candidate.id) in before
+        ),
+        None,
+    )

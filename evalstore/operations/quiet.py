@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evalstore import __version__
@@ -188,4 +189,5 @@ class Memory:
             temporary.write_text(json.dumps(memory), encoding="utf-8")
             temporary.replace(self._path)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)

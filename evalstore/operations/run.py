@@ -81,7 +81,6 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             _only_judge(plan)
         started = now()
         snapshot = _store_workspace(desk)
-        before = desk.store.find_runs(limit=1)
         outcome = _execute(desk, plan, wanted, orders, watcher)
         cells = settle(plan, desk.settings.verdict, outcome.sessions, outcome.votes)
         run_id, counts = _record(desk, wanted, orders, plan, cells, outcome, snapshot, started)
@@ -108,7 +107,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             prompts=prompt_labels(desk, cells),
             gate_off=orders.fail_on == "none" and orders.threshold is None,
         )
-        decide(desk, report, orders, before[0][1] if before else None)
+        decide(desk, report, orders)
         return report
 
 

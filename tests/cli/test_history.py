@@ -117,6 +117,14 @@ def test_a_run_of_one_row_makes_no_other_row_gone(workspace: Path, documents: An
     assert (found["gone"], found["new"], found["unchanged"]) == ([], [], 1)
 
 
+def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    evalstore("run", "tests/weather.md::city=Oslo")
+    assert evalstore("diff").stderr == (
+        "note: run <short> was about a selection, 1 cases: only those are compared\n"
+    )
+
+
 def test_a_renamed_file_is_paired(workspace: Path, documents: Any) -> None:
     documents("run")
     (workspace / "tests/weather.md").rename(workspace / "tests/climate.md")
@@ -172,7 +180,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     talk = "\nuser: How is Oslo?\nanswer: Cold.\n"
     told = "instructions: The answer must be warm.\n"
     foot = (
-        "\n10 in + 2 out tokens, $0.0300, 0.01 s, temperature 0, finish reason stop, scripted/one\n"
+        "\n10 in + 2 out tokens, $0.0300, temperature 0, finish reason stop, scripted/one\n"
         "ids: test <short>, model <short>, question <short>\n"
     )
     assert evalstore("show", session) == Ran(0, head + judged + talk + told + foot, "")
@@ -222,18 +230,31 @@ def test_show_a_run_and_a_judgement(workspace: Path, documents: Any, evalstore: 
 def test_show_versions(workspace: Path, documents: Any, evalstore: Evalstore) -> None:
     (workspace / "tests/note.txt").write_text("one\x1b[2J\ntwo\n")
     (workspace / "tests/dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    (workspace / "tests/weather.md").write_text(
-        "# 👤\n\nRead ![](note.txt) ![](dot.png)\x07\n\n---\n\nBe warm.\n\nBe short.\n"
+    edit(
+        workspace / "tests/weather.md",
+        "How is {{city}}?",
+        "Read\x07 `{{_file:note.txt}}`\n\n`{{_file:dot.png}}`",
     )
-    session = documents("run")["cases"][0]["session"]
-    shown = documents("show", session)
-    test = (
-        "user: Read [file note.txt, text/plain] [file dot.png, image/png]\\x07\n"
-        if False
-        else evalstore("show", shown["test"]).stdout.partition("\n")[2]
+    shown = documents("show", documents("run")["cases"][0]["session"])
+    conversation = (
+        "user:\n    Read\\x07 [file note.txt, text/plain]\n\n    [file dot.png, image/png]\n"
     )
-    print(test)
-    assert evalstore("show", "@:tests/weather.md").stdout == ""
+    assert evalstore("show", shown["test"]).stdout == f"test <id>\n{conversation}"
+    page = evalstore("show", "@:tests/weather.md").stdout
+    assert page.startswith("cases <id>\ntests/weather.md in run <short>\n\n")
+    assert "    instructions: The answer must be warm.\n" in page
+    note, dot = (
+        part["file"]
+        for part in shown["related"]["test"]["messages"][0]["content"]
+        if "file" in part
+    )
+    assert evalstore("show", note).stdout == ("file <id>  text/plain  12 bytes\none\\x1b[2J\ntwo\n")
+    assert evalstore("show", dot).stdout == "file <id>  image/png  8 bytes\n"
+    cases = documents("show", "@:tests/weather.md")["id"]
+    assert evalstore("show", cases).stdout == page.replace("tests/weather.md in run <short>\n", "")
+    assert evalstore("show", shown["model"]).stdout == (
+        "model <id>\ncode: scripted/one\nprovider: scripted\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,16 @@ def test_a_regression_fails_its_gate(workspace: Path, evalstore: Evalstore) -> N
     assert evalstore("run", "--fail-on", "regression").exit_code == 1
 
 
+def test_a_run_of_other_cases_hides_no_regression(workspace: Path, evalstore: Evalstore) -> None:
+    (workspace / "tests/other.md").write_text("# 👤\n\nHi\n\n---\n\nE\n")
+    edit(workspace / "tests/weather.md", "must be warm", "must be anything")
+    evalstore("run")
+    evalstore("run", "tests/other.md")
+    edit(workspace / "tests/weather.md", "must be anything", "must be warm")
+    assert evalstore("run", "--fail-on", "regression").exit_code == 1
+    assert evalstore("run", "--fail-on", "regression").exit_code == 0
+
+
 def test_a_file_threshold_tolerates_failures(workspace: Path, evalstore: Evalstore) -> None:
     edit(workspace / "tests/weather.md", "tags: [weather]", "tags: [weather]\nthreshold: 0.5")
     assert evalstore("run").exit_code == 0
