@@ -233,11 +233,11 @@ def test_show_versions(workspace: Path, documents: Any, evalstore: Evalstore) ->
     edit(
         workspace / "tests/weather.md",
         "How is {{city}}?",
-        "Read\x07 `{{_file:note.txt}}`\n\n`{{_file:dot.png}}`",
+        "{{city}}\x07 `{{_file:note.txt}}`\n\n`{{_file:dot.png}}`",
     )
     shown = documents("show", documents("run")["cases"][0]["session"])
     conversation = (
-        "user:\n    Read\\x07 [file note.txt, text/plain]\n\n    [file dot.png, image/png]\n"
+        "user:\n    Oslo\\x07 [file note.txt, text/plain]\n\n    [file dot.png, image/png]\n"
     )
     assert evalstore("show", shown["test"]).stdout == f"test <id>\n{conversation}"
     page = evalstore("show", "@:tests/weather.md").stdout
