@@ -100,7 +100,7 @@ def money(usd: float | None) -> str:
         return "price unknown"
     if usd == 0:
         return "$0"
-    return f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}" if usd >= 0.0001 else f"${usd:.2g}"
+    return f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}" if usd >= 0.0001 else "<$0.0001"
 
 
 def percent(share: float | None) -> str:
