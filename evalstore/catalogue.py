@@ -7,7 +7,6 @@ do not.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -56,6 +55,8 @@ _PROVIDER_FIELDS = (
     "apiKeyEnvVar",
     "supportsStructuredOutputs",
 )
+_MOST = 1e9
+"""Prices and rates beyond it are slips of the finger."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 SERVICES = {
@@ -197,7 +198,7 @@ def read_currency(text: str) -> Currency:
         raise FileProblem("the currency has no 'code'", 1)
     rates = []
     for one in found.entries("rates", ("rateInUSD", "validFrom")):
-        rate = one.number("rateInUSD", 0, math.inf)
+        rate = one.number("rateInUSD", 0, _MOST)
         if rate is None:
             raise FileProblem("a rate has no 'rateInUSD'", one.line())
         rates.append((_day(one), rate))
@@ -292,7 +293,7 @@ def _costs(found: Fields) -> tuple[Cost, ...]:
     prices = ("costPerCall", "costPerPromptToken", "costPerCompletionToken", "costPerHour")
     result = []
     for one in found.entries("costs", (*prices, "currency", "validFrom")):
-        price = [one.number(name, 0, math.inf) or 0.0 for name in prices]
+        price = [one.number(name, 0, _MOST) or 0.0 for name in prices]
         result.append(Cost(one.text("currency") or "USD", _day(one), *price))
     return tuple(sorted(result, key=lambda cost: cost.valid_from))
 

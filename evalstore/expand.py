@@ -107,6 +107,8 @@ def expand_test(test: TestFile, library: Library) -> Expansion:
     if any(problem.severity == "error" for problem in result.problems):
         result.problems = list(dict.fromkeys(result.problems))
         return result
+    if any(not told.instructions and not told.checks for _, told in versions):
+        result.problems.append(_unjudged(test))
     result.file = CaseFile(
         cases=tuple(_cases(test, rows, versions, prompts, result)),
         attempts=test.attempts,
@@ -115,6 +117,16 @@ def expand_test(test: TestFile, library: Library) -> Expansion:
         id=test.id,
     )
     return result
+
+
+def _unjudged(test: TestFile) -> Problem:
+    return Problem(
+        test.path,
+        "nothing below '---' says how to evaluate the answer: it is asked, and never judged",
+        test.turns[-1].section.first,
+        severity="warning",
+        hint="write the instructions for the evaluator below the line '---'",
+    )
 
 
 def _cases(

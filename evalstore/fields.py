@@ -97,7 +97,9 @@ class Fields:
     def text(self, name: str) -> str | None:
         """A text that is not empty, or None."""
         value = self._typed(
-            name, lambda v: isinstance(v, str) and bool(v.strip()), "a text, not empty"
+            name,
+            lambda v: isinstance(v, str) and bool(v.strip()) and "\0" not in v,
+            "a text, not empty",
         )
         return None if value is None else str(value)
 

@@ -81,17 +81,18 @@ def _text(value: Json) -> str:
 
 
 def _find_object(text: str) -> dict[str, Json] | None:
-    """The JSON object with `pass`: the whole text, or the last one in it.
+    """The JSON object with `pass`: the whole text, or what ends it, fenced or not.
 
-    The last one, fenced or not: before it, a judge may quote what the candidate wrote.
+    Only what ends it: before that, a judge may quote what the candidate wrote. An object
+    that says `pass` twice says nothing.
     """
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict):
         return value if "pass" in value else None
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=_once)
     found = None
     end = -1
     for start in [match.start() for match in re.finditer(r"\{", text)][-_MOST_STARTS:]:
@@ -101,9 +102,16 @@ def _find_object(text: str) -> dict[str, Json] | None:
             value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        if isinstance(value, dict) and "pass" in value:
+        if isinstance(value, dict) and "pass" in value and not text[end:].strip("` \t\r\n."):
             found = value
     return found
+
+
+def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """An object of these members; raises ValueError when `pass` is there twice."""
+    if [name for name, _ in pairs].count("pass") > 1:
+        raise ValueError("'pass' appears twice")
+    return dict(pairs)
 
 
 def judge_by_checks(

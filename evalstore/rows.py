@@ -65,7 +65,7 @@ def _values(
             f"replacement '{name}' has an empty list: there would be no case",
             document.line(*place),
         )
-    result: dict[str, Written] = {}
+    result: dict[tuple[str, Any], Written] = {}
     for number, entry in enumerate(values):
         if not isinstance(entry, Written):
             raise FileProblem(
@@ -76,18 +76,18 @@ def _values(
         if isinstance(entry.typed, float) and math.isnan(entry.typed):
             raise FileProblem(f"replacement '{name}' is not a number", entry.line)
         text = entry.text.strip(SPACE)
-        result.setdefault(text, Written(text, entry.typed, entry.line))
+        result.setdefault((text, type(entry.typed)), Written(text, entry.typed, entry.line))
     return tuple(result.values())
 
 
 def expand_rows(replacements: Replacements) -> Iterator[dict[str, Written]]:
     """Every row, first key slowest, item after item; equal rows count once."""
-    seen: set[frozenset[tuple[str, str]]] = set()
+    seen: set[frozenset[tuple[str, str, type]]] = set()
     for item in replacements:
         for values in itertools.product(*item.values()):
             row = dict(zip(item, values, strict=True))
             if len(replacements) > 1:
-                key = frozenset((name, written.text) for name, written in row.items())
+                key = frozenset((n, value.text, type(value.typed)) for n, value in row.items())
                 if key in seen:
                     continue
                 seen.add(key)

@@ -7,6 +7,7 @@ template with the same values always comes to the same text.
 from __future__ import annotations
 
 import json
+import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _LONGEST_REPEAT = 1_000_000
 """A text or list repeated by a template may not become longer than this."""
+_WIDE = re.compile(r"[0-9]{6}")
+"""A width in a format that is too large."""
 SWITCH_OFF = "set 'template: plain' in the frontmatter to switch templates off"
 
 
@@ -27,7 +30,7 @@ def _environment() -> SandboxedEnvironment:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Environment(ImmutableSandboxedEnvironment):
-        intercepted_binops = frozenset(["*", "**"])
+        intercepted_binops = frozenset(["*", "**", "%"])
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
             """Refuse results whose size a template could blow up."""
@@ -35,9 +38,21 @@ def _environment() -> SandboxedEnvironment:
             counts = [side for side in (left, right) if isinstance(side, int)]
             if sizes and counts and sizes[0] * counts[0] > _LONGEST_REPEAT:
                 raise SecurityError("the result would be too long")
+            if operator == "%" and isinstance(left, str) and _WIDE.search(left):
+                raise SecurityError("the result would be too long")
             if operator == "**" and any(abs(count) > 1000 for count in counts):
                 raise SecurityError("the power is too large")
             return super().call_binop(context, operator, left, right)
+
+        def call(self, context: Any, called: Any, *args: Any, **kwargs: Any) -> Any:
+            """Refuse to fill texts up to a width that a template could blow up."""
+            text = getattr(called, "__self__", None)
+            if isinstance(text, str) and (
+                any(isinstance(one, int) and one > _LONGEST_REPEAT for one in args)
+                or (called.__name__ in ("format", "format_map") and _WIDE.search(text))
+            ):
+                raise SecurityError("the result would be too long")
+            return super().call(context, called, *args, **kwargs)
 
     environment = Environment(
         undefined=StrictUndefined,
@@ -49,6 +64,8 @@ def _environment() -> SandboxedEnvironment:
     )
     # The same file must always come to the same text.
     del environment.globals["lipsum"], environment.filters["random"]
+    # They fill texts up to any width.
+    del environment.filters["center"], environment.filters["indent"]
     return environment
 
 
@@ -58,7 +75,24 @@ def _show(value: Any) -> Any:
 
     if isinstance(value, str | Undefined):
         return value
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """Only what JSON knows; what is made on demand comes out as a list.
+
+    Anything else would print as Python names it, some of it with an address of this machine.
+    """
+    from types import GeneratorType
+
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | range | GeneratorType):
+        return [_plain(inner) for inner in value]
+    name = type(value).__name__
+    raise TypeError(f"this is no text but a {name}: did you forget '()' or '| list'?")
 
 
 @lru_cache(maxsize=1024)

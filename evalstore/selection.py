@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from evalstore.errors import EvalstoreError
 from evalstore.values import Case
 
+_MOST_WORDS = 200
 _TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+)")
 
 
@@ -75,6 +76,10 @@ def suits(case: Case, required: Iterable[str], prohibited: Iterable[str]) -> boo
 def compile_name(expression: str) -> Callable[[str], bool]:
     """A name filter; raises `EvalstoreError` for one that cannot be read."""
     tokens = _TOKEN.findall(expression)
+    if len(tokens) > _MOST_WORDS:
+        raise EvalstoreError(
+            f"'-k' takes at most {_MOST_WORDS} words", hint="name the tests instead"
+        )
     position = 0
 
     def fail() -> EvalstoreError:

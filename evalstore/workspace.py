@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from evalstore import catalogue, hashing
 from evalstore.definitions import read_schema, read_tool
 from evalstore.errors import EvalstoreError, FileProblem, Problem, WorkspaceError
 from evalstore.expand import Library, expand_prompt, expand_test
-from evalstore.fields import suggest
+from evalstore.fields import is_json, suggest
 from evalstore.index import Entry, Index, Stamp, is_settled, walk
 from evalstore.parse import PromptFile, default_id, normalise, parse_prompt, read_test
 from evalstore.references import References
@@ -366,6 +366,8 @@ class Workspace:
                 )
                 self._claim(model.id, path, seen, "models", 1)
                 reading.models[model.id] = model
+                if model.provider.type == "scripted":
+                    reading.problems += _script_problems(path, text, model.responses)
             except FileProblem as problem:
                 reading.problems += problem.all_at(path, text.split("\n"))
         seen = {}
@@ -390,6 +392,22 @@ class Workspace:
                 f"the id '{id}' is taken by '{seen[id]}'", line, hint=f"ids of {kind} must differ"
             )
         seen[id] = path
+
+
+def _script_problems(path: str, text: str, responses: Sequence[Any]) -> Iterator[Problem]:
+    """What is wrong with the answers of a scripted model."""
+    from evalstore.providers.script import check_responses
+
+    problems = check_responses(responses)
+    problems += [
+        (number, "holds a number that is not finite")
+        for number, response in enumerate(responses)
+        if not is_json(response)
+    ]
+    document = read_yaml(text) if problems else None
+    for number, message in problems:
+        line = document.line("responses", number) if document else None
+        yield Problem(path, f"response {number + 1}: {message}", line)
 
 
 def is_known_kind(name: str) -> bool:

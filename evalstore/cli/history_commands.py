@@ -70,6 +70,8 @@ def _sides(given: list[str]) -> tuple[str | None, str | None, list[str]]:
     if len(given) == 1 and ".." in given[0]:
         first, _, second = given[0].partition("..")
         given = [first or "@", second or "@"]
+    if "" in given:
+        raise EvalstoreError("a revision is empty", hint="write @, @~1, or the start of an id")
     if len(given) > 2:
         raise EvalstoreError("diff compares two revisions at most", hint="put '--' before paths")
     return given[0] if given else None, given[1] if len(given) > 1 else None, paths

@@ -151,6 +151,11 @@ def judge(
     )
 
 
+def _as_text(message: str | None) -> str | None:
+    """The message with bytes that are not UTF-8 shown as escapes."""
+    return message and message.encode(errors="backslashreplace").decode()
+
+
 def _carry_out(
     wanted: Wanted,
     dry_run: bool,
@@ -176,7 +181,9 @@ def _carry_out(
         else:
             print_status(found, explain=True)
         return
-    orders = Orders(concurrency, timeout, retries, threshold, fail_on, message, judge_only)
+    orders = Orders(
+        concurrency, timeout, retries, threshold, fail_on, _as_text(message), judge_only
+    )
     report = operation(here(), wanted, orders, ProgressWatcher(Globals.progress))
     if json:
         output.document(report.document())

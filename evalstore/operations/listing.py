@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from evalstore import restoring
 from evalstore.checks import REGISTRY
-from evalstore.errors import Problem
+from evalstore.errors import Problem, WorkspaceError
 from evalstore.operations.desk import Desk, files_of, open_desk, open_workspace
 from evalstore.operations.orders import Wanted, Where
 from evalstore.operations.targets import find_targets
@@ -52,7 +52,10 @@ class Checked:
 
 def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
     """Read, expand and validate everything; nothing is called and no store is needed."""
-    workspace = open_workspace(where)
+    try:
+        workspace = open_workspace(where)
+    except WorkspaceError as error:
+        return Checked(error.problems, 0, 0)
     reading = workspace.read()
     problems = list(reading.problems)
     if workspace.ignored:

@@ -15,7 +15,7 @@ from evalstore.values import Json
 
 STARTER = {
     FILE: """\
-# Settings. Every field is described in docs/formats.md.
+# Settings; every field is described in the documentation (formats).
 candidates:
   - id: scripted/parrot     # models/parrot.yaml; or a litellm name such as openai/gpt-4o-mini
 evaluators:
