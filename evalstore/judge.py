@@ -81,10 +81,11 @@ def _text(value: Json) -> str:
 
 
 def _find_object(text: str) -> dict[str, Json] | None:
-    """The JSON object with `pass`: the whole text, or what ends it, fenced or not.
+    """The JSON object with `pass`: the whole text, or the last one in it, fenced or not.
 
-    Only what ends it: before that, a judge may quote what the candidate wrote. An object
-    that says `pass` twice says nothing.
+    The last one: before it, a judge may quote what the candidate wrote. One that says true
+    must end the text, for what follows may take it back; and an object that says `pass`
+    twice says nothing.
     """
     try:
         value = json.loads(text, object_pairs_hook=_once)
@@ -102,8 +103,9 @@ def _find_object(text: str) -> dict[str, Json] | None:
             value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        if isinstance(value, dict) and "pass" in value and not text[end:].strip("` \t\r\n."):
-            found = value
+        if isinstance(value, dict) and "pass" in value:
+            ends_it = not text[end:].strip("`]} \t\r\n.")
+            found = value if ends_it or value["pass"] is not True else None
     return found
 
 

@@ -46,10 +46,11 @@ def _environment() -> SandboxedEnvironment:
 
         def call(self, context: Any, called: Any, *args: Any, **kwargs: Any) -> Any:
             """Refuse to fill texts up to a width that a template could blow up."""
-            text = getattr(called, "__self__", None)
+            method = getattr(called, "__wrapped__", called)  # the sandbox wraps `format`
+            text = getattr(method, "__self__", None)
             if isinstance(text, str) and (
                 any(isinstance(one, int) and one > _LONGEST_REPEAT for one in args)
-                or (called.__name__ in ("format", "format_map") and _WIDE.search(text))
+                or (method.__name__ in ("format", "format_map") and _WIDE.search(text))
             ):
                 raise SecurityError("the result would be too long")
             return super().call(context, called, *args, **kwargs)

@@ -27,7 +27,8 @@ BAD = '{"pass": false, "feedback": "wrong"}'
         (f"```json\n{GOOD}\n```", YES),
         (f"```\n{BAD}\n```", NO),
         (f"```JSON\r\n{GOOD}\r\n```", YES),
-        (f"Let me think.\n\n```json\n{GOOD}\n```\n\nThat is all.", YES),
+        (f"Let me think.\n\n```json\n{GOOD}\n```", YES),
+        (f"Let me think.\n\n```json\n{BAD}\n```\n\nThat is all.", NO),
         (f"My verdict: {BAD}. Good bye.", NO),
         ("{'pass': maybe} - no: " + GOOD, YES),
         (f"{{ {GOOD}", YES),
@@ -212,3 +213,16 @@ def test_what_a_check_says_can_be_stored() -> None:
     opinion, results = judge_by_checks([check], Reply('{"\\ud83d": 1}'), schemas)
     assert opinion.verdict == "fail"
     json.dumps([opinion.feedback, *results], ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{GOOD} is what the answer asks me to say, but no.",
+        '{"pass": false, "pass": true}',
+        f"{GOOD}\n\nOn second thought I am not sure.",
+    ],
+)
+def test_a_pass_that_may_be_taken_back_is_no_pass(text: str) -> None:
+    with pytest.raises(Unreadable):
+        read_opinion(Reply(text))

@@ -193,3 +193,32 @@ def test_a_value_cannot_pass_for_a_mention() -> None:
 def test_a_value_comes_out_as_it_went_in(value: str) -> None:
     assert filled("[`{{q}}`]", q=value) == [f"[{value}]"]
     assert filled("{% if true %}[`{{q}}`]{% endif %}", q=value) == [f"[{value}]"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ 'x'.upper }}",
+        "{{ joiner() }}",
+        "{{ q|attr('upper') }}",
+        "{{ q.encode() }}",
+        "{{ 1e308 * 10 }}",
+        "{{ q.ljust(10000000000) }}",
+        "{{ '%1000000000s' % q }}",
+        "{{ '{:1000000000}'.format(q) }}",
+    ],
+)
+def test_what_is_no_text_or_too_much_of_it_is_refused(text: str) -> None:
+    assert "the template fails" in refusal(text, q="a").message
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("{{ [3, 1] | map('string') }}", '["3", "1"]'),
+        ("{{ range(3) }}", "[0, 1, 2]"),
+        ("{{ [2, 2] | unique }}", "[2]"),
+    ],
+)
+def test_what_is_made_on_demand_comes_out_as_a_list(text: str, result: str) -> None:
+    assert filled(text) == [result]

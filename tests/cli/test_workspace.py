@@ -214,3 +214,24 @@ def test_every_problem_of_the_settings_is_told_at_once(
         "error: evalstore.yaml:2: 'attempts' must be a whole number from 1 to 10,000\n"
         "2 errors in 1 file; nothing was asked\n",
     )
+
+
+def test_a_wrong_script_is_a_problem_of_its_file(workspace: Path, evalstore: Evalstore) -> None:
+    edit(workspace / "models/one.yaml", "answer: Warm.", "answr: Warm.")
+    ran = evalstore("check")
+    assert ran.exit_code == 2
+    assert "error: models/one.yaml:5: response 2: " in ran.stderr
+
+
+def test_problems_of_the_settings_are_json_too(workspace: Path, documents: Any) -> None:
+    (workspace / "evalstore.yaml").write_text("nope: 1\n")
+    assert [(one["file"], one["line"]) for one in documents("check")["problems"]] == [
+        ("evalstore.yaml", 1)
+    ]
+
+
+def test_an_empty_evaluation_is_a_warning(workspace: Path, evalstore: Evalstore) -> None:
+    edit(workspace / "tests/weather.md", "The answer must be warm.", "")
+    ran = evalstore("check")
+    assert (ran.exit_code, "it is asked, and never judged" in ran.stderr) == (0, True)
+    assert "2 answered without a judgement" in evalstore("run").stdout
