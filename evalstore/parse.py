@@ -133,8 +133,6 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     above, below, separator = cut(lines)
     nothing: tuple[Turn, ...] = ()
     turns = collector.attempt(lambda: _conversation(above, first), nothing)
-    if turns and separator is None:
-        collector.attempt(lambda: _without_evaluation(lines, turns), None)
     tools = tuple(fields.names("availableTools"))
     schema = fields.text("structuredResponseSchema")
     if tools and schema:
@@ -146,6 +144,9 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
             )
         )
     tags = fields.tags()
+    checks_itself = schema or {"_json_mode", "_tools_only"} & set(tags)
+    if turns and separator is None and not checks_itself:
+        collector.attempt(lambda: _without_evaluation(lines, turns), None)
     if "_evaluator" in tags:
         collector.found.append(
             FileProblem(

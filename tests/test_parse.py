@@ -318,3 +318,8 @@ def test_any_text_parses_or_is_refused_with_a_line(text: str) -> None:
     for parse in (parse_test, parse_prompt):
         line = refused_at(parse, text)
         assert line is None or 1 <= line <= text.count("\n") + 1
+
+
+def test_a_test_that_checks_itself_needs_no_evaluation() -> None:
+    text = "---\nstructuredResponseSchema: s\n---\n# 👤\n\nHi\n"
+    assert parse_test("tests/a.md", text).instructions is None
