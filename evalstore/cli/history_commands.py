@@ -39,7 +39,9 @@ def diff(
     from evalstore.operations.diff import diff as operation
 
     first, second, paths = _sides(list(revisions or ()))
-    found = operation(here(), first, second, wanted=options.wanted(paths, models), answers=answers)
+    found = operation(
+        here(), first, second, wanted=options.selecting(paths, models), answers=answers
+    )
     if json:
         output.document(found.document())
     elif name_only:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from evalstore.operations.orders import Wanted
+
+Command = Callable[..., None]
 
 Paths = Annotated[
     list[str] | None,
@@ -55,16 +60,16 @@ Attempts = Annotated[
 ]
 
 
-def wanted(
-    paths: list[str] | None = None,
-    models: list[str] | None = None,
-    evaluators: list[str] | None = None,
-    tags: list[str] | None = None,
-    exclude_tags: list[str] | None = None,
-    name: str | None = None,
-    attempts: int | None = None,
+def selecting(
+    paths: Paths = None,
+    models: Models = None,
+    evaluators: Evaluators = None,
+    tags: Tags = None,
+    exclude_tags: ExcludeTags = None,
+    name: Name = None,
+    attempts: Attempts = None,
 ) -> Wanted:
-    """The selection that these options make."""
+    """The options that say which cases, models and answers a command is about."""
     return Wanted(
         paths=tuple(paths or ()),
         tags=tuple(tags or ()),
@@ -74,3 +79,33 @@ def wanted(
         evaluators=tuple(evaluators or ()),
         attempts=attempts,
     )
+
+
+def grouped(**groups: Callable[..., object]) -> Callable[[Command], Command]:
+    """Give a command the options of groups: its parameter of that name is what the group returns.
+
+    A group is a function whose parameters are options. The command line, and its help, show
+    them in the place of the parameter.
+    """
+    members = {
+        name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()
+    }
+
+    def decorate(command: Command) -> Command:
+        own = inspect.signature(command, eval_str=True)
+
+        @functools.wraps(command)
+        def with_groups(**given: object) -> None:
+            for name, group in groups.items():
+                given[name] = group(**{one: given.pop(one) for one in members[name]})
+            command(**given)
+
+        spread = [
+            one
+            for name, parameter in own.parameters.items()
+            for one in (members[name].values() if name in groups else (parameter,))
+        ]
+        with_groups.__signature__ = own.replace(parameters=spread)  # type: ignore[attr-defined]
+        return with_groups
+
+    return decorate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -12,6 +13,9 @@ from evalstore.cli.run_output import print_report, print_status
 from evalstore.operations.orders import FailOn, Orders, Wanted
 
 DryRun = Annotated[bool, typer.Option("-n", "--dry-run", help="Only list what would be done.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="With -n: why each question and judgement.")
+]
 Concurrency = Annotated[
     int | None,
     typer.Option("-j", "--concurrency", metavar="N", min=1, max=1024, help="Calls at once."),
@@ -41,29 +45,42 @@ Message = Annotated[
 ]
 
 
+def ordering(
+    concurrency: Concurrency = None,
+    timeout: Timeout = None,
+    retries: Retries = None,
+    threshold: Threshold = None,
+    fail_on: Fail = "failure",
+    message: Message = None,
+) -> Orders:
+    """The options that say how a run is to go."""
+    return Orders(
+        concurrency=concurrency,
+        timeout=timeout,
+        retries=retries,
+        threshold=threshold,
+        fail_on=fail_on,
+        # Bytes that are no UTF-8 are kept as escapes.
+        message=message and message.encode(errors="backslashreplace").decode(),
+    )
+
+
 @app.command()
+@options.grouped(wanted=options.selecting)
 def status(
-    paths: options.Paths = None,
+    wanted: Wanted,
     explain: Annotated[
         bool, typer.Option("--explain", help="Why each question and judgement.")
     ] = False,
     short: Annotated[
         bool, typer.Option("--short", help="git's two letters for each changed file.")
     ] = False,
-    models: options.Models = None,
-    evaluators: options.Evaluators = None,
-    tags: options.Tags = None,
-    exclude_tags: options.ExcludeTags = None,
-    name: options.Name = None,
-    attempts: options.Attempts = None,
     json: options.Json = False,
 ) -> None:
     """What changed since the last run, what a run would do, why, and its price."""
     from evalstore.operations.quiet import status as operation
 
-    found = operation(
-        here(), options.wanted(paths, models, evaluators, tags, exclude_tags, name, attempts)
-    )
+    found = operation(here(), wanted)
     if json:
         output.document(found.document())
     elif short:
@@ -74,120 +91,50 @@ def status(
 
 
 @app.command()
+@options.grouped(wanted=options.selecting, orders=ordering)
 def run(
-    paths: options.Paths = None,
+    wanted: Wanted,
+    orders: Orders,
     dry_run: DryRun = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="With -n: why each question and judgement.")
-    ] = False,
-    models: options.Models = None,
-    evaluators: options.Evaluators = None,
-    tags: options.Tags = None,
-    exclude_tags: options.ExcludeTags = None,
-    name: options.Name = None,
-    attempts: options.Attempts = None,
-    concurrency: Concurrency = None,
-    timeout: Timeout = None,
-    retries: Retries = None,
-    threshold: Threshold = None,
-    fail_on: Fail = "failure",
-    message: Message = None,
+    explain: Explain = False,
     json: options.Json = False,
 ) -> None:
     """Ask what has no answer, judge what has no verdict, print the verdicts.
 
     Exit code 1: the gate failed; 3: something is missing or undecided, running again may help.
     """
-    wanted = options.wanted(paths, models, evaluators, tags, exclude_tags, name, attempts)
-    _carry_out(
-        wanted,
-        dry_run,
-        explain,
-        concurrency,
-        timeout,
-        retries,
-        threshold,
-        fail_on,
-        message,
-        json,
-        judge_only=False,
-    )
+    _carry_out(wanted, orders, dry_run=dry_run, json=json)
 
 
 @app.command()
+@options.grouped(wanted=options.selecting, orders=ordering)
 def judge(
-    paths: options.Paths = None,
+    wanted: Wanted,
+    orders: Orders,
     dry_run: DryRun = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="With -n: why each judgement.")
-    ] = False,
-    models: options.Models = None,
-    evaluators: options.Evaluators = None,
-    tags: options.Tags = None,
-    exclude_tags: options.ExcludeTags = None,
-    name: options.Name = None,
-    concurrency: Concurrency = None,
-    timeout: Timeout = None,
-    retries: Retries = None,
-    threshold: Threshold = None,
-    fail_on: Fail = "failure",
-    message: Message = None,
+    explain: Explain = False,
     json: options.Json = False,
 ) -> None:
     """Judge stored answers that have no verdict; never ask a candidate."""
-    wanted = options.wanted(paths, models, evaluators, tags, exclude_tags, name)
-    _carry_out(
-        wanted,
-        dry_run,
-        explain,
-        concurrency,
-        timeout,
-        retries,
-        threshold,
-        fail_on,
-        message,
-        json,
-        judge_only=True,
-    )
+    _carry_out(wanted, replace(orders, judge_only=True), dry_run=dry_run, json=json)
 
 
-def _as_text(message: str | None) -> str | None:
-    """The message with bytes that are not UTF-8 shown as escapes."""
-    return message and message.encode(errors="backslashreplace").decode()
-
-
-def _carry_out(
-    wanted: Wanted,
-    dry_run: bool,
-    explain: bool,
-    concurrency: int | None,
-    timeout: float | None,
-    retries: int | None,
-    threshold: float | None,
-    fail_on: FailOn,
-    message: str | None,
-    json: bool,
-    *,
-    judge_only: bool,
-) -> None:
+def _carry_out(wanted: Wanted, orders: Orders, *, dry_run: bool, json: bool) -> None:
     from evalstore.cli.progress import ProgressWatcher
     from evalstore.operations.run import plan_run
     from evalstore.operations.run import run as operation
 
     if dry_run:
-        found = plan_run(here(), wanted, judge_only=judge_only)
+        found = plan_run(here(), wanted, judge_only=orders.judge_only)
         if json:
             output.document(found.document())
         else:
             print_status(found, explain=True)
         return
-    orders = Orders(
-        concurrency, timeout, retries, threshold, fail_on, _as_text(message), judge_only
-    )
     report = operation(here(), wanted, orders, ProgressWatcher(Globals.progress))
     if json:
         output.document(report.document())
     else:
-        print_report(report, threshold)
+        print_report(report, orders.threshold)
     if report.exit_code:
         raise typer.Exit(report.exit_code)

@@ -93,7 +93,7 @@ def ls(
     listing = list_things(
         here(),
         kind,
-        options.wanted(paths, tags=tags, exclude_tags=exclude_tags, name=name),
+        options.selecting(paths, tags=tags, exclude_tags=exclude_tags, name=name),
         full=full,
     )
     if json or full:

@@ -53,7 +53,9 @@ class Orders:
     """How a run is to go."""
 
     concurrency: int | None = None
+    """The most calls in flight at once, for each account."""
     timeout: float | None = None
+    """Seconds for one call with all its tries."""
     retries: int | None = None
     threshold: float | None = None
     fail_on: FailOn = "failure"
