@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _RUNTIME = re.compile(r"\{\{(_evaluationInstructions|_actualResponse)\}\}")
 _SHARED_KINDS = frozenset({"prompt", "tool", "schema"})
 """Kinds of content that many questions use: they stay in memory."""
+_MOST_AHEAD = 2_000
 
 Outgoing = list[Text | FilePart]
 
@@ -41,11 +42,20 @@ class Material:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._shared: dict[str, Json] = {}
+        self._ahead: dict[str, Json] = {}
+
+    def keep(self, contents: Mapping[str, Json]) -> None:
+        """Keep contents, by id, that will be wanted soon; only the last thousands are kept."""
+        if len(self._ahead) > _MOST_AHEAD:
+            self._ahead.clear()
+        self._ahead |= contents
 
     def content(self, kind: str, id: str) -> Json:
         """The content of a version."""
         if id in self._shared:
             return self._shared[id]
+        if id in self._ahead:
+            return self._ahead[id]
         content = self._store.load_any(kind, id).content
         if kind in _SHARED_KINDS:
             self._shared[id] = content

@@ -1,7 +1,8 @@
 """A plan -> sessions and evaluations: calls within bounds, one writer.
 
 Every answer is stored as it arrives, and judged as soon as it is there. A failure is
-logged and leaves its answer missing, so the next run asks for just that. The clock and
+logged and leaves its answer missing, so the next run asks for just that. Before something is
+worked on a lease is taken on it, so that runs on one store share the work. The clock and
 randomness come in from outside.
 """
 
@@ -9,23 +10,35 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evalstore.assemble import Material
 from evalstore.calls import CallFailed, Calls, Door, Limits, Rim
 from evalstore.catalogue import provider_options
 from evalstore.judge import VERDICT_SCHEMA, Opinion, Unreadable, judge_by_checks, read_opinion
+from evalstore.lanes import Lane
 from evalstore.ledger import Ledger, Outcome, sum_usage
-from evalstore.plan import CHECKS, Cell, Judge, Plan, limit_of, missing_judgements
+from evalstore.plan import (
+    CHECKS,
+    Ask,
+    Cell,
+    Judge,
+    Judgement,
+    Plan,
+    limit_of,
+    missing_judgements,
+)
 from evalstore.providers.base import ProviderError
+from evalstore.sharing import Sharing, key_of
 from evalstore.values import (
     Evaluation,
     Reply,
     Request,
     Session,
+    Vote,
 )
 
 if TYPE_CHECKING:
@@ -35,19 +48,20 @@ __all__ = ["Door", "Executor", "Limits", "Outcome", "Rim"]
 
 _CUT = ("length", "max_tokens")
 """What providers call an answer that the token limit cut off."""
+_CHECKED_AT_ONCE = 200
+"""Stored sessions that are read together to be checked."""
+_KEPT_IN_MEMORY = 64
+"""Answers that wait for their judge in memory; others are read again."""
 
 T = TypeVar("T")
 
 
-class _AskJob(NamedTuple):
-    cell: Cell
+class _Job(NamedTuple):
+    """One call to make, with its retries."""
 
-
-class _JudgeJob(NamedTuple):
-    session: str
-    evaluation: str
-    judge: Judge | None
-    answer: Reply | None
+    item: Ask | Judgement
+    session: Session | None = None
+    """What is to be judged, if it is still in memory."""
 
 
 class Executor:
@@ -70,113 +84,210 @@ class Executor:
         self.limits = limits
         self.rim = rim
         self.material = Material(store)
-        self._ledger = Ledger(store, rim)
+        self.sharing = Sharing(store, plan, rim.warn)
+        self._ledger = Ledger(store, rim, self.sharing.runner)
         self.outcome = self._ledger.outcome
         self._calls = Calls(limits, rim)
-        self._judging: deque[_JudgeJob] = deque()
-        self._asking = (_AskJob(ask.cell) for ask in plan.asks for _ in range(ask.count))
-        self._coming = {ask.cell.question_id: ask.count for ask in plan.asks}
-        """Question id -> how many answers are still to come."""
-        self._answers: dict[str, Reply] = {}
-        """Session id -> its answer, while other answers to its question are to come."""
-        self._queued: set[tuple[str, str, str]] = set()
-        self._sharing: dict[str, list[Cell]] = {}
+        self._left: dict[str, int] = {}
+        """Key of what is under way -> how many of its answers or judgements are still to come."""
+        self._answers: dict[str, Session] = {}
+        """New sessions whose question has other answers to come."""
+        self._owed: set[str] = set()
+        """Keys of judgements that are queued, or have failed."""
+        self._sharing_cells: dict[str, list[Cell]] = {}
         """Question id -> the cells it answers."""
         for cell in plan.cells:
-            self._sharing.setdefault(cell.question_id, []).append(cell)
-        self._judged_for: dict[str, list[Cell]] = {}
-        """Session id -> the cells it is judged for."""
-        self._busy = 0
-        self._waiting: set[asyncio.Future[None]] = set()
+            self._sharing_cells.setdefault(cell.question_id, []).append(cell)
+        self._finished = asyncio.Event()
+        self._checking: asyncio.Task[None] | None = None
+        doors = {id(door): door for door in (*candidates.values(), *judges.values())}.values()
+        self._lanes = {
+            account.name: Lane(
+                self._calls.pace(account), self._work, self._fetcher(account.name), self._changed
+            )
+            for account in {door.account.name: door.account for door in doors}.values()
+        }
 
     # --- the loop
 
     async def run(self) -> Outcome:
         """Do everything that can be done; raises `StoreError` when it cannot be stored."""
-        for cell in self.plan.cells:
-            for session in self.plan.sessions.get(cell.question_id, ())[: cell.wanted]:
-                self._queue(session, [cell], None)
         writer = asyncio.create_task(self._ledger.writer.run())
-        workers = [asyncio.create_task(self._work()) for _ in range(self.limits.concurrency)]
-        pending: set[asyncio.Task[None]] = {writer, *workers}
+        self._checking = asyncio.create_task(self._check_stored())
+        self._checking.add_done_callback(lambda _: self._changed())
+        beside = {
+            asyncio.create_task(self.sharing.keep_alive()),
+            asyncio.create_task(self._ask_others()),
+        }
+        end = asyncio.create_task(self._finished.wait())
+        for lane in self._lanes.values():
+            lane.start()
+        self._changed()
         try:
-            while any(not worker.done() for worker in workers):
-                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
+            await asyncio.wait({writer, end, *beside}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (writer, self._checking, *beside):
+                if task.done():
                     task.result()
+            for lane in self._lanes.values():
+                if lane.error:
+                    raise lane.error
         finally:
-            for worker in workers:
-                worker.cancel()
-            await _see_through(asyncio.gather(*workers, return_exceptions=True))
+            await self._end(writer, {end, self._checking, *beside})
+        return self.outcome
+
+    async def _end(self, writer: asyncio.Task[None], others: set[asyncio.Task[object]]) -> None:
+        """Cancel what is under way, store what is finished, give everything back."""
+        tasks = {*others, *chain.from_iterable(lane.tasks for lane in self._lanes.values())}
+        for lane in self._lanes.values():
+            lane.halt()
+        for task in tasks:
+            task.cancel()
+        await _see_through(asyncio.gather(*tasks, return_exceptions=True))
+        try:
+            await _see_through(self._ledger.writer.finish(writer))
+        finally:
             try:
-                await _see_through(self._ledger.writer.finish(writer))
+                await _see_through(asyncio.to_thread(self.sharing.leave))
             finally:
                 doors = (*self.candidates.values(), *self.judges.values())
                 for provider in {id(door.provider): door.provider for door in doors}.values():
                     await provider.close()
-        return self.outcome
 
     def halt(self) -> None:
-        """Start nothing more; what is in flight may finish."""
-        self.outcome.interrupted = True
+        """Start nothing more; what is in flight may finish, and `run` then ends."""
         self._calls.halt()
-        self._wake_all()
+        for lane in self._lanes.values():
+            lane.halt()
+        self._changed()
 
-    def _take(self) -> _AskJob | _JudgeJob | None:
-        if self._calls.is_halted:
-            return None
-        return self._judging.popleft() if self._judging else next(self._asking, None)
+    def _changed(self) -> None:
+        """See whether everything is done."""
+        assert self._checking is not None
+        lanes = self._lanes.values()
+        waiting = not self._calls.is_halted() and (
+            self.sharing.is_waiting or not self._checking.done()
+        )
+        failed = (
+            self._checking.done()
+            and not self._checking.cancelled()
+            and (self._checking.exception() is not None)
+        )
+        if (
+            failed
+            or any(lane.error for lane in lanes)
+            or (not waiting and all(lane.is_idle for lane in lanes))
+        ):
+            self._finished.set()
 
-    async def _work(self) -> None:
+    async def _work(self, job: _Job) -> None:
+        if isinstance(job.item, Ask):
+            await self._ask(job.item)
+        else:
+            await self._judge(job.item, job.session)
+        if self.outcome.over_budget:
+            self.halt()
+        # No call is made while what the last one brought could still be lost.
+        await self._ledger.writer.settled()
+
+    # --- what is to be done
+
+    def _account_of(self, item: Ask | Judgement) -> str:
+        if isinstance(item, Ask):
+            return self.candidates[item.cell.question.model].account.name
+        assert item.judge is not None
+        return self.judges[item.judge.evaluator].account.name
+
+    def _planned(self, account: str) -> Iterator[Ask | Judgement]:
+        """The plan's work for an account: judgements of stored sessions, then questions."""
+        to_check = {
+            (one.session, one.cell.case.evaluation)
+            for one in self.plan.judgements
+            if one.judge is None
+        }
+        for one in self.plan.judgements:
+            if one.session is None or one.judge is None:
+                continue  # a session that is still to be asked is judged when it is there
+            if (one.session, one.cell.case.evaluation) in to_check:
+                continue  # whether a model judges depends on the checks
+            if self._account_of(one) == account and (key := key_of(one)) not in self._owed:
+                self._owed.add(key)
+                yield one
+        for ask in self.plan.asks:
+            if self._account_of(ask) == account:
+                yield ask
+
+    def _fetcher(self, account: str) -> Callable[[int], Awaitable[list[_Job] | None]]:
+        planned = self._planned(account)
+
+        async def fetch(count: int) -> list[_Job] | None:
+            items = list(islice(planned, count))
+            return await self._claim(items) if items else None
+
+        return fetch
+
+    async def _claim(self, items: list[Ask | Judgement]) -> list[_Job]:
+        """The jobs of those of these items that nobody else works on, and that are still open."""
+        claimed = await self.sharing.claim(items)
+        self.material.keep(claimed.contents)
+        jobs: list[_Job] = []
+        for item in claimed.items:
+            self._left[key_of(item)] = item.count
+            jobs += [_Job(item)] * item.count
+        for key in claimed.done:
+            self._ledger.writer.give(key)
+        owed: list[Ask | Judgement] = []
+        for question, sessions in claimed.sessions.items():
+            # Another run has asked in the meantime: its answers count here too.
+            self.rim.progress("asked", len(sessions))
+            counted = self.plan.sessions[question]
+            for id, session in sessions.items():
+                number = counted.index(id)
+                cells = [one for one in self._sharing_cells[question] if number < one.wanted]
+                owed += self._check_and_find(id, cells, session)
+        return jobs + (await self._claim(owed) if owed else [])
+
+    async def _ask_others(self) -> None:
+        """Take over what other runs have left, and take note of what they have brought."""
         while True:
-            job = self._take()
-            if job is None:
-                if self._busy == 0 or self._calls.is_halted:
-                    self._wake_all()
-                    return
-                waiter = asyncio.get_running_loop().create_future()
-                self._waiting.add(waiter)
-                await waiter
-                continue
-            self._busy += 1
-            try:
-                if isinstance(job, _AskJob):
-                    await self._ask(job.cell)
-                else:
-                    await self._judge(job)
-                self._wake_all()
-                # No call is made while what the last one brought could still be lost.
-                await self._ledger.writer.settled()
-            finally:
-                self._busy -= 1
-                self._wake_all()
+            await self.sharing.until_others_may_be_done()
+            jobs = await self._claim(self.sharing.take_back())
+            self.sharing.taken_back()
+            self._put(jobs)
+            self._changed()
 
-    def _wake_all(self) -> None:
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiting.clear()
+    def _put(self, jobs: Iterable[_Job]) -> None:
+        for job in jobs:
+            self._lanes[self._account_of(job.item)].put([job])
 
-    def _queue(self, session: str, cells: Iterable[Cell], answer: Reply | None) -> None:
-        """Queue the judgements that a session lacks, each once however many cells want it."""
-        votes = [*self.plan.votes.get(session, ()), *self.outcome.votes.get(session, ())]
-        known = self._judged_for.setdefault(session, [])
-        for cell in cells:
-            if cell.case.evaluation is None:
-                continue
-            known.append(cell)
-            for judge, count in missing_judgements(cell, votes):
-                key = (session, cell.case.evaluation, judge.evaluator if judge else CHECKS)
-                if key not in self._queued:
-                    self._queued.add(key)
-                    self._judging.extend(
-                        [_JudgeJob(session, cell.case.evaluation, judge, answer)] * count
-                    )
+    async def _check_stored(self) -> None:
+        """Make the checks that stored sessions lack, and queue what then is left to models."""
+        to_check = dict.fromkeys(
+            one.session for one in self.plan.judgements if one.session and one.judge is None
+        )
+        if not to_check:
+            return
+        cells: dict[str, list[Cell]] = {}
+        for cell in self.plan.cells:
+            for id in self.plan.sessions.get(cell.question_id, ())[: cell.wanted]:
+                if id in to_check:
+                    cells.setdefault(id, []).append(cell)
+        waiting = iter(to_check)
+        while some := list(islice(waiting, _CHECKED_AT_ONCE)):
+            if self._calls.is_halted():
+                return
+            sessions = await asyncio.to_thread(self.store.load_sessions, some)
+            owed = [
+                one
+                for id, session in sessions.items()
+                for one in self._check_and_find(id, cells[id], session)
+            ]
+            await self._ledger.writer.settled()
+            self._put(await self._claim(list(owed)))
 
     # --- asking
 
-    async def _ask(self, cell: Cell) -> None:
-        question = cell.question_id
+    async def _ask(self, ask: Ask) -> None:
+        cell, question = ask.cell, ask.cell.question_id
         try:
             session = await self._hold(cell)
         except CallFailed as failed:
@@ -184,24 +295,27 @@ class Executor:
             self._ledger.failure(failed, question=question, model=model)
         else:
             id = self._ledger.session(question, session)
-            self._answers[id] = session.answer
-            self._queue(id, self._wanting(question, all_answers=True), session.answer)
-        self._coming[question] -= 1
-        if self._coming[question] == 0:
-            self._queue_oldest(question)
+            self._answers[id] = session
+            self._judge_soon(id, self._wanting(question, all_answers=True), session)
+        self._left[question] -= 1
+        if self._left[question] == 0:
+            self._judge_oldest(question)
+            self._ledger.writer.give(question)
+            del self._left[question]
 
-    def _wanting(self, question: str, *, all_answers: bool) -> Iterator[Cell]:
+    def _wanting(self, question: str, *, all_answers: bool) -> list[Cell]:
         """The cells of a question that want all its answers, or those that want only some."""
-        most = max(cell.wanted for cell in self._sharing[question])
-        return (cell for cell in self._sharing[question] if (cell.wanted == most) == all_answers)
+        cells = self._sharing_cells[question]
+        most = max(cell.wanted for cell in cells)
+        return [cell for cell in cells if (cell.wanted == most) == all_answers]
 
-    def _queue_oldest(self, question: str) -> None:
+    def _judge_oldest(self, question: str) -> None:
         """Judge for the cells that want fewer answers: which are the oldest is known only now."""
         new = sorted(self.outcome.sessions.get(question, ()), key=lambda sample: sample[:2])
         have = len(self.plan.sessions.get(question, ()))
         for cell in self._wanting(question, all_answers=False):
             for sample in new[: max(cell.wanted - have, 0)]:
-                self._queue(sample.id, [cell], self._answers[sample.id])
+                self._judge_soon(sample.id, [cell], self._answers[sample.id])
         for sample in new:
             del self._answers[sample.id]
 
@@ -229,16 +343,69 @@ class Executor:
 
     # --- judging
 
-    async def _judge(self, job: _JudgeJob) -> None:
-        answer = job.answer
-        if answer is None:
-            answer = self.store.load_sessions([job.session])[job.session].answer
-        if job.judge is None:
-            self._check(job, answer)
-            return
+    def _votes(self, session: str) -> list[Vote]:
+        return [*self.plan.votes.get(session, ()), *self.outcome.votes.get(session, ())]
+
+    def _check_and_find(self, id: str, cells: Iterable[Cell], session: Session) -> list[Judgement]:
+        """Make the checks that a session lacks; returns what then is left to models, each once."""
+        owed: list[Judgement] = []
+        for cell in cells:
+            if cell.case.evaluation is None:
+                continue
+            missing = list(missing_judgements(cell, self._votes(id)))
+            if missing and missing[0][0] is None:
+                self._check(id, cell.case.evaluation, session.answer)
+                missing = list(missing_judgements(cell, self._votes(id)))
+            for judge, count in missing:
+                one = Judgement(cell, id, judge, count)
+                if (key := key_of(one)) not in self._owed:
+                    self._owed.add(key)
+                    owed.append(one)
+        return owed
+
+    def _judge_soon(self, id: str, cells: Iterable[Cell], session: Session) -> None:
+        """Make a new session's checks, and queue its judgements: nobody else knows it yet."""
+        for one in self._check_and_find(id, cells, session):
+            key = key_of(one)
+            self._ledger.writer.take(key)
+            self._left[key] = one.count
+            lane = self._lanes[self._account_of(one)]
+            kept = session if lane.backlog < _KEPT_IN_MEMORY else None
+            lane.put([_Job(one, kept)] * one.count)
+
+    async def _judge(self, item: Judgement, session: Session | None) -> None:
+        assert item.session
+        assert item.judge
+        assert item.cell.case.evaluation
+        key, judge = key_of(item), item.judge
+        door = self.judges[judge.evaluator]
+        try:
+            session = session or await self._load(item.session)
+            evaluation = await self._consult(
+                item.session, item.cell.case.evaluation, judge, session
+            )
+        except CallFailed as failed:
+            self._ledger.failure(
+                failed, subject=item.session, evaluator=judge.evaluator, model=door.model.id
+            )
+        else:
+            self._ledger.evaluation(evaluation)
+        self._left[key] -= 1
+        if self._left[key] == 0:
+            self._ledger.writer.give(key)
+            del self._left[key]
+
+    async def _load(self, id: str) -> Session:
+        await self._ledger.writer.settled()
+        return self.store.load_sessions([id])[id]
+
+    async def _consult(
+        self, id: str, evaluation: str, judge: Judge, session: Session
+    ) -> Evaluation:
+        """What a judge says of a session; raises `CallFailed`."""
         started = self.rim.now()
-        door = self.judges[job.judge.evaluator]
-        messages = self.material.judge(job.judge.prompt, job.evaluation, answer, self.rim.nonce())
+        door = self.judges[judge.evaluator]
+        messages = self.material.judge(judge.prompt, evaluation, session.answer, self.rim.nonce())
         request = Request(
             code=door.version.code,
             messages=messages,
@@ -251,28 +418,22 @@ class Executor:
         spent: list[Reply] = []
         try:
             opinion = await self._opinion(door, request, spent)
-        except CallFailed as failed:
-            self._ledger.spend_judging(door, spent)
-            self._ledger.failure(
-                failed, subject=job.session, evaluator=job.judge.evaluator, model=door.model.id
-            )
-            return
-        self._ledger.evaluation(
-            Evaluation(
-                sessions=(job.session,),
-                evaluation=job.evaluation,
-                evaluator=job.judge.evaluator,
-                verdict=opinion.verdict,
-                started=started,
-                nonce=self.rim.nonce(),
-                score=opinion.score,
-                label=opinion.label,
-                feedback=opinion.feedback,
-                reasoning=opinion.reasoning,
-                usage=sum_usage(spent),
-                cost=self._ledger.spend_judging(door, spent),
-                latency=sum(reply.latency for reply in spent),
-            )
+        finally:
+            cost = self._ledger.spend_judging(door, spent)
+        return Evaluation(
+            sessions=(id,),
+            evaluation=evaluation,
+            evaluator=judge.evaluator,
+            verdict=opinion.verdict,
+            started=started,
+            nonce=self.rim.nonce(),
+            score=opinion.score,
+            label=opinion.label,
+            feedback=opinion.feedback,
+            reasoning=opinion.reasoning,
+            usage=sum_usage(spent),
+            cost=cost,
+            latency=sum(reply.latency for reply in spent),
         )
 
     async def _opinion(self, door: Door, request: Request, spent: list[Reply]) -> Opinion:
@@ -286,8 +447,9 @@ class Executor:
                 opinion = Opinion("undecided", feedback=unreadable.reason)
         return opinion
 
-    def _check(self, job: _JudgeJob, answer: Reply) -> None:
-        checks = self.material.content("evaluation", job.evaluation).get("checks", [])
+    def _check(self, session: str, evaluation: str, answer: Reply) -> None:
+        """Judge a session by the checks of an evaluation version."""
+        checks = self.material.content("evaluation", evaluation).get("checks", [])
         schemas = {
             check["schema"]: self.material.schema(check["schema"])
             for check in checks
@@ -296,8 +458,8 @@ class Executor:
         opinion, results = judge_by_checks(checks, answer, schemas)
         self._ledger.evaluation(
             Evaluation(
-                sessions=(job.session,),
-                evaluation=job.evaluation,
+                sessions=(session,),
+                evaluation=evaluation,
                 evaluator=CHECKS,
                 verdict=opinion.verdict,
                 started=self.rim.now(),
@@ -306,7 +468,6 @@ class Executor:
                 checks=results,
             )
         )
-        self._queue(job.session, tuple(self._judged_for[job.session]), answer)
 
 
 async def _see_through(work: Awaitable[T]) -> T:

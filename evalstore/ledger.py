@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evalstore.calls import HALTED, OVER_BUDGET
 from evalstore.values import (
     Cost,
     Evaluation,
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
 
 
 @dataclass
+class Spending:
+    """What the calls of one model came to."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = 0.0
+    """USD; None when the price or the tokens of a call are not known."""
+
+
+@dataclass
 class Outcome:
     """What an execution did."""
 
@@ -38,6 +51,9 @@ class Outcome:
     priced: bool = True
     """Whether every call had a known price."""
     interrupted: bool = False
+    over_budget: bool = False
+    spending: dict[tuple[str, str], Spending] = field(default_factory=dict)
+    """Display id and `candidate` or `evaluator` -> what its calls came to."""
     sessions: dict[str, list[Sample]] = field(default_factory=dict)
     """Question id -> new sessions."""
     votes: dict[str, list[Vote]] = field(default_factory=dict)
@@ -47,9 +63,9 @@ class Outcome:
 class Ledger:
     """Keeps the outcome of one execution, and its writer."""
 
-    def __init__(self, store: Store, rim: Rim) -> None:
+    def __init__(self, store: Store, rim: Rim, runner: str) -> None:
         self.outcome = Outcome()
-        self.writer = Writer(store)
+        self.writer = Writer(store, runner)
         self._rim = rim
 
     def session(self, question: str, session: Session) -> str:
@@ -85,8 +101,15 @@ class Ledger:
         subject: str | None = None,
         evaluator: str | None = None,
     ) -> None:
-        """Count a failure, and log it if a call was made at all."""
+        """Count a failure, and log it if a call was made at all.
+
+        What was not tried because everything ends is none.
+        """
         error = failed.error
+        if error.kind == OVER_BUDGET:
+            self.outcome.over_budget = True
+        if error.kind in (OVER_BUDGET, HALTED):
+            return
         self.outcome.failed += 1
         line = f"{model}: {error.message}"
         self.outcome.failures[line] = self.outcome.failures.get(line, 0) + 1
@@ -110,25 +133,35 @@ class Ledger:
 
     def spend(self, door: Door, reply: Reply) -> Cost | None:
         """What a candidate's reply costs."""
-        cost = self._price(door, reply)
+        cost = self._price(door, reply, "candidate")
         self.outcome.cost += cost.usd if cost else 0.0
         return cost
 
     def spend_judging(self, door: Door, replies: Sequence[Reply]) -> Cost | None:
         """What a judge's replies cost together."""
-        known = [cost for cost in (self._price(door, reply) for reply in replies) if cost]
+        costs = [self._price(door, reply, "evaluator") for reply in replies]
+        known = [cost for cost in costs if cost]
         if not known:
             return None
         total = Cost(round(sum(cost.usd for cost in known), 10), known[0].price)
         self.outcome.judge_cost += total.usd
         return total
 
-    def _price(self, door: Door, reply: Reply) -> Cost | None:
-        if door.price is None:
+    def _price(self, door: Door, reply: Reply, part: str) -> Cost | None:
+        spending = self.outcome.spending.setdefault((door.model.id, part), Spending())
+        usage = reply.usage
+        spending.calls += 1
+        spending.input_tokens += usage.input_tokens or 0
+        spending.output_tokens += usage.output_tokens or 0
+        spending.cached_tokens += usage.cached_tokens or 0
+        cost = door.price.cost(usage, reply.latency) if door.price else None
+        if cost is None:
             self.outcome.priced = False
+            spending.cost = None
             return None
-        cost = door.price.cost(reply.usage, reply.latency)
-        return cost if cost.usd or door.price.source != "scripted" else None
+        if spending.cost is not None:
+            spending.cost += cost.usd
+        return cost if cost.usd or cost.price.get("source") != "scripted" else None
 
 
 def sum_usage(replies: Sequence[Reply]) -> Usage:

@@ -263,6 +263,8 @@ class Reply:
     request_id: str | None = None
     latency: float = 0.0
     """Seconds of the call that succeeded, without the attempts before it."""
+    wait: float = 0.0
+    """Seconds for which the provider's rate limits leave no room; not stored."""
 
 
 # --- what is stored of it -----------------------------------------------------------------

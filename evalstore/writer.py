@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.store.store import LeaseChange
 
 if TYPE_CHECKING:
     from evalstore.store import Store
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
 class Writer:
     """Commits what it is given; what cannot be committed is kept, and tried again at the end."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, runner: str) -> None:
+        """`runner` is the id under which leases are taken."""
         self._store = store
+        self._runner = runner
         self._sessions: dict[str, tuple[Session, str]] = {}
         self._evaluations: dict[str, tuple[Evaluation, str]] = {}
         self._failures: list[Failure] = []
+        self._taken: list[str] = []
+        self._given: list[str] = []
         self._wake = asyncio.Event()
         self._closing = False
         self._committed: asyncio.Future[None] | None = None
@@ -45,6 +50,15 @@ class Writer:
     def put_failure(self, failure: Failure) -> None:
         """Take a failure to be logged."""
         self._failures.append(failure)
+        self._wake.set()
+
+    def take(self, lease: str) -> None:
+        """Take a lease together with what is committed next."""
+        self._taken.append(lease)
+
+    def give(self, lease: str) -> None:
+        """Give a lease back together with what is committed next."""
+        self._given.append(lease)
         self._wake.set()
 
     async def run(self) -> None:
@@ -70,15 +84,19 @@ class Writer:
 
     async def _commit(self) -> None:
         batch = (self._sessions, self._evaluations, self._failures)
+        taken, given = self._taken, self._given
         committed, self._committed = self._committed, None
         self._sessions, self._evaluations, self._failures = {}, {}, []
+        self._taken, self._given = [], []
         try:
-            if any(batch):
-                await asyncio.to_thread(self._store.record, *batch)
+            if any(batch) or taken or given:
+                change = LeaseChange(self._runner, taken, given)
+                await asyncio.to_thread(self._store.record, *batch, change)
             if committed is not None:
                 committed.set_result(None)
         except BaseException:
             self._sessions = {**batch[0], **self._sessions}
             self._evaluations = {**batch[1], **self._evaluations}
             self._failures = [*batch[2], *self._failures]
+            self._taken, self._given = [*taken, *self._taken], [*given, *self._given]
             raise

@@ -114,6 +114,8 @@ class Lab:
     models: tuple[str, ...] = ("m",)
     price: Price | None = None
     slept: list[float] = field(default_factory=list)
+    time: float = 0.0
+    """Seconds that were slept."""
     warned: list[str] = field(default_factory=list)
     seen: list[tuple[str, int]] = field(default_factory=list)
     clock: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -214,6 +216,8 @@ class Lab:
 
         async def sleep(seconds: float) -> None:
             self.slept.append(seconds)
+            self.time += seconds
+            await asyncio.sleep(0)
 
         return Executor(
             self.store,
@@ -231,6 +235,7 @@ class Lab:
                 progress=lambda what, count: self.seen.append((what, count)),
                 warn=self.warned.append,
                 sleep=sleep,
+                monotonic=lambda: self.time,
                 jitter=lambda: 1.0,
             ),
         )
@@ -428,14 +433,27 @@ def test_a_failure_that_passes_costs_nothing_but_time(lab: Lab) -> None:
 
 
 def test_the_server_says_how_long_to_wait(lab: Lab) -> None:
-    lab.act = failing(busy(7.0), busy(10_000.0))
+    lab.act = failing(busy(7.0), busy(20.0))
     lab.add(told=None)
-    lab.run()
-    assert lab.slept == [7.0, 300.0]
+    assert lab.run().asked == 1
+    assert lab.slept == [7.0, 20.0]
+
+
+def test_a_wait_that_is_longer_than_the_timeout_ends_the_model(lab: Lab) -> None:
+    lab.act = failing(*[busy(10_000.0)] * 9)
+    lab.add(told=None)
+    lab.add("Hello", told=None)
+    lab.limits = Limits(concurrency=1)
+    assert lab.run().failed == 2
+    assert len(lab.asked) == 1
+    assert lab.warned == [
+        "model 'm' is not asked any more: too many (it asks to wait 10,000 s, "
+        "and the timeout is 120 s)"
+    ]
 
 
 def test_the_wait_is_bounded_and_spread(lab: Lab) -> None:
-    lab.limits = Limits(retries=12)
+    lab.limits = Limits(retries=12, timeout=1000)
     lab.act = failing(*[busy()] * 12)
     lab.add(told=None)
     lab.run()
@@ -743,7 +761,6 @@ def test_halting_finishes_what_is_in_flight_and_starts_nothing(lab: Lab) -> None
 
     lab.act = act
     outcome = asyncio.run(executor.run())
-    assert outcome.interrupted
     assert outcome.asked == len(lab.asked) == len(lab.stored("sessions")) == 2
     assert lab.judged == []
     lab.act = always("answer")

@@ -63,7 +63,7 @@ class Database:
             return
         if found is None:
             self._make_wal()
-        with self._write() as connection:
+        with self.writing() as connection:
             # Another process may have been faster.
             found = self._version(connection)
             if found != migrate.HEAD:
@@ -122,7 +122,8 @@ class Database:
             yield connection
 
     @contextmanager
-    def _write(self) -> Iterator[Connection]:
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that writes, for the other modules of this package."""
         with self._translated(), self._engine.connect() as connection:
             connection = connection.execution_options(evalstore_write=True)
             with connection.begin():

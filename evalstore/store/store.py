@@ -17,6 +17,7 @@ from sqlmodel import col
 from evalstore import hashing, restoring
 from evalstore.errors import StoreError
 from evalstore.store.database import Database, chunks, ensure
+from evalstore.store.leases import delete_leases, insert_leases
 from evalstore.store.tables import (
     EVENTS,
     TABLES,
@@ -50,6 +51,15 @@ class Stored(NamedTuple):
     content: Json
 
 
+class LeaseChange(NamedTuple):
+    """Leases that a runner takes or gives back together with what it stores."""
+
+    runner: str
+    taken: Sequence[str] = ()
+    """On what nobody can have a lease yet: what it is about is stored with it."""
+    given: Sequence[str] = ()
+
+
 class Store(Database):
     """An open store."""
 
@@ -69,7 +79,7 @@ class Store(Database):
             by_table.setdefault(FileRow, {})[id] = {"id": id, "content": content, "data": file.data}
         if not by_table:
             return
-        with self._write() as connection:
+        with self.writing() as connection:
             for table, rows in by_table.items():
                 ensure(connection, table, rows)
 
@@ -125,9 +135,16 @@ class Store(Database):
         sessions: Mapping[str, tuple[Session, str]] | None = None,
         evaluations: Mapping[str, tuple[Evaluation, str]] | None = None,
         failures: Sequence[Failure] = (),
+        leases: LeaseChange | None = None,
     ) -> None:
-        """Append facts in one transaction; sessions and evaluations by id, with their content."""
-        with self._write() as connection:
+        """Append facts in one transaction; sessions and evaluations by id, with their content.
+
+        With `leases`: what is worked on next, and what is done with these facts.
+        """
+        with self.writing() as connection:
+            if leases:
+                insert_leases(connection, leases.runner, leases.taken)
+                delete_leases(connection, leases.runner, leases.given)
             for table, rows in (
                 (SessionRow, _session_rows(sessions or {})),
                 (EvaluationRow, _evaluation_rows(evaluations or {})),
@@ -140,7 +157,7 @@ class Store(Database):
         """Append a run; returns its id."""
         id, canonical = hashing.identify(content)
         row = {"id": id, "content": canonical, "started": content["started"]}
-        with self._write() as connection:
+        with self.writing() as connection:
             ensure(connection, RunRow, {id: row})
         return id
 

@@ -141,6 +141,28 @@ class RunRow(_Version, table=True):
     started: int = Field(sa_type=BigInteger, index=True)
 
 
+class RunnerRow(SQLModel, table=True):
+    """Programs that are executing a run now; a row goes when its program ends."""
+
+    __tablename__ = "runners"
+    id: str = Field(primary_key=True, sa_type=Id)
+    place: str = Field(sa_type=Text)
+    """The machine and the process namespace that `pid` belongs to."""
+    pid: int = Field(sa_type=BigInteger)
+    born: str = Field(sa_type=Text)
+    """When the process began, in the words of its system: numbers of processes come again."""
+    beat: int = Field(sa_type=BigInteger)
+    """Counts up for as long as the program lives."""
+
+
+class LeaseRow(SQLModel, table=True):
+    """What a runner works on: the id of a question, or the key of a judgement."""
+
+    __tablename__ = "leases"
+    id: str = Field(primary_key=True, sa_type=Id)
+    runner: str = Field(sa_type=Id, index=True)
+
+
 METADATA: MetaData = SQLModel.metadata
 
 VERSIONS: dict[str, type[_Version]] = {
@@ -169,4 +191,4 @@ EVENTS: dict[str, type[_Version]] = {
 TABLES: dict[str, type[_Version]] = {
     str(table.__tablename__): table for table in (*VERSIONS.values(), *EVENTS.values())
 }
-"""All tables by name."""
+"""All tables of what is stored for good, by name; leases and their runners come and go."""

@@ -21,12 +21,13 @@ from evalstore.store.fsck import check_store
 from evalstore.store.tables import METADATA
 from tests.store.facts import fill
 
-NEXT = """
+OURS = migrate.HEAD
+NEXT = f"""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "next"
+down_revision = "{OURS}"
 
 
 def upgrade() -> None:
@@ -49,11 +50,11 @@ def newer_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Make the program one migration newer than it is; returns that migration's file."""
     folder = tmp_path / "migrations 100%"
     shutil.copytree(migrate.migrations(), folder, ignore=shutil.ignore_patterns("__pycache__"))
-    migration = folder / "versions" / "0002_next.py"
+    migration = folder / "versions" / "next.py"
     migration.write_text(NEXT)
     monkeypatch.setattr(migrate, "migrations", lambda: folder)
-    monkeypatch.setattr(migrate, "HEAD", "0002")
-    monkeypatch.setattr(migrate, "KNOWN", ("0001", "0002"))
+    monkeypatch.setattr(migrate, "HEAD", "next")
+    monkeypatch.setattr(migrate, "KNOWN", (*migrate.KNOWN, "next"))
     return migration
 
 
@@ -90,9 +91,9 @@ def test_an_older_store_is_copied_then_migrated(
     older: Path, request: pytest.FixtureRequest
 ) -> None:
     request.getfixturevalue("newer_program")
-    copy = older.with_name("store.db.before-0002")
+    copy = older.with_name("store.db.before-next")
     Store.open(older).close()
-    assert (version_of(older), version_of(copy)) == ("0002", "0001")
+    assert (version_of(older), version_of(copy)) == ("next", OURS)
     assert "extra" in columns_of(older, "runs")
     assert "extra" not in columns_of(copy, "runs")
     assert sorted(path.name for path in older.parent.glob("store.db*tmp*")) == []
@@ -104,7 +105,7 @@ def test_a_copy_holds_everything(older: Path, request: pytest.FixtureRequest) ->
     request.getfixturevalue("newer_program")
     Store.open(older).close()
     request.getfixturevalue("monkeypatch").undo()
-    with closing(Store.open(older.with_name("store.db.before-0002"))) as copy:
+    with closing(Store.open(older.with_name("store.db.before-next"))) as copy:
         assert list(copy.iterate()) == before
         assert check_store(copy)[1] == []
 
@@ -116,15 +117,26 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(
     migration.write_text(NEXT + '    op.execute("SELECT * FROM nowhere")\n')
     with pytest.raises(StoreError):
         Store.open(older)
-    assert version_of(older) == "0001"
+    assert version_of(older) == OURS
     assert "extra" not in columns_of(older, "runs")
 
 
 @pytest.mark.usefixtures("newer_program")
 def test_a_new_store_has_all_migrations_and_no_copy(path: Path) -> None:
     Store.open(path, create=True).close()
-    assert version_of(path) == "0002"
-    assert not path.with_name("store.db.before-0002").exists()
+    assert version_of(path) == "next"
+    assert not path.with_name("store.db.before-next").exists()
+
+
+def test_a_store_of_the_first_version_is_migrated(older: Path) -> None:
+    with closing(sqlite3.connect(older)) as store:
+        store.executescript("DROP TABLE runners; DROP TABLE leases")
+        store.execute("UPDATE alembic_version SET version_num = '0001'")
+        store.commit()
+    Store.open(older).close()
+    assert version_of(older) == OURS
+    assert columns_of(older, "leases") == ["id", "runner"]
+    assert version_of(older.with_name(f"store.db.before-{OURS}")) == "0001"
 
 
 def test_a_newer_store_is_refused(older: Path) -> None:

@@ -1,0 +1,187 @@
+"""Work that is shared with other runs on the same store.
+
+What another run works on is set aside. When it is done there, its answers and judgements
+count here as if they had been stored before the plan was made; when that run dies, its work
+is taken over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.plan import CHECKS, Ask, Judgement, Plan, counts, limit_of
+from evalstore.store.leases import BEAT_SECONDS, Leases
+
+if TYPE_CHECKING:
+    from evalstore.store import Store
+    from evalstore.values import Json, Session, Vote
+
+_FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
+"""Seconds until we look again whether others are done."""
+
+Item = Ask | Judgement
+
+
+def key_of(item: Item) -> str:
+    """What a lease is taken on: a question, or one evaluator's judgement of one session."""
+    if isinstance(item, Ask):
+        return item.cell.question_id
+    evaluator = item.judge.evaluator if item.judge else CHECKS
+    return hashing.hash_content(f"{item.session} {item.cell.case.evaluation} {evaluator}")
+
+
+@dataclass
+class Claimed:
+    """What came of claiming some items."""
+
+    items: list[Item] = field(default_factory=list)
+    """Ours to do, with what is still missing of them."""
+    done: list[str] = field(default_factory=list)
+    """Keys of those that others have done in the meantime."""
+    sessions: dict[str, dict[str, Session]] = field(default_factory=dict)
+    """Question id -> sessions that others have brought, by id, oldest first."""
+    votes: dict[str, list[Vote]] = field(default_factory=dict)
+    """Session id -> votes that others have brought."""
+    held: list[str] = field(default_factory=list)
+    """Keys of those that others work on."""
+    contents: Mapping[str, Json] = field(default_factory=dict)
+    """Contents that the items are made of, by id: read together, which is cheaper."""
+
+
+class Sharing:
+    """The part of a plan that this run works on, and the part that it waits for."""
+
+    def __init__(self, store: Store, plan: Plan, warn: Callable[[str], None]) -> None:
+        self._store = store
+        self._plan = plan
+        self._warn = warn
+        self._leases = Leases(store)
+        self.runner = self._leases.runner.id
+        self._held: dict[str, Item] = {}
+        """What other runs work on, by key."""
+        self._looking = False
+        self._told = False
+        self._delay = _FIRST_LOOK
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something of the plan is in the hands of others."""
+        return bool(self._held) or self._looking
+
+    async def claim(self, items: Sequence[Item]) -> Claimed:
+        """Take what is free of these items; the rest is set aside."""
+        if not items:
+            return Claimed()
+        by_key = {key_of(item): item for item in items}
+        async with self._one_at_a_time:
+            claimed = await asyncio.to_thread(self._claim, by_key)
+        self._held |= {key: by_key[key] for key in claimed.held}
+        for question, sessions in claimed.sessions.items():
+            self._plan.sessions[question] = [*self._plan.sessions.get(question, ()), *sessions]
+        for session, votes in claimed.votes.items():
+            known = {vote.id for vote in self._plan.votes.get(session, ())}
+            both = [*self._plan.votes.get(session, ()), *(v for v in votes if v.id not in known)]
+            self._plan.votes[session] = sorted(both, key=lambda vote: vote[:2])
+        return claimed
+
+    def _claim(self, by_key: Mapping[str, Item]) -> Claimed:
+        granted = self._leases.claim(by_key.keys())
+        claimed = Claimed(held=[key for key in by_key if key not in granted])
+        ours = [item for key, item in by_key.items() if key in granted]
+        self._look_for_answers([one for one in ours if isinstance(one, Ask)], claimed)
+        self._look_for_votes([one for one in ours if isinstance(one, Judgement)], claimed)
+        claimed.contents = self._read_ahead(claimed.items)
+        return claimed
+
+    def _look_for_answers(self, asks: list[Ask], claimed: Claimed) -> None:
+        """Sort out the questions that were answered after the plan was made."""
+        found = self._store.find_samples(ask.cell.question_id for ask in asks)
+        for ask in asks:
+            question = ask.cell.question_id
+            known = self._plan.newest.get(question, -1)
+            new = [
+                sample
+                for sample in found.get(question, ())
+                if sample.started > known and counts(sample, limit_of(ask.cell))
+            ][: ask.count]
+            if new:
+                ids = [sample.id for sample in new]
+                loaded = self._store.load_sessions(ids)
+                claimed.sessions[question] = {id: loaded[id] for id in ids}
+                claimed.votes |= self._store.find_votes(ids)
+            if len(new) < ask.count:
+                claimed.items.append(replace(ask, count=ask.count - len(new)))
+            else:
+                claimed.done.append(question)
+
+    def _look_for_votes(self, judgements: list[Judgement], claimed: Claimed) -> None:
+        """Sort out the judgements that were made after the plan was made."""
+        found = self._store.find_votes(one.session for one in judgements if one.session)
+        for one in judgements:
+            assert one.session
+            assert one.judge
+            known = {vote.id for vote in self._plan.votes.get(one.session, ())}
+            new = [
+                vote
+                for vote in found.get(one.session, ())
+                if vote.id not in known
+                and vote.evaluation == one.cell.case.evaluation
+                and vote.evaluator == one.judge.evaluator
+            ]
+            if new:
+                claimed.votes.setdefault(one.session, []).extend(new)
+            if len(new) < one.count:
+                claimed.items.append(replace(one, count=one.count - len(new)))
+            else:
+                claimed.done.append(key_of(one))
+
+    def _read_ahead(self, items: list[Item]) -> dict[str, Json]:
+        tests = {item.cell.question.test for item in items if isinstance(item, Ask)}
+        told = {item.cell.case.evaluation for item in items if item.cell.case.evaluation}
+        return {
+            **self._store.load_contents("test", tests),
+            **self._store.load_contents("evaluation", told),
+        }
+
+    # --- others
+
+    async def until_others_may_be_done(self) -> None:
+        """Wait until it is time to look again at what others work on."""
+        while True:
+            await asyncio.sleep(self._delay)
+            if self._held:
+                self._delay = min(1.5 * self._delay, _LONGEST_LOOK)
+                return
+
+    def take_back(self) -> list[Item]:
+        """All that was set aside, to be claimed again."""
+        if not self._told:
+            self._told = True
+            processes = sorted(f"process {one.pid}" for one in self._leases.others.values())
+            who = ", ".join(processes) or "it"
+            self._warn(
+                f"another run on this store works on a part of this one ({who}): it is shared"
+            )
+        self._looking = True
+        items = list(self._held.values())
+        self._held.clear()
+        return items
+
+    def taken_back(self) -> None:
+        """What was claimed again is under way, or set aside again."""
+        self._looking = False
+
+    async def keep_alive(self) -> None:
+        """Show other runs every few seconds that we live."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            await asyncio.to_thread(self._leases.beat)
+
+    def leave(self) -> None:
+        """Give back all leases."""
+        self._leases.leave()

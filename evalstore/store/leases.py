@@ -1,0 +1,184 @@
+"""Leases: runs that share a store divide the work instead of doing it twice.
+
+A runner takes a lease before it starts on something, and gives it back in the transaction
+that stores the result. The leases of a runner that has died are free. Whether one lives is
+not a matter of clocks, which jump and differ: on the same machine its process says so, and
+elsewhere a count that it raises every few seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import Connection, delete, insert, select, update
+from sqlmodel import col
+
+from evalstore.store.database import chunks
+from evalstore.store.tables import LeaseRow, RunnerRow
+
+if TYPE_CHECKING:
+    from evalstore.store.store import Store
+
+BEAT_SECONDS = 3.0
+"""How often a runner shows that it lives."""
+SILENT_SECONDS = 15.0
+"""A runner that we cannot look at is dead after so long without a beat."""
+HUNG_SECONDS = 120.0
+"""And one whose process is there, but does nothing."""
+
+
+class Runner(NamedTuple):
+    """A program that executes a run."""
+
+    id: str
+    place: str
+    pid: int
+    born: str
+    beat: int
+
+
+class Leases:
+    """The leases of one run."""
+
+    def __init__(self, store: Store, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._monotonic = monotonic
+        self.runner = Runner(secrets.token_hex(16), _place(), os.getpid(), _born(os.getpid()), 0)
+        self._joined = False
+        self._seen: dict[str, tuple[int, float]] = {}
+        """Other runner -> its beat, and when we first saw that one."""
+        self.others: dict[str, Runner] = {}
+        """Living runners that hold what we wanted at the last `claim`."""
+
+    def claim(self, keys: Collection[str]) -> set[str]:
+        """Take leases on these keys; returns those that are ours now: nobody else has them."""
+        with self._store.writing() as connection:
+            self._join(connection)
+            held: dict[str, str] = {}
+            for some in chunks(keys):
+                rows = connection.execute(
+                    select(col(LeaseRow.id), col(LeaseRow.runner)).where(col(LeaseRow.id).in_(some))
+                )
+                held |= {row[0]: row[1] for row in rows}
+            alive = self._bury(connection, set(held.values()) - {self.runner.id})
+            taken = {key for key, runner in held.items() if runner in alive}
+            own = {key for key, runner in held.items() if runner == self.runner.id}
+            granted = set(keys) - taken
+            insert_leases(connection, self.runner.id, granted - own)
+        self.others = alive
+        return granted
+
+    def _join(self, connection: Connection) -> None:
+        """Enter ourselves, and clear away the dead of this machine."""
+        if self._joined:
+            return
+        runners = connection.scalars(select(col(RunnerRow.id))).all()
+        self._bury(connection, set(runners))
+        connection.execute(insert(RunnerRow), [self.runner._asdict()])
+        self._joined = True
+
+    def _bury(self, connection: Connection, runners: set[str]) -> dict[str, Runner]:
+        """Those of these runners that live; the leases of the others are gone."""
+        alive: dict[str, Runner] = {}
+        if not runners:
+            return alive
+        query = select(
+            col(RunnerRow.id),
+            col(RunnerRow.place),
+            col(RunnerRow.pid),
+            col(RunnerRow.born),
+            col(RunnerRow.beat),
+        ).where(col(RunnerRow.id).in_(runners))
+        for row in connection.execute(query):
+            runner = Runner(*row)
+            if self._lives(runner):
+                alive[runner.id] = runner
+        for dead in runners - alive.keys():
+            _remove(connection, dead)
+        return alive
+
+    def _lives(self, runner: Runner) -> bool:
+        now = self._monotonic()
+        beat, since = self._seen.get(runner.id, (-1, now))
+        if beat != runner.beat:
+            self._seen[runner.id] = (runner.beat, now)
+            since = now
+        if runner.place != self.runner.place:
+            return now - since < SILENT_SECONDS
+        return _born(runner.pid) == runner.born and now - since < HUNG_SECONDS
+
+    def beat(self) -> None:
+        """Show that we live."""
+        if not self._joined:
+            return
+        self.runner = self.runner._replace(beat=self.runner.beat + 1)
+        with self._store.writing() as connection:
+            connection.execute(
+                update(RunnerRow)
+                .where(col(RunnerRow.id) == self.runner.id)
+                .values(beat=self.runner.beat)
+            )
+
+    def leave(self) -> None:
+        """Give back everything."""
+        if self._joined:
+            with self._store.writing() as connection:
+                _remove(connection, self.runner.id)
+            self._joined = False
+
+
+def insert_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
+    """Enter leases on keys that nobody has."""
+    rows = [{"id": key, "runner": runner} for key in keys]
+    if rows:
+        connection.execute(insert(LeaseRow).prefix_with("OR REPLACE"), rows)
+
+
+def delete_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
+    """Give back leases, unless somebody else has them by now."""
+    for some in chunks(keys):
+        connection.execute(
+            delete(LeaseRow).where(col(LeaseRow.id).in_(some), col(LeaseRow.runner) == runner)
+        )
+
+
+def _remove(connection: Connection, runner: str) -> None:
+    connection.execute(delete(LeaseRow).where(col(LeaseRow.runner) == runner))
+    connection.execute(delete(RunnerRow).where(col(RunnerRow.id) == runner))
+
+
+def _place() -> str:
+    """Names the machine, its start, and the namespace that numbers of processes belong to."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    space = Path("/proc/self/ns/pid")
+    try:
+        return f"{platform.node()} {boot.read_text().strip()} {os.readlink(space)}"  # noqa: PTH115
+    except OSError:
+        return platform.node()
+
+
+def _born(pid: int) -> str:
+    """When a process began; empty when there is none, `?` when the system does not tell."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return stat.rpartition(")")[2].split()[19]
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            return ""
+    except (OSError, IndexError):
+        return "?"
+    if os.name != "posix":
+        return "?"  # there, os.kill would end the process; its beat must do
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except OSError:
+        return "?"
+    return "?"
