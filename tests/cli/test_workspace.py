@@ -235,3 +235,40 @@ def test_an_empty_evaluation_is_a_warning(workspace: Path, evalstore: Evalstore)
     ran = evalstore("check")
     assert (ran.exit_code, "it is asked, and never judged" in ran.stderr) == (0, True)
     assert "2 answered without a judgement" in evalstore("run").stdout
+
+
+def test_a_price_without_a_rate_is_a_warning(workspace: Path, evalstore: Evalstore) -> None:
+    edit(workspace / "models/one.yaml", "[{costPerPrompt", "[{currency: EUR, costPerPrompt")
+    place = "warning: models/one.yaml:6: the price is unknown:"
+    ran = evalstore("check")
+    assert ran == Ran(
+        0,
+        "1 test file, 2 cases: no errors, 1 warning\n",
+        f"{place} there is no currency file for 'EUR'\n"
+        "hint: write a currency file with the code 'EUR' and its rates in USD\n",
+    )
+    (workspace / "currencies").mkdir()
+    euro = workspace / "currencies/eur.yaml"
+    euro.write_text('code: EUR\nrates: [{rateInUSD: 1.1, validFrom: "9999-01-01"}]\n')
+    assert f"{place} 'EUR' has no rate for 20" in evalstore("check").stderr
+    euro.write_text("code: EUR\nrates: [{rateInUSD: 1.1}]\n")
+    assert evalstore("check").stderr == ""
+
+
+def test_a_session_keeps_the_rate_its_price_was_converted_at(
+    workspace: Path, documents: Any
+) -> None:
+    edit(workspace / "models/one.yaml", "[{costPerPrompt", "[{currency: EUR, costPerPrompt")
+    (workspace / "currencies").mkdir()
+    (workspace / "currencies/eur.yaml").write_text("code: EUR\nrates: [{rateInUSD: 2}]\n")
+    session = documents("run")["cases"][0]["session"]
+    assert documents("show", session)["cost"] == {
+        "usd": 0.06,
+        "price": {
+            "source": "costs",
+            "currency": "EUR",
+            "rate": 2.0,
+            "inputToken": 0.002,
+            "outputToken": 0.02,
+        },
+    }
