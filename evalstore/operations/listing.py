@@ -12,6 +12,7 @@ from evalstore import restoring
 from evalstore.checks import REGISTRY
 from evalstore.errors import Problem, WorkspaceError
 from evalstore.operations.desk import Desk, files_of, open_desk, open_workspace
+from evalstore.operations.models import describe_models
 from evalstore.operations.orders import Wanted, Where
 from evalstore.operations.targets import find_targets
 from evalstore.operations.times import iso, today
@@ -205,23 +206,9 @@ def _parts(parts: tuple[Part, ...]) -> Json:
 
 
 def _models(desk: Desk, _wanted: Wanted, _full: bool) -> Listing:
-    named = {one.id: "candidate" for one in desk.settings.candidates}
-    for one in desk.settings.evaluators:
-        named[one.id] = "both" if one.id in named else "evaluator"
-    rows: list[dict[str, Json]] = []
-    for id in sorted({*desk.reading.models, *named}):
-        model = desk.find_model(id, "models")
-        rows.append(
-            {
-                "model": id,
-                "provider": model.provider.type,
-                "code": model.code,
-                "baseURL": model.provider.base_url,
-                "active": model.active,
-                "used": named.get(id),
-                "capabilities": dict(model.capabilities),
-            }
-        )
+    for one in (*desk.settings.candidates, *desk.settings.evaluators):
+        desk.find_model(one.id, "models")
+    rows = describe_models(desk.settings, desk.reading, today())
     return Listing("models", rows, ("model", "provider", "code", "used"))
 
 
