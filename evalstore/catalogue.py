@@ -38,6 +38,15 @@ _MODEL_FIELDS = (
     "responses",
     "tags",
 )
+_COST_FIELDS = (
+    "costPerCall",
+    "costPerPromptToken",
+    "costPerCachedPromptToken",
+    "costPerCompletionToken",
+    "costPerHour",
+    "currency",
+    "validFrom",
+)
 _OVERRIDE_FIELDS = (
     "temperature",
     "thinking",
@@ -84,6 +93,10 @@ class Cost:
     per_prompt_token: float = 0.0
     per_completion_token: float = 0.0
     per_hour: float = 0.0
+    per_cached_prompt_token: float | None = None
+    """For prompt tokens that came from the provider's cache; None: as any other."""
+    line: int = field(default=0, compare=False)
+    """Where the model file has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,11 +303,19 @@ def _capabilities(found: Fields) -> dict[str, bool]:
 
 
 def _costs(found: Fields) -> tuple[Cost, ...]:
-    prices = ("costPerCall", "costPerPromptToken", "costPerCompletionToken", "costPerHour")
-    result = []
-    for one in found.entries("costs", (*prices, "currency", "validFrom")):
-        price = [one.number(name, 0, _MOST) or 0.0 for name in prices]
-        result.append(Cost(one.text("currency") or "USD", _day(one), *price))
+    result = [
+        Cost(
+            currency=one.text("currency") or "USD",
+            valid_from=_day(one),
+            per_call=one.number("costPerCall", 0, _MOST) or 0.0,
+            per_prompt_token=one.number("costPerPromptToken", 0, _MOST) or 0.0,
+            per_completion_token=one.number("costPerCompletionToken", 0, _MOST) or 0.0,
+            per_hour=one.number("costPerHour", 0, _MOST) or 0.0,
+            per_cached_prompt_token=one.number("costPerCachedPromptToken", 0, _MOST),
+            line=one.line(),
+        )
+        for one in found.entries("costs", _COST_FIELDS)
+    ]
     return tuple(sorted(result, key=lambda cost: cost.valid_from))
 
 

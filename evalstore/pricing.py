@@ -6,7 +6,7 @@ history.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from evalstore.providers.prices import find_price
 from evalstore.values import Cost, Json, Usage
 
 if TYPE_CHECKING:
+    from evalstore.catalogue import Cost as ModelCost
     from evalstore.catalogue import Currency, Model
 
 
@@ -27,6 +28,11 @@ class Price:
     per_cached_token: float | None = None
     per_call: float = 0.0
     per_hour: float = 0.0
+    """For the time of the call: a machine that is rented by the hour."""
+    currency: str | None = None
+    """The currency of the model file, when it is not USD."""
+    rate: float | None = None
+    """What one unit of it was worth in USD."""
 
     def cost(self, usage: Usage, seconds: float = 0.0) -> Cost:
         """What a call with this usage costs."""
@@ -42,16 +48,23 @@ class Price:
         return Cost(round(usd, 10), self.describe())
 
     def describe(self) -> Json:
-        """The price as it is stored."""
+        """The price as it is stored: in USD, with the rate it was converted at."""
         described = {
             "source": self.source,
+            "currency": self.currency,
+            "rate": self.rate,
             "inputToken": self.per_input_token,
             "outputToken": self.per_output_token,
             "cachedToken": self.per_cached_token,
             "call": self.per_call,
             "hour": self.per_hour,
         }
-        return {name: value for name, value in described.items() if value}
+        # Tokens from the cache without a price cost as much as any other, so theirs may be 0.
+        return {
+            name: value
+            for name, value in described.items()
+            if value or (name == "cachedToken" and value is not None)
+        }
 
 
 def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | None:
@@ -62,12 +75,17 @@ def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | 
         rate = _rate(cost.currency, currencies, day)
         if rate is None:
             return None
+        converted = cost.currency != "USD" or rate != 1.0
+        cached = cost.per_cached_prompt_token
         return Price(
             source="costs",
             per_input_token=cost.per_prompt_token * rate,
             per_output_token=cost.per_completion_token * rate,
+            per_cached_token=None if cached is None else cached * rate,
             per_call=cost.per_call * rate,
             per_hour=cost.per_hour * rate,
+            currency=cost.currency if converted else None,
+            rate=rate if converted else None,
         )
     if model.provider.type == "scripted":
         return Price(source="scripted")
@@ -77,6 +95,21 @@ def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | 
     return Price(
         found.source, found.input_per_token, found.output_per_token, found.cached_per_token
     )
+
+
+def find_unpriced(
+    model: Model, currencies: Mapping[str, Currency], day: str
+) -> Iterator[tuple[ModelCost, str]]:
+    """The prices of a model, in force on a day or later, that have no rate then; and the day.
+
+    A price that was replaced before that day is history, and needs no rate any more.
+    """
+    in_force = [cost for cost in model.costs if cost.valid_from <= day]
+    later = [cost for cost in model.costs if cost.valid_from > day]
+    for cost in (*in_force[-1:], *later):
+        then = max(day, cost.valid_from)
+        if _rate(cost.currency, currencies, then) is None:
+            yield cost, then
 
 
 def _rate(currency: str, currencies: Mapping[str, Currency], day: str) -> float | None:

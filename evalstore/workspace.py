@@ -49,6 +49,8 @@ class Reading:
     blobs: dict[str, FileVersion] = field(default_factory=dict)
     """Id -> referenced files that were read now."""
     models: dict[str, Model] = field(default_factory=dict)
+    model_files: dict[str, str] = field(default_factory=dict)
+    """Model id -> its file."""
     currencies: dict[str, Currency] = field(default_factory=dict)
     library: Library | None = None
     names: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -366,6 +368,7 @@ class Workspace:
                 )
                 self._claim(model.id, path, seen, "models", 1)
                 reading.models[model.id] = model
+                reading.model_files[model.id] = path
                 if model.provider.type == "scripted":
                     reading.problems += _script_problems(path, text, model.responses)
             except FileProblem as problem:

@@ -168,3 +168,17 @@ def test_a_bare_name_needs_no_file() -> None:
         "openai",
         "OPENAI_API_KEY",
     )
+
+
+def test_all_kinds_of_costs_are_read_and_sorted_by_their_day() -> None:
+    found = model("""
+provider: local
+costs:
+  - {costPerHour: 4, currency: EUR, validFrom: "2026-01-01"}
+  - {costPerPromptToken: 2, costPerCachedPromptToken: 0, costPerCompletionToken: 3}
+""")
+    assert found.costs == (
+        Cost("USD", "0000-00-00", 0.0, 2.0, 3.0, 0.0, 0.0),
+        Cost("EUR", "2026-01-01", per_hour=4.0),
+    )
+    assert [cost.line for cost in found.costs] == [5, 4]

@@ -6,7 +6,7 @@ import pytest
 
 from evalstore.catalogue import Cost as ModelCost
 from evalstore.catalogue import Currency, Model, ProviderFile
-from evalstore.pricing import Price, find
+from evalstore.pricing import Price, find, find_unpriced
 from evalstore.values import Usage
 
 DAY = "2026-06-01"
@@ -83,3 +83,65 @@ def test_a_model_of_the_public_table_has_the_price_of_the_table() -> None:
 
 def test_a_model_nobody_knows_has_no_price() -> None:
     assert find(model(kind="openai", code="gpt-unheard-of"), {}, DAY) is None
+
+
+def test_a_price_from_the_cache_that_is_not_given_is_that_of_any_token() -> None:
+    price = find(model(ModelCost("USD", "2026-01-01", per_prompt_token=0.01)), {}, DAY)
+    assert price is not None
+    assert price.cost(Usage(100, 0, cached_tokens=80)).usd == pytest.approx(1.0)
+
+
+def test_a_price_from_the_cache_is_converted_like_the_others() -> None:
+    one = ModelCost("EUR", "2026-01-01", per_prompt_token=0.01, per_cached_prompt_token=0.001)
+    price = find(model(one), {"EUR": Currency("EUR", (("2026-01-01", 2.0),))}, DAY)
+    assert price is not None
+    assert price.per_cached_token == 0.002
+    assert price.cost(Usage(100, 0, cached_tokens=50)).usd == pytest.approx(1.1)
+
+
+def test_tokens_that_are_free_in_the_cache_are_stored_as_free() -> None:
+    one = ModelCost("USD", "2026-01-01", per_prompt_token=0.01, per_cached_prompt_token=0.0)
+    price = find(model(one), {}, DAY)
+    assert price is not None
+    assert price.cost(Usage(100, 0, cached_tokens=80)).usd == pytest.approx(0.2)
+    assert price.describe() == {"source": "costs", "inputToken": 0.01, "cachedToken": 0.0}
+
+
+def test_an_hour_is_an_hour_of_the_call() -> None:
+    price = find(model(ModelCost("USD", "2026-01-01", per_hour=7.2)), {}, DAY)
+    assert price is not None
+    assert price.cost(Usage(1_000, 1_000), seconds=30).usd == pytest.approx(0.06)
+
+
+def test_a_converted_price_is_stored_with_its_currency_and_rate() -> None:
+    euro = {"EUR": Currency("EUR", (("2026-01-01", 1.5),))}
+    price = find(model(ModelCost("EUR", "2026-01-01", per_call=2.0)), euro, DAY)
+    assert price is not None
+    assert price.describe() == {"source": "costs", "currency": "EUR", "rate": 1.5, "call": 3.0}
+
+
+EURO = {"EUR": Currency("EUR", (("2026-06-01", 1.2),))}
+
+
+@pytest.mark.parametrize(
+    ("costs", "unpriced"),
+    [
+        ([("USD", "2026-01-01")], []),
+        ([("EUR", "2026-01-01")], []),
+        ([("CHF", "2026-01-01")], [("CHF", DAY)]),
+        ([("CHF", "2027-01-01")], [("CHF", "2027-01-01")]),
+        ([("CHF", "2026-01-01"), ("EUR", "2026-05-01")], []),
+        ([("EUR", "2026-01-01"), ("CHF", "2026-07-01")], [("CHF", "2026-07-01")]),
+    ],
+)
+def test_prices_without_a_rate_are_found_unless_they_are_history(
+    costs: list[tuple[str, str]], unpriced: list[tuple[str, str]]
+) -> None:
+    one = model(*(ModelCost(currency, start) for currency, start in costs))
+    found = [(cost.currency, day) for cost, day in find_unpriced(one, EURO, DAY)]
+    assert found == unpriced
+
+
+def test_a_rate_that_begins_later_is_no_rate_yet() -> None:
+    one = model(ModelCost("EUR", "2026-01-01"))
+    assert [day for _, day in find_unpriced(one, EURO, "2026-05-31")] == ["2026-05-31"]

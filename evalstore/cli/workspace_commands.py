@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -102,10 +102,61 @@ def ls(
     if not listing.rows:
         output.talk(f"There are no {kind}.")
         return
+    if kind == "models":
+        print_models(listing.rows)
+        return
     output.table(
         [[_cell(row.get(column)) for column in listing.columns] for row in listing.rows],
         listing.columns,
     )
+
+
+def print_models(rows: list[dict[str, Any]]) -> None:
+    """Models with what they can do and cost; `?` is what nobody has said."""
+    header = ("model", "provider", "code", "used as", "capabilities", "$/1M in", "$/1M out")
+    output.table(
+        [
+            [
+                row["model"],
+                row["provider"],
+                row["code"],
+                row["used"] or "",
+                capabilities_text(row),
+                *_token_prices(row["price"]),
+                price_source(row["price"]),
+                "yes" if row["active"] else "no",
+            ]
+            for row in rows
+        ],
+        (*header, "price from", "active"),
+    )
+
+
+def capabilities_text(row: dict[str, Any]) -> str:
+    """What the model file declares, else what litellm's table knows, marked as such."""
+    declared, known = row["capabilities"], row["knownCapabilities"]
+    listed = declared or known
+    if not listed:
+        return "?" if known is None else "? (litellm)"
+    words = ", ".join(word if can else f"no {word}" for word, can in listed.items())
+    return words if declared else f"{words} (litellm)"
+
+
+def _token_prices(price: dict[str, Any] | None) -> tuple[str, str]:
+    return ("?", "?") if price is None else (f"{price['input']:,.6g}", f"{price['output']:,.6g}")
+
+
+def price_source(price: dict[str, Any] | None) -> str:
+    """Where a price comes from, and what it is besides tokens."""
+    if price is None:
+        return "unknown"
+    rate = f"{price['currency']} at {price['rate']:g}" if price["currency"] else ""
+    parts = (
+        f"{price['source']} ({rate})" if rate else price["source"],
+        f"${price['call']:,.6g} a call" if price["call"] else "",
+        f"${price['hour']:,.6g} an hour" if price["hour"] else "",
+    )
+    return " + ".join(part for part in parts if part)
 
 
 def _cell(value: object) -> str:

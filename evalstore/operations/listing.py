@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evalstore import restoring
 from evalstore.checks import REGISTRY
 from evalstore.errors import Problem, WorkspaceError
 from evalstore.operations.desk import Desk, files_of, open_desk, open_workspace
+from evalstore.operations.models import describe_models
 from evalstore.operations.orders import Wanted, Where
 from evalstore.operations.targets import find_targets
-from evalstore.operations.times import iso
+from evalstore.operations.times import iso, today
+from evalstore.pricing import find_unpriced
 from evalstore.selection import Selection
 from evalstore.values import SPECIAL_TAGS, Case, FileRef, Json, Part, Text
+
+if TYPE_CHECKING:
+    from evalstore.workspace import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +69,30 @@ def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
             Problem(workspace.config.name, f"'{name}' is {why}", severity="warning")
             for name, why in workspace.ignored
         ]
+    problems += find_unknown_prices(reading, today())
     selection = Selection(find_targets(where, workspace, reading, paths))
     tests = [path for path in reading.tests if selection.covers_file(path)]
     problems = [one for one in problems if one.file not in reading.tests or one.file in tests]
     cases = sum(len(file.cases) for path, file in reading.files.items() if path in tests)
     return Checked(problems, len(tests), cases)
+
+
+def find_unknown_prices(reading: Reading, day: str) -> Iterator[Problem]:
+    """A warning for each price of a model file whose currency has no rate."""
+    for id, model in sorted(reading.models.items()):
+        for cost, then in find_unpriced(model, reading.currencies, day):
+            known = reading.currencies.get(cost.currency)
+            yield Problem(
+                reading.model_files[id],
+                f"the price is unknown: there is no currency file for '{cost.currency}'"
+                if known is None
+                else f"the price is unknown: '{cost.currency}' has no rate for {then}",
+                cost.line,
+                severity="warning",
+                hint=f"write a currency file with the code '{cost.currency}' and its rates in USD"
+                if known is None
+                else f"add a rate with 'validFrom: \"{then}\"' or earlier to its currency file",
+            )
 
 
 @dataclass
@@ -181,23 +206,9 @@ def _parts(parts: tuple[Part, ...]) -> Json:
 
 
 def _models(desk: Desk, _wanted: Wanted, _full: bool) -> Listing:
-    named = {one.id: "candidate" for one in desk.settings.candidates}
-    for one in desk.settings.evaluators:
-        named[one.id] = "both" if one.id in named else "evaluator"
-    rows: list[dict[str, Json]] = []
-    for id in sorted({*desk.reading.models, *named}):
-        model = desk.find_model(id, "models")
-        rows.append(
-            {
-                "model": id,
-                "provider": model.provider.type,
-                "code": model.code,
-                "baseURL": model.provider.base_url,
-                "active": model.active,
-                "used": named.get(id),
-                "capabilities": dict(model.capabilities),
-            }
-        )
+    for one in (*desk.settings.candidates, *desk.settings.evaluators):
+        desk.find_model(one.id, "models")
+    rows = describe_models(desk.settings, desk.reading, today())
     return Listing("models", rows, ("model", "provider", "code", "used"))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from evalstore.providers.base import ProviderError
@@ -31,6 +32,9 @@ AUDIO_FORMATS = {
     "audio/mpeg": "mp3",
     "audio/mp3": "mp3",
 }
+
+SHORTEST_KEY = 8
+"""A key shorter than this may be a word of an answer, as `none` or `test`."""
 
 Body = dict[str, Json]
 
@@ -139,8 +143,10 @@ def dump(body: Body) -> bytes:
         raise unsupported("the request holds a number that is not in JSON, as NaN") from problem
 
 
-def decode_reply(document: Json, *, latency: float, request_id: str | None = None) -> Reply:
-    """The reply in the body of a successful answer.
+def decode_reply(
+    document: Json, *, latency: float, request_id: str | None = None, api_key: str | None = None
+) -> Reply:
+    """The reply in the body of a successful answer, with `***` for the key it was asked with.
 
     `request_id` is the one from the headers: it is what the provider's support asks
     for, so it wins over the id in the body.
@@ -158,7 +164,7 @@ def decode_reply(document: Json, *, latency: float, request_id: str | None = Non
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):
         raise malformed("the tool calls in the server's answer are no list")
-    return Reply(
+    reply = Reply(
         text=text,
         tool_calls=tuple(_tool_call(call) for call in calls),
         finish_reason=finish_reason,
@@ -168,6 +174,33 @@ def decode_reply(document: Json, *, latency: float, request_id: str | None = Non
         request_id=request_id or _text(document.get("id")),
         latency=latency,
     )
+    return reply if api_key is None or len(api_key) < SHORTEST_KEY else redact(reply, api_key)
+
+
+def redact(reply: Reply, secret: str) -> Reply:
+    """The reply with `***` wherever it repeats a secret: replies are stored and shown."""
+    return replace(
+        reply,
+        text=_hide(reply.text, secret),
+        tool_calls=tuple(
+            ToolCall(_hide(call.name, secret), _hide(call.arguments, secret))
+            for call in reply.tool_calls
+        ),
+        finish_reason=_hide(reply.finish_reason, secret),
+        refusal=_hide(reply.refusal, secret),
+        resolved_model=_hide(reply.resolved_model, secret),
+        request_id=_hide(reply.request_id, secret),
+    )
+
+
+def _hide(value: Json, secret: str) -> Json:
+    if isinstance(value, str):
+        return value.replace(secret, "***")
+    if isinstance(value, list):
+        return [_hide(one, secret) for one in value]
+    if isinstance(value, dict):
+        return {_hide(name, secret): _hide(one, secret) for name, one in value.items()}
+    return value
 
 
 def _content(content: Json) -> str | None:

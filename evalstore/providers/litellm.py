@@ -110,6 +110,7 @@ class LitellmProvider:
             as_document(response),
             latency=latency,
             request_id=headers.get("llm_provider-x-request-id"),
+            api_key=self._api_key,
         )
 
     async def close(self) -> None:

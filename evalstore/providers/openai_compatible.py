@@ -51,6 +51,7 @@ class OpenAICompatibleProvider:
         self._headers = {"content-type": "application/json", "user-agent": "evalstore"}
         if api_key is not None:
             self._headers["authorization"] = f"Bearer {api_key}"
+        self._api_key = api_key
         self._secrets = find_secrets(api_key)
         self._supports_structured_outputs = supports_structured_outputs
         # OpenAI's reasoning models refuse the old name, which is all others know.
@@ -70,7 +71,10 @@ class OpenAICompatibleProvider:
             answer = await self._post(data)
         latency = time.perf_counter() - started
         return decode_reply(
-            self._read(answer), latency=latency, request_id=answer.headers.get("x-request-id")
+            self._read(answer),
+            latency=latency,
+            request_id=answer.headers.get("x-request-id"),
+            api_key=self._api_key,
         )
 
     async def close(self) -> None:

@@ -68,10 +68,20 @@ def find_capabilities(kind: str, code: str) -> frozenset[str] | None:
     Of `tools`, `structured`, `image`, `pdf`, `audio` and `reasoning`. The table has gaps:
     a missing word is a reason for a warning, not for skipping a test.
     """
+    support = find_support(kind, code)
+    return None if support is None else frozenset(word for word, can in support.items() if can)
+
+
+def find_support(kind: str, code: str) -> Mapping[str, bool] | None:
+    """The same with what the table says a model lacks; a word it says nothing of is missing."""
     entry = _find_entry(kind, code)
     if entry is None:
         return None
-    return frozenset(word for field, word in CAPABILITIES.items() if entry.get(field) is True)
+    found: dict[str, bool] = {}
+    for field, word in CAPABILITIES.items():
+        if isinstance(can := entry.get(field), bool):
+            found[word] = found.get(word, False) or can
+    return found
 
 
 def is_known_provider(kind: str) -> bool:

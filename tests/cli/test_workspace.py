@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 from evalstore.operations.orders import Kind
+from tests.builders import tree
 from tests.cli.conftest import Evalstore, Ran
 from tests.cli.test_run import edit
 
@@ -235,3 +238,105 @@ def test_an_empty_evaluation_is_a_warning(workspace: Path, evalstore: Evalstore)
     ran = evalstore("check")
     assert (ran.exit_code, "it is asked, and never judged" in ran.stderr) == (0, True)
     assert "2 answered without a judgement" in evalstore("run").stdout
+
+
+def test_a_price_without_a_rate_is_a_warning(workspace: Path, evalstore: Evalstore) -> None:
+    edit(workspace / "models/one.yaml", "[{costPerPrompt", "[{currency: EUR, costPerPrompt")
+    place = "warning: models/one.yaml:6: the price is unknown:"
+    ran = evalstore("check")
+    assert ran == Ran(
+        0,
+        "1 test file, 2 cases: no errors, 1 warning\n",
+        f"{place} there is no currency file for 'EUR'\n"
+        "hint: write a currency file with the code 'EUR' and its rates in USD\n",
+    )
+    (workspace / "currencies").mkdir()
+    euro = workspace / "currencies/eur.yaml"
+    euro.write_text('code: EUR\nrates: [{rateInUSD: 1.1, validFrom: "9999-01-01"}]\n')
+    assert f"{place} 'EUR' has no rate for 20" in evalstore("check").stderr
+    euro.write_text("code: EUR\nrates: [{rateInUSD: 1.1}]\n")
+    assert evalstore("check").stderr == ""
+
+
+def test_a_session_keeps_the_rate_its_price_was_converted_at(
+    workspace: Path, documents: Any
+) -> None:
+    edit(workspace / "models/one.yaml", "[{costPerPrompt", "[{currency: EUR, costPerPrompt")
+    (workspace / "currencies").mkdir()
+    (workspace / "currencies/eur.yaml").write_text("code: EUR\nrates: [{rateInUSD: 2}]\n")
+    session = documents("run")["cases"][0]["session"]
+    assert documents("show", session)["cost"] == {
+        "usd": 0.06,
+        "price": {
+            "source": "costs",
+            "currency": "EUR",
+            "rate": 2.0,
+            "inputToken": 0.002,
+            "outputToken": 0.02,
+        },
+    }
+
+
+MODELS = {
+    "models/mini.yaml": "id: mini\nprovider: openai\nproviderModelCode: gpt-4o-mini\n",
+    "models/own.yaml": (
+        "id: own\nprovider: lm_studio\nactive: false\n"
+        "capabilities: {input: {image: true}, output: {tools: false}}\n"
+        "costs:\n"
+        "  - {costPerPromptToken: 0.000001, costPerCompletionToken: 0.000002, costPerCall: 0.5,"
+        " costPerHour: 2, currency: EUR}\n"
+    ),
+    "currencies/eur.yaml": "code: EUR\nrates: [{rateInUSD: 1.5}]\n",
+    "models/stray.yaml": "id: stray\nprovider: lm_studio\n",
+}
+
+
+def test_ls_models_shows_what_they_can_do_and_cost(workspace: Path, evalstore: Evalstore) -> None:
+    tree(workspace, MODELS)
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, own]")
+    edit(workspace / "evalstore.yaml", "[scripted/judge]", "[scripted/judge, own]")
+    ran = evalstore("ls", "models")
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    lines = [re.split(r"  +", line) for line in ran.stdout.splitlines()]
+    head = "MODEL,PROVIDER,CODE,USED AS,CAPABILITIES,$/1M IN,$/1M OUT,PRICE FROM,ACTIVE"
+    assert lines[0] == head.split(",")
+    mini = lines[1]
+    assert (mini[:3], mini[-4:]) == (
+        ["mini", "openai", "gpt-4o-mini"],
+        ["0.15", "0.6", f"litellm {version('litellm')}", "yes"],
+    )
+    assert "image" in mini[-5]
+    assert mini[-5].endswith(" (litellm)")
+    own = "own,lm_studio,own,both,image; no tools,1.5,3"
+    price = "costs (EUR at 1.5) + $0.75 a call + $3 an hour"
+    assert ["; ".join(cell.split(", ")) for cell in lines[2]] == [*own.split(","), price, "no"]
+    assert lines[3][:5] == ["scripted/judge", "scripted", "scripted/judge", "evaluator", "?"]
+    assert lines[4][-4:] == ["1,000", "10,000", "costs", "yes"]
+    assert lines[5][-5:] == ["?", "?", "?", "unknown", "yes"]
+
+
+def test_ls_models_as_json_keeps_what_it_had(workspace: Path, documents: Any) -> None:
+    tree(workspace, MODELS)
+    mini, own, *_ = documents("ls", "models")["models"]
+    assert own == {
+        "model": "own",
+        "provider": "lm_studio",
+        "code": "own",
+        "baseURL": None,
+        "active": False,
+        "used": None,
+        "capabilities": {"image": True, "tools": False},
+        "knownCapabilities": None,
+        "price": {
+            "source": "costs",
+            "currency": "EUR",
+            "rate": 1.5,
+            "input": 1.5,
+            "cachedInput": None,
+            "output": 3.0,
+            "call": 0.75,
+            "hour": 3.0,
+        },
+    }
+    assert mini["knownCapabilities"]["image"] is True
+    assert (mini["price"]["input"], mini["price"]["cachedInput"]) == (0.15, 0.075)

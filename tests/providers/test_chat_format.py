@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.providers import ProviderError
 from evalstore.providers.chat_format import decode_reply
-from evalstore.values import Json
+from evalstore.values import Json, Reply, ToolCall
 
 TEXT = st.text(st.characters(), max_size=9)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXT
@@ -41,3 +43,41 @@ def test_any_document_is_malformed_or_a_reply_that_can_be_stored(document: Json)
     except ProviderError:
         return
     json.dumps(asdict(reply), ensure_ascii=False, allow_nan=False).encode()
+
+
+KEY = "sk-secret-12"
+ECHOING: dict[str, Any] = {
+    "choices": [
+        {
+            "finish_reason": KEY,
+            "message": {
+                "content": f"it is {KEY}{KEY}",
+                "refusal": f"not {KEY}",
+                "tool_calls": [
+                    {"function": {"name": KEY, "arguments": json.dumps({KEY: [1, {"a": KEY}]})}},
+                    {"function": {"name": "f", "arguments": f"no json {KEY}"}},
+                ],
+            },
+        }
+    ],
+    "model": f"model-{KEY}",
+}
+
+
+def test_a_reply_that_repeats_the_key_has_stars_in_its_place() -> None:
+    reply = decode_reply(ECHOING, latency=0.0, request_id=KEY, api_key=KEY)
+    assert reply == Reply(
+        text="it is ******",
+        tool_calls=(ToolCall("***", {"***": [1, {"a": "***"}]}), ToolCall("f", "no json ***")),
+        finish_reason="***",
+        refusal="not ***",
+        resolved_model="model-***",
+        request_id="***",
+    )
+
+
+@pytest.mark.parametrize("api_key", [None, "none", "sk-secr"])
+def test_without_a_key_or_with_one_that_may_be_a_word_a_reply_stays(api_key: str | None) -> None:
+    reply = decode_reply(ECHOING, latency=0.0, api_key=api_key)
+    assert reply.text == f"it is {KEY}{KEY}"
+    assert reply.tool_calls[0].name == KEY

@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
+from evalstore.providers import prices
 from evalstore.providers.prices import (
     TablePrice,
     find_capabilities,
@@ -78,3 +79,19 @@ def test_a_provider_with_a_door_is_known(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["", "opnai", "None", "one of https://docs.litellm.ai"])
 def test_a_provider_without_a_door_is_not_known(kind: str) -> None:
     assert not is_known_provider(kind)
+
+
+def test_what_the_table_denies_is_told_apart_from_what_it_does_not_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entry = {
+        "litellm_provider": "openai",
+        "supports_vision": True,
+        "supports_image_input": False,
+        "supports_pdf_input": False,
+        "supports_reasoning": None,
+    }
+    monkeypatch.setattr(prices, "_table", lambda: {"m": entry})
+    assert prices.find_support("openai", "m") == {"image": True, "pdf": False}
+    assert find_capabilities("openai", "m") == frozenset({"image"})
+    assert prices.find_support("openai", "other") is None

@@ -1,0 +1,67 @@
+"""What is known of models: who uses them, what they can do, what they cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore import pricing
+from evalstore.catalogue import Model, bare_model
+from evalstore.providers.prices import find_support
+from evalstore.workspace import is_known_kind
+
+if TYPE_CHECKING:
+    from evalstore.settings import Settings
+    from evalstore.values import Json
+    from evalstore.workspace import Reading
+
+MILLION = 1_000_000
+
+
+def describe_models(settings: Settings, reading: Reading, day: str) -> list[dict[str, Json]]:
+    """Every model of the files and the settings, with what it costs on a day; sorted by id.
+
+    A name in the settings that is no model is missing: it is a problem of the settings.
+    """
+    used = {one.id: "candidate" for one in settings.candidates}
+    for one in settings.evaluators:
+        used[one.id] = "both" if one.id in used else "evaluator"
+    found = []
+    for id in sorted({*reading.models, *used}):
+        model = reading.models.get(id) or bare_model(id, is_known_kind)
+        if model is not None:
+            found.append({**describe_model(model, reading, day), "used": used.get(id)})
+    return found
+
+
+def describe_model(model: Model, reading: Reading, day: str) -> dict[str, Json]:
+    """A model as JSON; `capabilities` are those its file declares, `knownCapabilities` litellm's.
+
+    What neither says is not known, which is not the same as missing.
+    """
+    price = pricing.find(model, reading.currencies, day)
+    known = find_support(model.provider.type, model.code)
+    return {
+        "model": model.id,
+        "provider": model.provider.type,
+        "code": model.code,
+        "baseURL": model.provider.base_url,
+        "active": model.active,
+        "capabilities": dict(model.capabilities),
+        "knownCapabilities": None if known is None else dict(known),
+        "price": None if price is None else describe_price(price),
+    }
+
+
+def describe_price(price: pricing.Price) -> dict[str, Json]:
+    """A price in USD, for a million tokens, one call, and an hour of calls."""
+    cached = price.per_cached_token
+    return {
+        "source": price.source,
+        "currency": price.currency,
+        "rate": price.rate,
+        "input": round(price.per_input_token * MILLION, 10),
+        "cachedInput": None if cached is None else round(cached * MILLION, 10),
+        "output": round(price.per_output_token * MILLION, 10),
+        "call": price.per_call,
+        "hour": price.per_hour,
+    }
