@@ -191,8 +191,8 @@ class Calls:
             output = reply.usage.output_tokens or 0
             self._longest[model] = max(self._longest.get(model, 0), output)
             if door.price is not None:
-                known = door.price.cost(reply.usage, reply.latency)
-                cost = likely if known is None else known.usd
+                known = door.price.covers(reply.usage)
+                cost = door.price.cost(reply.usage, reply.latency).usd if known else likely
             self._rim.spent(cost, _tokens(reply))
             return reply
         finally:

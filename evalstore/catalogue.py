@@ -63,6 +63,9 @@ _PROVIDER_FIELDS = (
     "baseURL",
     "apiKeyEnvVar",
     "supportsStructuredOutputs",
+    "concurrency",
+    "requestsPerMinute",
+    "tokensPerMinute",
 )
 _MOST = 1e9
 """Prices and rates beyond it are slips of the finger."""
@@ -108,6 +111,10 @@ class ProviderFile:
     base_url: str | None = None
     key_variable: str | None = None
     structured: bool = True
+    concurrency: int | None = None
+    """The most calls at once, below that of the settings."""
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +207,9 @@ def read_provider(text: str) -> ProviderFile:
         base_url=base_url.rstrip("/") if base_url else None,
         key_variable=found.text("apiKeyEnvVar"),
         structured=found.flag("supportsStructuredOutputs", default=True),
+        concurrency=found.whole("concurrency", least=1, most=1024),
+        requests_per_minute=found.number("requestsPerMinute", 0.001, _MOST),
+        tokens_per_minute=found.number("tokensPerMinute", 1, _MOST),
     )
 
 

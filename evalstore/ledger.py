@@ -154,14 +154,14 @@ class Ledger:
         spending.input_tokens += usage.input_tokens or 0
         spending.output_tokens += usage.output_tokens or 0
         spending.cached_tokens += usage.cached_tokens or 0
-        cost = door.price.cost(usage, reply.latency) if door.price else None
-        if cost is None:
+        if door.price is None or not door.price.covers(usage):
             self.outcome.priced = False
             spending.cost = None
             return None
+        cost = door.price.cost(usage, reply.latency)
         if spending.cost is not None:
             spending.cost += cost.usd
-        return cost if cost.usd or cost.price.get("source") != "scripted" else None
+        return cost if cost.usd or door.price.source != "scripted" else None
 
 
 def sum_usage(replies: Sequence[Reply]) -> Usage:

@@ -34,6 +34,13 @@ class Price:
     rate: float | None = None
     """What one unit of it was worth in USD."""
 
+    def covers(self, usage: Usage) -> bool:
+        """Whether all tokens that have a price were counted."""
+        return not (
+            (self.per_input_token and usage.input_tokens is None)
+            or (self.per_output_token and usage.output_tokens is None)
+        )
+
     def cost(self, usage: Usage, seconds: float = 0.0) -> Cost:
         """What a call with this usage costs."""
         cached = usage.cached_tokens or 0 if self.per_cached_token is not None else 0

@@ -86,9 +86,20 @@ class Settings:
     max_evaluation_output_tokens: int | None = None
     """Token limit of a judgement."""
     timeout: float = 120.0
-    """Seconds for one call."""
-    concurrency: int = 8
-    """The most calls in flight at once."""
+    """Seconds for one call, with all its tries."""
+    concurrency: int = 16
+    """The most calls in flight at once, for each account; a run begins with fewer, and finds out
+    how many the provider takes."""
+    requests_per_minute: float | None = None
+    """The most calls in a minute, for each account; a provider file can say it for its own."""
+    tokens_per_minute: float | None = None
+    """The most tokens in a minute, in and out, for each account; as above."""
+    max_cost: float | None = None
+    """USD that one run may cost: it stops before it costs more, and leaves the rest missing."""
+    max_time: float | None = None
+    """Seconds that one run may take; as above."""
+    confirm_above: float | None = 10.0
+    """USD: a run that is likely to cost more asks first, or wants `--yes`; null: it never asks."""
     retries: int = 2
     """Further tries after a call that failed in a way that may pass."""
     paths: dict[str, str] = field(default_factory=lambda: dict(FOLDERS))
@@ -139,6 +150,13 @@ def read_settings(text: str) -> Settings:
         max_evaluation_output_tokens=found.whole("maxEvaluationOutputTokens", least=1),
         timeout=or_default(found.number("timeout", 0.001, 86_400), "timeout"),
         concurrency=or_default(found.whole("concurrency", least=1, most=1024), "concurrency"),
+        requests_per_minute=found.number("requestsPerMinute", 0.001, 1e9),
+        tokens_per_minute=found.number("tokensPerMinute", 1, 1e9),
+        max_cost=found.number("maxCost", 0, 1e9),
+        max_time=found.number("maxTime", 0, 1e9),
+        confirm_above=found.number("confirmAbove", 0, 1e9)
+        if "confirmAbove" in document.value
+        else default.confirm_above,
         retries=or_default(found.whole("retries", least=0, most=100), "retries"),
         paths=collector.attempt(lambda: _paths(found), default.paths),
         store=or_default(found.text("store"), "store"),

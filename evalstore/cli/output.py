@@ -103,6 +103,13 @@ def money(usd: float | None) -> str:
     return f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}" if usd >= 0.0001 else "<$0.0001"
 
 
+def count(number: int) -> str:
+    """A large number in few characters: `950`, `12.3k`, `4.56M`."""
+    if number < 1000:
+        return str(number)
+    return f"{number / 1000:.1f}k" if number < 1_000_000 else f"{number / 1_000_000:.2f}M"
+
+
 def percent(share: float | None) -> str:
     """A share as a percentage."""
     return "-" if share is None else f"{100 * share:.1f}%"

@@ -1,12 +1,15 @@
-"""Progress of a run on stderr: a bar on a terminal, lines elsewhere."""
+"""Progress of a run on stderr: bars with money and tokens on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
 
 from evalstore.cli import output
+from evalstore.operations.watching import Watcher
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -15,8 +18,8 @@ Mode = Literal["auto", "plain", "none"]
 _PLAIN_SECONDS = 10.0
 
 
-class ProgressWatcher:
-    """Shows how far a run is; keeps quiet when it is told to."""
+class ProgressWatcher(Watcher):
+    """Shows how far a run is, and what it has cost; keeps quiet when it is told to."""
 
     def __init__(self, mode: Mode) -> None:
         self._mode = "none" if output.quiet else mode
@@ -26,6 +29,7 @@ class ProgressWatcher:
         self._tasks: dict[str, TaskID] = {}
         self._done = {"asked": 0, "judged": 0, "failed": 0}
         self._total = (0, 0)
+        self._usd, self._tokens = 0.0, 0
         self._last = time.monotonic()
 
     def start(self, asks: int, judgements: int) -> None:
@@ -40,21 +44,24 @@ class ProgressWatcher:
             Progress,
             TextColumn,
             TimeElapsedColumn,
+            TimeRemainingColumn,
         )
 
         self._bar = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=40),
+            BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[spent]}"),
             TextColumn("[red]{task.fields[failed]}"),
             console=Console(stderr=True, no_color=output.color is False),
             transient=True,
         )
-        if asks:
-            self._tasks["asked"] = self._bar.add_task("asking ", total=asks, failed="")
-        if judgements:
-            self._tasks["judged"] = self._bar.add_task("judging", total=judgements, failed="")
+        for what, name, total in (("asked", "asking ", asks), ("judged", "judging", judgements)):
+            if total:
+                self._tasks[what] = self._bar.add_task(name, total=total, failed="", spent="")
         self._bar.start()
 
     def advance(self, what: str, count: int) -> None:
@@ -64,15 +71,30 @@ class ProgressWatcher:
             if what in self._tasks:
                 self._bar.advance(self._tasks[what], count)
             elif what == "failed":
-                for task in self._tasks.values():
-                    self._bar.update(task, failed=f"{self._done['failed']} failed")
+                self._update(failed=f"{self._done['failed']} failed")
         elif self._mode == "plain" and time.monotonic() - self._last > _PLAIN_SECONDS:
             self._last = time.monotonic()
             asks, judgements = self._total
             output.talk(
                 f"asked {self._done['asked']}/{asks}, judged {self._done['judged']}/{judgements}"
                 + (f", {self._done['failed']} failed" if self._done["failed"] else "")
+                + f", {self._spent()}"
             )
+
+    def spent(self, usd: float, tokens: int) -> None:
+        """Add to the bill."""
+        self._usd += usd
+        self._tokens += tokens
+        self._update(spent=self._spent())
+
+    def _spent(self) -> str:
+        return f"{output.money(self._usd)}, {output.count(self._tokens)} tokens"
+
+    def _update(self, **shown: Any) -> None:
+        """Show it at the end of the first bar."""
+        if self._bar:
+            for task in list(self._tasks.values())[:1]:
+                self._bar.update(task, **shown)
 
     def note(self, message: str) -> None:
         """Say something above the bars."""
@@ -80,6 +102,12 @@ class ProgressWatcher:
             self._bar.console.print(output.safe(message), markup=False, highlight=False)
         else:
             output.talk(output.safe(message))
+
+    def agrees(self, question: str) -> bool:
+        """Ask, when somebody sits at the terminal."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return False
+        return typer.confirm(f"{question}; do it?", err=True)
 
     def stop(self) -> None:
         """Take the bars away."""

@@ -18,10 +18,18 @@ Explain = Annotated[
 ]
 Concurrency = Annotated[
     int | None,
-    typer.Option("-j", "--concurrency", metavar="N", min=1, max=1024, help="Calls at once."),
+    typer.Option(
+        "-j",
+        "--concurrency",
+        metavar="N",
+        min=1,
+        max=1024,
+        help="The most calls at once, for each account.",
+    ),
 ]
 Timeout = Annotated[
-    float | None, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds for one call.")
+    float | None,
+    typer.Option("--timeout", metavar="S", min=0.001, help="Seconds for one call, with its tries."),
 ]
 Retries = Annotated[
     int | None,
@@ -40,6 +48,19 @@ Threshold = Annotated[
     ),
 ]
 Fail = Annotated[FailOn, typer.Option("--fail-on", help="What makes the exit code 1.")]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost", metavar="USD", min=0, help="Stop before the run costs more; exit code 4."
+    ),
+]
+MaxTime = Annotated[
+    float | None,
+    typer.Option("--max-time", metavar="S", min=0, help="Stop after so many seconds; exit code 4."),
+]
+Yes = Annotated[
+    bool, typer.Option("-y", "--yes", help="Do not ask, whatever the run is likely to cost.")
+]
 Message = Annotated[
     str | None, typer.Option("--message", metavar="TEXT", help="A note to keep with the run.")
 ]
@@ -51,6 +72,9 @@ def ordering(
     retries: Retries = None,
     threshold: Threshold = None,
     fail_on: Fail = "failure",
+    max_cost: MaxCost = None,
+    max_time: MaxTime = None,
+    yes: Yes = False,
     message: Message = None,
 ) -> Orders:
     """The options that say how a run is to go."""
@@ -60,6 +84,9 @@ def ordering(
         retries=retries,
         threshold=threshold,
         fail_on=fail_on,
+        max_cost=max_cost,
+        max_time=max_time,
+        yes=yes,
         # Bytes that are no UTF-8 are kept as escapes.
         message=message and message.encode(errors="backslashreplace").decode(),
     )

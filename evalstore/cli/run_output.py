@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
-from evalstore.errors import INTERRUPTED
+from evalstore.errors import INTERRUPTED, STOPPED
 from evalstore.report.difference import Difference, focus
 
 if TYPE_CHECKING:
@@ -190,11 +190,18 @@ def print_report(report: RunReport, threshold: float | None) -> None:
             f"{output.plural(len(report.skipped), 'pair')} skipped for lack of a capability "
             '("evalstore status" lists them)'
         )
+    _print_spending(report)
     output.line(
         f"run {output.short(report.run)} {report.status}: {report.asked:,} asked, "
         f"{report.judged:,} judged, {report.reused:,} reused, {output.money(report.cost)}"
+        + (f"; saved {output.money(report.saved)} by reuse" if report.saved else "")
     )
-    if report.exit_code == INTERRUPTED:
+    if report.exit_code == STOPPED:
+        output.line(
+            output.paint("stopped at the bound on cost or time", "pending")
+            + "; what was finished is stored, and the next run goes on from there"
+        )
+    elif report.exit_code == INTERRUPTED:
         output.line("interrupted; what was finished is stored, and the next run goes on from there")
     elif report.gate == "failed":
         why = (
@@ -209,6 +216,26 @@ def print_report(report: RunReport, threshold: float | None) -> None:
         output.line("gate off (--fail-on none)")
     else:
         output.line(output.paint("gate passed", "pass"))
+
+
+def _print_spending(report: RunReport) -> None:
+    """What each model was called for in this run, judging apart."""
+    if not report.spending:
+        return
+    rows = []
+    for one in report.spending:
+        cached = f" ({output.count(one['cachedTokens'])} cached)" if one["cachedTokens"] else ""
+        part = " (judging)" if one["part"] == "evaluator" else ""
+        rows.append(
+            (
+                one["model"] + part,
+                output.plural(one["calls"], "call"),
+                f"{output.count(one['inputTokens'])} tokens in{cached}",
+                f"{output.count(one['outputTokens'])} out",
+                output.money(one["cost"]),
+            )
+        )
+    output.table(rows)
 
 
 def _print_models(report: RunReport) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evalstore.execute import Door
 from evalstore.operations.times import today
+from evalstore.pace import Account
 from evalstore.pricing import find
 from evalstore.providers import Provider, open_provider
 
@@ -28,7 +29,7 @@ class Doors:
         self.environment = read_environment(desk.workspace.root)
         self.notes: list[str] = []
         """What the user should know before the first call."""
-        self._open: dict[tuple[object, ...], Provider] = {}
+        self._open: dict[tuple[object, ...], tuple[Provider, Account]] = {}
 
     def candidates(self, plan: Plan) -> dict[str, Door]:
         """By model version id."""
@@ -68,20 +69,29 @@ class Doors:
             model.id if provider.type == "scripted" else None,
         )
         if place not in self._open:
-            self._open[place] = open_provider(
+            opened = open_provider(
                 provider.type,
                 base_url=provider.base_url,
                 api_key=key,
                 responses=model.responses,
                 supports_structured_outputs=provider.structured,
             )
+            account = Account(
+                f"{provider.code} {len(self._open)}",
+                provider.concurrency,
+                provider.requests_per_minute,
+                provider.tokens_per_minute,
+            )
+            self._open[place] = opened, account
+        opened, account = self._open[place]
         return Door(
             model=model,
             version=model.version(part),
-            provider=self._open[place],
+            provider=opened,
             price=find(model, self.desk.reading.currencies, self.day),
             temperature=temperature,
             structured=provider.structured and model.capabilities.get("structured") is not False,
+            account=account,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.errors import INCOMPLETE, INTERRUPTED, NO
+from evalstore.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED
 from evalstore.operations.results import CellResult, read_results
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ def decide(desk: Desk, report: RunReport, orders: Orders) -> None:
     )
     if report.status == "interrupted":
         report.exit_code = INTERRUPTED
+    elif report.status == "over budget":
+        report.exit_code = STOPPED
     elif failing:
         report.exit_code = NO
     elif open_ended:

@@ -61,3 +61,11 @@ class Orders:
     fail_on: FailOn = "failure"
     message: str | None = None
     judge_only: bool = False
+    max_cost: float | None = None
+    """USD"""
+    max_time: float | None = None
+    """Seconds"""
+    yes: bool = False
+    """Whatever it costs, nobody is asked."""
+    exit_first: bool = False
+    """Stop at the first verdict that is no pass."""

@@ -9,7 +9,24 @@ from evalstore.operations.results import CellResult, join_feedback
 from evalstore.values import Json
 
 if TYPE_CHECKING:
+    from evalstore.execute import Outcome
     from evalstore.report.statistics import Rate
+
+
+def describe_spending(outcome: Outcome) -> list[Json]:
+    """What each model was called for, and what that came to."""
+    return [
+        {
+            "model": model,
+            "part": part,
+            "calls": one.calls,
+            "inputTokens": one.input_tokens,
+            "outputTokens": one.output_tokens,
+            "cachedTokens": one.cached_tokens,
+            "cost": None if one.cost is None else round(one.cost, 8),
+        }
+        for (model, part), one in sorted(outcome.spending.items())
+    ]
 
 
 @dataclass
@@ -26,6 +43,12 @@ class RunReport:
     verdicts: dict[str, int]
     cost: float | None
     judge_cost: float
+    """What the judges have cost, of it."""
+    spending: list[Json]
+    """For each model and part (`candidate`, `evaluator`): calls, tokens, cost."""
+    saved: float
+    """What the stored answers and judgements that were used again had cost."""
+    seconds: float
     gate: str
     exit_code: int
     cells: list[CellResult]
@@ -52,6 +75,10 @@ class RunReport:
             ],
             "verdicts": self.verdicts,
             "cost": self.cost,
+            "judgeCost": self.judge_cost,
+            "saved": self.saved,
+            "seconds": round(self.seconds, 3),
+            "spending": self.spending,
             "gate": self.gate,
             "cases": [
                 {

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-import signal
 import subprocess
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from evalstore import __version__, hashing
 from evalstore.errors import OK
-from evalstore.execute import Executor, Limits, Outcome, Rim
 from evalstore.operations.desk import Desk, open_desk
-from evalstore.operations.doors import Doors
+from evalstore.operations.execution import carry_out
 from evalstore.operations.gate import decide
-from evalstore.operations.reporting import RunReport
+from evalstore.operations.reporting import RunReport, describe_spending
 from evalstore.operations.results import (
     VERDICTS,
     CellResult,
@@ -32,31 +28,11 @@ from evalstore.values import Json
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from evalstore.execute import Outcome
     from evalstore.operations.orders import Orders, Wanted, Where
     from evalstore.operations.summary import Status
+    from evalstore.operations.watching import Watcher
     from evalstore.plan import Plan
-
-_GRACE_SECONDS = 10.0
-
-
-class Watcher(Protocol):
-    """Who looks on while a run goes."""
-
-    def start(self, asks: int, judgements: int) -> None:
-        """The plan is known."""
-        ...
-
-    def advance(self, what: str, count: int) -> None:
-        """So many more are `asked`, `judged` or `failed`."""
-        ...
-
-    def note(self, message: str) -> None:
-        """Something the user should read now."""
-        ...
-
-    def stop(self) -> None:
-        """Nothing more will come."""
-        ...
 
 
 def plan_run(where: Where, wanted: Wanted, *, judge_only: bool = False) -> Status:
@@ -81,7 +57,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             _only_judge(plan)
         started = now()
         snapshot = _store_workspace(desk)
-        outcome = _execute(desk, plan, wanted, orders, watcher)
+        outcome = carry_out(desk, plan, wanted, orders, watcher)
         cells = settle(plan, desk.settings.verdict, outcome.sessions, outcome.votes)
         run_id, counts = _record(desk, wanted, orders, plan, cells, outcome, snapshot, started)
         report = RunReport(
@@ -95,6 +71,9 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             verdicts=counts,
             cost=round(outcome.cost + outcome.judge_cost, 8) if outcome.priced else None,
             judge_cost=outcome.judge_cost,
+            spending=describe_spending(outcome),
+            saved=_saved(desk, plan, cells, outcome),
+            seconds=(now() - started) / 1e6,
             gate="passed",
             exit_code=OK,
             cells=cells,
@@ -126,75 +105,6 @@ def _store_workspace(desk: Desk) -> str:
     desk.workspace.save_index()
     assert nodes.keys() == desk.reading.files.keys()
     return root
-
-
-# --- executing
-
-
-def _execute(desk: Desk, plan: Plan, wanted: Wanted, orders: Orders, watcher: Watcher) -> Outcome:
-    if not plan.asks and not plan.judgements:
-        return Outcome()
-    settings = desk.settings
-    doors = Doors(desk)
-    executor = Executor(
-        desk.store,
-        plan,
-        doors.candidates(plan),
-        doors.judges(plan),
-        Limits(
-            concurrency=orders.concurrency or settings.concurrency,
-            timeout=orders.timeout or settings.timeout,
-            retries=settings.retries if orders.retries is None else orders.retries,
-            judge_tokens=settings.max_evaluation_output_tokens,
-        ),
-        Rim(
-            now=now, nonce=lambda: secrets.token_hex(8), progress=watcher.advance, warn=watcher.note
-        ),
-    )
-    for note in doors.notes:
-        watcher.note(note)
-    watcher.start(plan.ask_count, plan.judge_count)
-    try:
-        return asyncio.run(_run_until_interrupted(executor, watcher))
-    finally:
-        watcher.stop()
-
-
-async def _run_until_interrupted(executor: Executor, watcher: Watcher) -> Outcome:
-    """Run; a first SIGINT lets calls in flight finish for a while, a second ends at once."""
-    loop = asyncio.get_running_loop()
-    task = asyncio.create_task(executor.run())
-    presses = 0
-
-    def interrupt() -> None:
-        nonlocal presses
-        presses += 1
-        if presses == 1:
-            watcher.note(
-                f"interrupted: finishing what is in flight for up to {_GRACE_SECONDS:.0f} s "
-                "(again to stop now)"
-            )
-            executor.halt()
-            loop.call_later(_GRACE_SECONDS, task.cancel)
-        else:
-            task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        _handle(loop, number, interrupt)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        executor.outcome.interrupted = True
-        return executor.outcome
-
-
-def _handle(
-    loop: asyncio.AbstractEventLoop, number: signal.Signals, handler: Callable[[], None]
-) -> None:
-    try:
-        loop.add_signal_handler(number, handler)
-    except (NotImplementedError, RuntimeError, ValueError):
-        return  # not the main thread, or Windows: Ctrl-C then ends at once
 
 
 # --- recording
@@ -256,15 +166,28 @@ def _record(
         failed=outcome.failed,
         verdicts=counts,
         cost=round(outcome.cost + outcome.judge_cost, 8) if outcome.priced else None,
+        spending=describe_spending(outcome),
         git=git_state(desk.workspace.root),
         version=__version__,
     )
     return desk.store.record_run(content), counts
 
 
+def _saved(desk: Desk, plan: Plan, cells: list[CellResult], outcome: Outcome) -> float:
+    """What the stored answers and judgements that count here have cost, in USD."""
+    made = {vote.id for votes in outcome.votes.values() for vote in votes}
+    judged = (vote.id for one in cells for vote in one.votes if vote.id not in made)
+    answered = (id for ids in plan.sessions.values() for id in ids)
+    return round(
+        desk.store.sum_costs("session", answered) + desk.store.sum_costs("judgement", judged), 8
+    )
+
+
 def _status(cells: list[CellResult], outcome: Outcome) -> str:
     if outcome.interrupted:
         return "interrupted"
+    if outcome.over_budget:
+        return "over budget"
     return "incomplete" if outcome.failed or any(one.pending for one in cells) else "complete"
 
 

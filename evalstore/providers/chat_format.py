@@ -144,7 +144,12 @@ def dump(body: Body) -> bytes:
 
 
 def decode_reply(
-    document: Json, *, latency: float, request_id: str | None = None, api_key: str | None = None
+    document: Json,
+    *,
+    latency: float,
+    request_id: str | None = None,
+    api_key: str | None = None,
+    wait: float = 0.0,
 ) -> Reply:
     """The reply in the body of a successful answer, with `***` for the key it was asked with.
 
@@ -173,6 +178,7 @@ def decode_reply(
         resolved_model=_text(document.get("model")),
         request_id=request_id or _text(document.get("id")),
         latency=latency,
+        wait=wait,
     )
     return reply if api_key is None or len(api_key) < SHORTEST_KEY else redact(reply, api_key)
 

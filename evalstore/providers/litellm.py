@@ -31,6 +31,7 @@ from evalstore.providers.failures import (
     find_secrets,
     status_error,
 )
+from evalstore.providers.rate_limits import find_wait
 from evalstore.values import Json, Reply, Request
 
 SETTINGS = {
@@ -111,6 +112,9 @@ class LitellmProvider:
             latency=latency,
             request_id=headers.get("llm_provider-x-request-id"),
             api_key=self._api_key,
+            wait=find_wait(
+                {name.removeprefix("llm_provider-"): str(value) for name, value in headers.items()}
+            ),
         )
 
     async def close(self) -> None:

@@ -22,6 +22,7 @@ from evalstore.providers.failures import (
     find_secrets,
     status_error,
 )
+from evalstore.providers.rate_limits import find_wait
 from evalstore.values import Json, Reply, Request
 
 MAX_ANSWER = 64 * 1024 * 1024
@@ -75,6 +76,7 @@ class OpenAICompatibleProvider:
             latency=latency,
             request_id=answer.headers.get("x-request-id"),
             api_key=self._api_key,
+            wait=find_wait(answer.headers),
         )
 
     async def close(self) -> None:

@@ -235,6 +235,17 @@ class Store(Database):
             for id, content in self._find(EvaluationRow, ids)
         }
 
+    def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
+        """What these sessions, or judgements, have cost together in USD, as far as it is known."""
+        table = EVENTS[kind]
+        total = 0.0
+        with self._connect() as connection:
+            for some in chunks(ids):
+                cost = func.json_extract(col(table.content), "$.cost.usd")
+                query = select(func.sum(cost)).where(col(table.id).in_(some))
+                total += float(connection.scalar(query) or 0.0)
+        return total
+
     def load_failures(self, limit: int) -> list[Json]:
         """The newest failures."""
         query = select(col(FailureRow.content)).order_by(col(FailureRow.at).desc()).limit(limit)

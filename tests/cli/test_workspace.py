@@ -264,7 +264,7 @@ def test_a_session_keeps_the_rate_its_price_was_converted_at(
     edit(workspace / "models/one.yaml", "[{costPerPrompt", "[{currency: EUR, costPerPrompt")
     (workspace / "currencies").mkdir()
     (workspace / "currencies/eur.yaml").write_text("code: EUR\nrates: [{rateInUSD: 2}]\n")
-    session = documents("run")["cases"][0]["session"]
+    session = documents("run", "--yes")["cases"][0]["session"]
     assert documents("show", session)["cost"] == {
         "usd": 0.06,
         "price": {

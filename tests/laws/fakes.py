@@ -16,6 +16,7 @@ from evalstore.operations.orders import Orders, Wanted, Where
 from evalstore.operations.run import run
 from evalstore.operations.status import status
 from evalstore.operations.summary import Status
+from evalstore.operations.watching import Watcher
 from evalstore.providers.base import ProviderError
 from evalstore.values import FilePart, Reply, Request, Usage
 from tests.laws.desk_model import (
@@ -103,15 +104,6 @@ def read_request(request: Request) -> Asked:
     )
 
 
-class Quiet:
-    """Watches nothing."""
-
-    def start(self, asks: int, judgements: int) -> None: ...
-    def advance(self, what: str, count: int) -> None: ...
-    def note(self, message: str) -> None: ...
-    def stop(self) -> None: ...
-
-
 class Place:
     """A folder with a workspace, whose models are all one fake."""
 
@@ -138,7 +130,7 @@ class Place:
             mock.patch("evalstore.operations.doors.open_provider", return_value=self.fake),
             mock.patch("evalstore.operations.run.git_state", return_value=None),
         ):
-            return run(self.where, Wanted(), Orders(**orders), Quiet())
+            return run(self.where, Wanted(), Orders(**orders), Watcher())
 
     def status(self) -> Status:
         """What a run would do."""

@@ -1,0 +1,26 @@
+"""Who looks on while a run goes. Light: imports nothing slow."""
+
+from __future__ import annotations
+
+
+class Watcher:
+    """Looks on and says nothing; whoever wants to show something overrides it."""
+
+    def start(self, asks: int, judgements: int) -> None:
+        """The plan is known."""
+
+    def advance(self, what: str, count: int) -> None:
+        """So many more are `asked`, `judged` or `failed`."""
+
+    def spent(self, usd: float, tokens: int) -> None:
+        """A call has cost so much more."""
+
+    def note(self, message: str) -> None:
+        """Something the user should read now."""
+
+    def agrees(self, question: str) -> bool:
+        """Whether the user wants to go on; False when there is nobody to ask."""
+        return False
+
+    def stop(self) -> None:
+        """Nothing more will come."""

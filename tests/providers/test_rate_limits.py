@@ -1,0 +1,69 @@
+"""Rate limits in the headers of an answer: how long an account should rest."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from evalstore.providers.rate_limits import LONGEST, find_wait
+
+
+@pytest.mark.parametrize(
+    ("reset", "seconds"),
+    [
+        ("12ms", 0.012),
+        ("1s", 1.0),
+        ("7.66s", 7.66),
+        ("1m0s", LONGEST),
+        ("6m0s", LONGEST),
+        ("2h", LONGEST),
+        ("3", 3.0),
+        ("-3", 0.0),
+        ("nan", 0.0),
+        ("soon", 0.0),
+        ("1.2.3s", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_a_used_up_limit_says_how_long_to_rest(reset: str, seconds: float) -> None:
+    headers = {
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": reset,
+        "x-ratelimit-remaining-tokens": "900",
+        "x-ratelimit-reset-tokens": "14s",
+    }
+    assert find_wait(headers) == pytest.approx(seconds)
+
+
+def test_while_there_is_room_nobody_rests() -> None:
+    assert (
+        find_wait({"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "9s"}) == 0
+    )
+    assert find_wait({}) == 0
+
+
+def test_the_longest_of_several_counts() -> None:
+    headers = {
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": "1s",
+        "x-ratelimit-remaining-tokens": "0",
+        "x-ratelimit-reset-tokens": "2s",
+    }
+    assert find_wait(headers) == 2
+
+
+@pytest.mark.parametrize("ending", ["Z", "+00:00"])
+def test_a_date_is_a_time_to_come(ending: str) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=8)
+    headers = {
+        "anthropic-ratelimit-tokens-remaining": "0",
+        "anthropic-ratelimit-tokens-reset": soon.isoformat()[:19] + ending,
+    }
+    assert 6 < find_wait(headers) <= 8
+
+
+def test_seconds_since_1970_are_a_time_to_come() -> None:
+    soon = datetime.now(UTC).timestamp() + 5
+    assert 4 < find_wait({"x-ratelimit-remaining": "0", "x-ratelimit-reset": f"{soon}"}) <= 5
+    assert 4 < find_wait({"x-ratelimit-remaining": "0", "x-ratelimit-reset": f"{soon * 1000}"}) <= 5
