@@ -19,6 +19,7 @@ from evalstore import hashing
 from evalstore.catalogue import Model, ProviderFile
 from evalstore.errors import StoreError
 from evalstore.execute import Door, Executor, Limits, Outcome, Rim
+from evalstore.ledger import Spending
 from evalstore.plan import CHECKS, Candidate, Cell, Plan, lay_out, plan_asks, plan_judgements
 from evalstore.plan import Judge as PlanJudge
 from evalstore.pricing import Price
@@ -834,6 +835,220 @@ def test_the_price_used_is_stored_with_the_answer(lab: Lab) -> None:
 def test_without_a_price_the_cost_is_not_known(lab: Lab) -> None:
     lab.add()
     assert not lab.run().priced
+
+
+# --- sharing the work with other runs
+
+
+def run_together(lab: Lab, count: int = 2) -> list[tuple[Plan, Outcome]]:
+    """Several runs at once, each with a plan made before any of them began."""
+    plans = [lab.plan() for _ in range(count)]
+    executors = [lab.executor(plan) for plan in plans]
+
+    async def run() -> list[Outcome]:
+        return await asyncio.gather(*(executor.run() for executor in executors))
+
+    return list(zip(plans, asyncio.run(run()), strict=True))
+
+
+def known(plan: Plan, outcome: Outcome) -> tuple[int, int]:
+    """How many answers and judgements a run can report: its own and those of others."""
+    questions = {cell.question_id for cell in plan.cells}
+    sessions = {
+        *(id for question in questions for id in plan.sessions.get(question, ())),
+        *(sample.id for question in questions for sample in outcome.sessions.get(question, ())),
+    }
+    votes = [
+        vote
+        for session in sessions
+        for vote in (*plan.votes.get(session, ()), *outcome.votes.get(session, ()))
+    ]
+    assert len({vote.id for vote in votes}) == len(votes)
+    return len(sessions), len(votes)
+
+
+def test_runs_at_the_same_time_share_the_work(lab: Lab) -> None:
+    for number in range(100):
+        lab.add(f"Question {number}")
+    both = run_together(lab, 3)
+    assert len(lab.asked) == len(set(map(str, lab.asked))) == 100
+    assert len(lab.judged) == 100
+    assert sum(outcome.asked for _, outcome in both) == 100
+    assert [known(plan, outcome) for plan, outcome in both] == [(100, 100)] * 3
+    assert lab.is_done()
+
+
+def test_what_another_run_fails_at_is_tried_by_this_one(lab: Lab) -> None:
+    for number in range(10):
+        lab.add(f"Question {number}", told=None)
+    lab.limits = Limits(retries=0)
+
+    def act(_request: Request, count: int) -> Reply:
+        if count == 1:
+            raise busy()
+        return Reply("answer")
+
+    lab.act = act
+    outcomes = [outcome for _, outcome in run_together(lab)]
+    assert (sum(one.asked for one in outcomes), sum(one.failed for one in outcomes)) == (10, 10)
+
+
+def test_stored_answers_are_judged_by_one_of_the_runs(lab: Lab) -> None:
+    for number in range(30):
+        lab.add(f"Question {number}", told=None)
+    lab.run()
+    lab.files.clear()
+    for number in range(30):
+        lab.add(f"Question {number}")
+    both = run_together(lab)
+    assert (len(lab.asked), len(lab.judged)) == (30, 30)
+    assert [known(plan, outcome) for plan, outcome in both] == [(30, 30)] * 2
+
+
+def test_a_run_that_was_told_of_work_elsewhere_says_so(lab: Lab) -> None:
+    lab.add("Only one")
+    run_together(lab)
+    assert len(lab.asked) == 1
+    assert [line for line in lab.warned if "another run" in line]
+
+
+def test_several_answers_are_shared_too(lab: Lab) -> None:
+    for number in range(10):
+        lab.add(f"Question {number}", json_mode=True)
+    lab.act = always('{"a": 1}')
+    lab.attempts, lab.times = 3, 2
+    both = run_together(lab)
+    assert (len(lab.asked), len(lab.judged)) == (30, 60)
+    assert [known(plan, outcome) for plan, outcome in both] == [(30, 90)] * 2
+    assert lab.is_done()
+
+
+def test_leases_are_gone_when_a_run_ends_however_it_ends(lab: Lab) -> None:
+    for number in range(20):
+        lab.add(f"Question {number}")
+    executor = lab.executor()
+
+    def act(_request: Request, _count: int) -> Reply:
+        executor.halt()
+        return Reply("answer")
+
+    lab.act = act
+    asyncio.run(executor.run())
+    with closing(sqlite3.connect(lab.store.path)) as raw:
+        assert raw.execute("SELECT count(*) FROM leases").fetchone() == (0,)
+        assert raw.execute("SELECT count(*) FROM runners").fetchone() == (0,)
+
+
+# --- budget
+
+
+def test_the_budget_is_never_exceeded(lab: Lab) -> None:
+    lab.price = Price("test", per_call=0.1)
+    for number in range(50):
+        lab.add(f"Question {number}", told=None)
+    lab.limits = Limits(concurrency=8, max_cost=1.05)
+    outcome = lab.run()
+    assert (outcome.asked, outcome.failed, outcome.over_budget) == (10, 0, True)
+    assert outcome.cost == pytest.approx(1.0)
+    lab.limits = Limits(concurrency=8)
+    assert lab.run().asked == 40
+
+
+def test_answers_that_cost_less_than_feared_leave_room_for_more(lab: Lab) -> None:
+    lab.price = Price("test", per_output_token=0.01)
+    for number in range(50):
+        lab.add(f"Question {number}", told=None)
+    # A limit of 100 tokens could cost a dollar; the answers have 2 tokens, so all of them fit.
+    lab.limit = 100
+    lab.limits = Limits(max_cost=2.5)
+    outcome = lab.run()
+    assert (outcome.asked, outcome.over_budget) == (50, False)
+    assert outcome.cost == pytest.approx(1.0)
+
+
+def test_judges_are_paid_from_the_same_budget(lab: Lab) -> None:
+    lab.price = Price("test", per_call=0.1)
+    for number in range(20):
+        lab.add(f"Question {number}")
+    lab.limits = Limits(concurrency=1, max_cost=1.0)
+    outcome = lab.run()
+    assert (outcome.asked, outcome.judged, outcome.over_budget) == (5, 5, True)
+    assert (outcome.cost, outcome.judge_cost) == (pytest.approx(0.5), pytest.approx(0.5))
+
+
+def test_what_nobody_counted_is_reckoned_at_its_likely_price(lab: Lab) -> None:
+    lab.price = Price("test", per_output_token=0.001)
+    lab.act = lambda _request, _count: Reply("answer")
+    for number in range(20):
+        lab.add(f"Question {number}", told=None)
+    lab.limit = 100
+    lab.limits = Limits(max_cost=1.0)
+    outcome = lab.run()
+    assert (outcome.asked, outcome.over_budget, outcome.priced) == (10, True, False)
+    assert "cost" not in lab.stored("sessions")[0]
+
+
+def test_each_model_has_an_account_of_its_own(lab: Lab) -> None:
+    lab.price = Price("test", per_call=0.1)
+    lab.add()
+    lab.judging = lambda _request, count: Reply("?" if count == 1 else GOOD, usage=Usage(7, 3))
+    spending = lab.run().spending
+    assert spending["m", "candidate"] == Spending(1, 10, 2, 0, 0.1)
+    assert spending["judge", "evaluator"] == Spending(2, 14, 6, 0, 0.2)
+
+
+# --- pace
+
+
+def test_a_refusal_lets_the_whole_account_wait(lab: Lab) -> None:
+    for number in range(6):
+        lab.add(f"Question {number}", told=None)
+    lab.limits = Limits(concurrency=1)
+    lab.act = failing(busy(20.0))
+    assert lab.run().asked == 6
+    assert lab.slept[0] == 20.0
+    assert lab.time >= 20.0
+
+
+def test_an_answer_can_say_that_there_is_no_room_for_another(lab: Lab) -> None:
+    for number in range(3):
+        lab.add(f"Question {number}", told=None)
+    lab.limits = Limits(concurrency=1)
+    lab.act = lambda _request, _count: Reply("answer", wait=4.0)
+    assert lab.run().asked == 3
+    assert lab.slept == [4.0, 4.0]
+
+
+def test_calls_are_spread_over_the_minute(lab: Lab) -> None:
+    for number in range(5):
+        lab.add(f"Question {number}", told=None)
+    lab.limits = Limits(concurrency=1, requests_per_minute=60)
+    lab.run()
+    assert lab.time == pytest.approx(3.0)  # one second's worth is made up for
+
+
+def test_a_call_with_its_tries_ends_at_the_timeout(lab: Lab) -> None:
+    lab.add(told=None)
+    lab.limits = Limits(timeout=60, retries=50)
+    lab.act = failing(*[busy(25.0)] * 50)
+    assert lab.run().failed == 1
+    assert len(lab.asked) == 3
+    assert lab.time == 50.0
+
+
+def test_an_endpoint_that_is_gone_is_not_asked_thousands_of_times(lab: Lab) -> None:
+    for number in range(200):
+        lab.add(f"Question {number}", told=None)
+    lab.limits = Limits(retries=0, concurrency=4)
+    gone = ProviderError("connection", "connection refused", retry=True)
+
+    def act(_request: Request, _count: int) -> Reply:
+        raise gone
+
+    lab.act = act
+    assert lab.run().failed == 200
+    assert len(lab.asked) < 30
+    assert "20 times in a row" in lab.warned[0]
 
 
 def sharing(cells: Sequence[Cell]) -> set[str]:

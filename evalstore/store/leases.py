@@ -75,13 +75,13 @@ class Leases:
         return granted
 
     def _join(self, connection: Connection) -> None:
-        """Enter ourselves, and clear away the dead of this machine."""
-        if self._joined:
-            return
-        runners = connection.scalars(select(col(RunnerRow.id))).all()
-        self._bury(connection, set(runners))
-        connection.execute(insert(RunnerRow), [self.runner._asdict()])
-        self._joined = True
+        """Enter ourselves, and the first time clear away the dead of this machine."""
+        if not self._joined:
+            runners = connection.scalars(select(col(RunnerRow.id))).all()
+            self._bury(connection, set(runners))
+            self._joined = True
+        # Again each time: whoever took us for dead has removed us.
+        connection.execute(insert(RunnerRow).prefix_with("OR IGNORE"), [self.runner._asdict()])
 
     def _bury(self, connection: Connection, runners: set[str]) -> dict[str, Runner]:
         """Those of these runners that live; the leases of the others are gone."""
