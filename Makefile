@@ -24,7 +24,7 @@ example: .venv/.installed ## Run the example workspace: offline, without a key
 	@echo "  edit a file in example/tests, then:"
 	@echo "  $(BIN)/evalstore -C example status --explain   what a run would ask or judge again, and why"
 
-test: .venv/.installed-dev ## Run the tests (PYTEST_ARGS="-k name" for some)
+test: .venv/.installed-dev ## Run the tests (PYTEST_ARGS="-k name" for some, "-m slow" for the slow ones)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: .venv/.installed-dev ## Check format, style, types and the direction of imports

@@ -28,7 +28,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="evalstore-bench-") as folder:
         setting = Setting(Path(folder))
         if given.quick:
-            setting = Setting(Path(folder), sizes=(100, 500), times=3, first_times=1)
+            setting = Setting(
+                Path(folder),
+                sizes=(100, 500),
+                times=3,
+                first_times=1,
+                loads=(500, 1_000),
+                largest_load=None,
+            )
         for name in given.names or BENCHES:
             print(f"measuring {name} ...", file=sys.stderr)
             figures += BENCHES[name](setting)

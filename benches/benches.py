@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from benches import workspaces
+from benches.engine import engine
 from benches.measure import KIB, Cost, compare, program, repeat, run
 from benches.table import Figure, figure
 from benches.workspaces import ROWS
@@ -50,6 +50,10 @@ class Setting:
     """Runs of what changes nothing; what is short is run three times as often."""
     first_times: int = 3
     """Runs of what starts with an empty store."""
+    loads: tuple[int, ...] = (1_000, 5_000)
+    """Questions that the engine asks, multiples of 100."""
+    largest_load: int | None = 50_000
+    """Questions for the measurement of memory; None leaves it out."""
     notes: list[str] = field(default_factory=list)
     """What is to be said below the table."""
 
@@ -73,7 +77,7 @@ class Setting:
         root = self.folder / f"fresh-{size}"
         if not root.exists():
             workspaces.make_workspace(root, size)
-        forget(root)
+        workspaces.forget(root)
         return root
 
     def _ran(self, name: str, size: int) -> Path:
@@ -100,11 +104,6 @@ class Setting:
 
 def _git(root: Path, *arguments: str) -> None:
     run(["git", "-C", str(root), *arguments])
-
-
-def forget(root: Path) -> None:
-    """Remove the store and the index of a workspace."""
-    shutil.rmtree(root / ".evalstore", ignore_errors=True)
 
 
 # --- the benches
@@ -172,7 +171,7 @@ def first(setting: Setting) -> Iterator[Figure]:
         root = setting.fresh(size)
 
         def prepare(root: Path = root) -> None:
-            forget(root)
+            workspaces.forget(root)
 
         costs.append(repeat(program(root, "run"), setting.first_times, prepare))
     small, large = setting.sizes
@@ -252,4 +251,5 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "edit": edit,
     "first": first,
     "growth": growth,
+    "engine": engine,
 }

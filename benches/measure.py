@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ class Cost:
     """Seconds, user and system, its children included."""
     memory: int
     """The most bytes that were resident at once."""
+    wall: float
+    """Seconds from its start to its end."""
 
 
 def program(root: Path, *arguments: str) -> list[str]:
@@ -45,13 +48,15 @@ def run(command: Sequence[str], output: Path | None = None) -> Cost:
     target = str(output or os.devnull)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     actions = [(os.POSIX_SPAWN_OPEN, descriptor, target, flags, 0o600) for descriptor in (1, 2)]
+    started = time.perf_counter()
     pid = os.posix_spawnp(command[0], list(command), environment(), file_actions=actions)
     _, status, used = os.wait4(pid, 0)
+    wall = time.perf_counter() - started
     code = os.waitstatus_to_exitcode(status)
     if code:
         raise RuntimeError(f"'{' '.join(command)}' ended with {code}")
     unit = 1 if sys.platform == "darwin" else KIB
-    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss * unit)
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss * unit, wall)
 
 
 def environment() -> dict[str, str]:
@@ -80,4 +85,8 @@ def compare(commands: Sequence[Sequence[str]], times: int) -> list[Cost]:
 
 
 def _median(costs: Sequence[Cost]) -> Cost:
-    return Cost(median(cost.cpu for cost in costs), int(median(cost.memory for cost in costs)))
+    return Cost(
+        median(cost.cpu for cost in costs),
+        int(median(cost.memory for cost in costs)),
+        median(cost.wall for cost in costs),
+    )

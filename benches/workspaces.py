@@ -6,6 +6,7 @@ All of it is a function of the number, so that two measurements measure the same
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,11 @@ def settle() -> None:
     time.sleep(_GRAIN_SECONDS)
 
 
+def forget(root: Path) -> None:
+    """Remove the store and the index of a workspace."""
+    shutil.rmtree(root / ".evalstore", ignore_errors=True)
+
+
 def test_path(number: int) -> str:
     """The path of a test file in its workspace."""
     return f"tests/topic-{number // _IN_A_FOLDER:03}/test-{number:05}.md"
@@ -109,6 +115,49 @@ replacements:
 
 {_INSTRUCTIONS}
 """
+
+
+# --- load: few files with many rows, a model on loopback, one check
+
+_LOAD_ROWS = 100
+
+
+def make_load(root: Path, questions: int, url: str) -> None:
+    """Write a workspace with so many questions, a multiple of 100, to the model at this address.
+
+    Each answer is judged by one check, that it is a JSON object. One question has a file of
+    its own, which `write_one` changes.
+    """
+    provider = f"code: loopback\ntype: openai-compatible\nbaseURL: {url}\n"
+    _write(root, "providers/loopback.yaml", provider)
+    for name in ("candidate", "judge"):
+        _write(root, f"models/{name}.yaml", f"id: {name}\nprovider: loopback\n")
+    _write(root, "evalstore.yaml", "candidates: [candidate]\nevaluators: [judge]\n")
+    for first in range(0, questions, _LOAD_ROWS):
+        rows = range(first, min(first + _LOAD_ROWS, questions - 1))
+        cities = "".join(f"  - {{city: Oslo {row}}}\n" for row in rows)
+        text = f"---\ntags: [_json_mode]\nreplacements:\n{cities}---\n\n# 👤\n\n{_QUESTION}\n"
+        _write(root, f"tests/load-{first:05}.md", text)
+    write_one(root, "Rome")
+    settle()
+
+
+def write_one(root: Path, city: str, told: str = "") -> None:
+    """Write the one question anew; with instructions a model judges it, else the check."""
+    question = f"# 👤\n\n{_QUESTION.replace('{{city}}', city)}\n"
+    head, tail = ("", f"\n---\n\n{told}\n") if told else ("---\ntags: [_json_mode]\n---\n\n", "")
+    _write(root, "tests/one.md", head + question + tail)
+
+
+def load_question(number: int) -> str:
+    """What a load workspace asks in its question of this number."""
+    return _QUESTION.replace("{{city}}", f"Oslo {number}")
+
+
+def _write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
 def text_of_session() -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -48,6 +49,8 @@ class Received:
     headers: Mapping[str, str]
     """With names in lower case."""
     body: dict[str, Any]
+    at: float = field(default_factory=time.monotonic)
+    """Seconds of a clock that only goes forward."""
 
 
 Reply = Callable[[dict[str, Any]], str | dict[str, Any] | Answer]
@@ -90,10 +93,14 @@ FAULTS: dict[str, Answer] = {
     "context": failure(
         400, "This model's maximum context length is 4096 tokens", "context_length_exceeded"
     ),
+    "filter": failure(400, "The prompt was filtered", "content_filter"),
+    "filtered": completion({"content": None}, finish="content_filter"),
     "408": failure(408, "Request timeout", "timeout"),
     "409": failure(409, "Conflict", "conflict"),
     "425": failure(425, "Too early", "too_early"),
     "429": failure(429, "Rate limit reached", "rate_limit_exceeded", retry_after="1"),
+    "429 soon": failure(429, "Rate limit reached", "rate_limit_exceeded", retry_after_ms="200"),
+    "429 bare": failure(429, "Rate limit reached", "rate_limit_exceeded"),
     "quota": failure(429, "You exceeded your current quota", "insufficient_quota"),
     "500": failure(500, "The server had an error", "internal"),
     "501": failure(501, "Not implemented", "not_implemented"),
@@ -108,11 +115,12 @@ FAULTS: dict[str, Answer] = {
     "html": Answer(
         body=b"<html><body>Welcome</body></html>", headers={"content-type": "text/html"}
     ),
+    "huge": completion({"content": "x" * 2_000_000}),
     "cut": Answer(body=ANSWERED.body, cut=40),
     "silent": Answer(cut=1 << 20),
     "hang": Answer(hang=True),
 }
-"""What can go wrong, by name. `silent` closes the connection without a byte."""
+"""What can go wrong, by name. `silent` closes the connection without a byte, `huge` is 2 MB."""
 
 
 class Endpoint(ThreadingTCPServer):

@@ -5,6 +5,7 @@ The moment is chosen by what the server has received, never by a clock.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -35,8 +36,10 @@ class Server:
 
     def __init__(self, server: endpoint.Endpoint) -> None:
         self.url = server.url
+        self._endpoint = server
         self.received = 0
-        self.answered = 0
+        self.latency = 0.0
+        """Seconds before each answer."""
         self.hold_from: int | None = None
         """Requests from this number on get no answer."""
         self._changed = threading.Condition()
@@ -48,7 +51,7 @@ class Server:
             number = self.received
             self._changed.notify_all()
             self._changed.wait_for(lambda: self.hold_from is None or number < self.hold_from, 60)
-            self.answered += 1
+        self._endpoint.closing.wait(self.latency)
         if body["model"] == "judge":
             return '{"pass": true, "feedback": "good"}'
         return f"Answer to {body['messages'][-1]['content']}"
@@ -75,8 +78,13 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def place(folder: Path, server: Server) -> Path:
-    """A workspace with `QUESTIONS` questions, each judged once."""
-    cities = "".join(f"  - {{city: City{number}}}\n" for number in range(QUESTIONS))
+    """A workspace with `QUESTIONS` questions."""
+    return workspace(folder, server, QUESTIONS)
+
+
+def workspace(folder: Path, server: Server, questions: int) -> Path:
+    """A workspace with so many questions, each judged once."""
+    cities = "".join(f"  - {{city: City{number}}}\n" for number in range(questions))
     settings = {
         "candidates": ["first"],
         "evaluators": ["judge"],
@@ -114,9 +122,18 @@ def finish(running: subprocess.Popen[str]) -> tuple[int, str, str]:
     return running.returncode, out, err
 
 
+Rows = dict[tuple[str, bytes], tuple[Any, ...]]
+
+
+def finished(place: Path) -> Rows:
+    """Every stored session and evaluation."""
+    rows = read_rows(place / ".evalstore/store.db")
+    return {key: row for key, row in rows.items() if key[0] in ("sessions", "evaluations")}
+
+
 def stored(place: Path) -> tuple[int, int]:
     """How many sessions and evaluations there are."""
-    tables = [table for table, _ in read_rows(place / ".evalstore/store.db")]
+    tables = [table for table, _ in finished(place)]
     return tables.count("sessions"), tables.count("evaluations")
 
 
@@ -136,6 +153,41 @@ def test_killed_runs_lose_at_most_what_was_in_flight(place: Path, server: Server
     assert json.loads(out)["status"] == "complete"
     assert stored(place) == (QUESTIONS, QUESTIONS)
     assert server.received <= 2 * QUESTIONS + AT_ONCE * len(moments)
+    assert status(Where(place), Wanted()).items == []
+    assert fsck(Where(place)).problems == []
+
+
+@pytest.mark.slow
+def test_fifty_kills_lose_no_more_each(folder: Path, server: Server) -> None:
+    """At any moment: while it starts, between calls, in the middle of a commit."""
+    questions, kills = 300, 50
+    place = workspace(folder, server, questions)
+    server.latency = 0.03
+    chance = random.Random(11)
+    kept: Rows = {}
+    for number in range(kills):
+        running = start(place)
+        while_starting = number % 5 == 0
+        if not while_starting:
+            server.wait_for(server.received + chance.randint(1, 16))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.wait(chance.uniform(0, 0.7 if while_starting else 0.05))
+        running.kill()
+        assert finish(running)[0] == -signal.SIGKILL
+        if not (place / ".evalstore/store.db").exists():
+            continue
+        before, kept = kept, finished(place)
+        assert before.items() <= kept.items()
+        assert fsck(Where(place)).problems == []
+        assert server.received - len(kept) <= AT_ONCE * (number + 1)
+    assert 0 < len(kept) < 2 * questions
+    server.latency = 0
+    code, out, err = finish(start(place))
+    assert (code, err) == (0, "")
+    assert json.loads(out)["status"] == "complete"
+    assert kept.items() <= finished(place).items()
+    assert stored(place) == (questions, questions)
+    assert server.received <= 2 * questions + AT_ONCE * kills
     assert status(Where(place), Wanted()).items == []
     assert fsck(Where(place)).problems == []
 
