@@ -33,7 +33,6 @@ PASSING = {
     "429 bare": answered(429, "Rate limit reached"),
     "500": answered(500, "The server had an error"),
     "503": answered(503, "Overloaded"),
-    "hang": Expected("no answer within 0.5 s", "timeout"),
     "cut": Expected("the connection failed: Response payload is not completed", "connection"),
     "silent": Expected("the connection failed: Server disconnected", "connection"),
     "half": Expected("the server answered with no JSON: {", "malformed"),
@@ -49,8 +48,9 @@ LASTING = {
         400,
     ),
     "huge": Expected("the answer is larger than 1000000 bytes", "malformed"),
+    "hang": Expected("no answer within 0.5 s", "timeout"),
 }
-"""What another try of the same question would meet again."""
+"""What is not tried again in the same run: it would be met again, or all its time is used up."""
 STOPPING = {
     "401": answered(401, "Incorrect API key provided"),
     "402": answered(402, "Insufficient credits"),
