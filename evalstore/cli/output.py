@@ -78,8 +78,23 @@ def faint(text: str) -> str:
 
 
 def document(content: dict[str, Any]) -> None:
-    """JSON in the stable format."""
-    line(json.dumps({"format": 1, **content}, ensure_ascii=False, indent=2))
+    """JSON in the stable format: a line for each member, and for each item of a list of objects."""
+    members = ({"format": 1} | content).items()
+    line(
+        "{\n  "
+        + ",\n  ".join(f"{_json(name)}: {_member(value)}" for name, value in members)
+        + "\n}"
+    )
+
+
+def _member(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n    " + ",\n    ".join(map(_json, value)) + "\n  ]"
+    return _json(value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def short(id: str) -> str:
