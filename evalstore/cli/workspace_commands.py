@@ -146,6 +146,14 @@ def _token_prices(price: dict[str, Any] | None) -> tuple[str, str]:
     return ("?", "?") if price is None else (f"{price['input']:,.6g}", f"{price['output']:,.6g}")
 
 
+def price_text(price: dict[str, Any] | None) -> str:
+    """A price in words."""
+    if price is None:
+        return "price unknown"
+    tokens = "${} in, ${} out per million tokens".format(*_token_prices(price))
+    return f"{tokens}, from {price_source(price)}"
+
+
 def price_source(price: dict[str, Any] | None) -> str:
     """Where a price comes from, and what it is besides tokens."""
     if price is None:

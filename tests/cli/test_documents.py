@@ -30,6 +30,8 @@ COMMANDS = [
     ["show", "@:tests/weather.md"],
     ["fsck"],
     ["version"],
+    ["doctor"],
+    ["doctor", "--no-ping", "-m", "openai/gpt-4o-mini"],
     ["ls", "cases"],
     ["ls", "cases", "--full"],
     *(["ls", kind] for kind in ("tests", "models", "evaluators", "prompts", "tools")),
