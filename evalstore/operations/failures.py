@@ -43,7 +43,7 @@ def hint_for(kind: str, status: int | None, message: str = "") -> str | None:
     if kind in _CLASS_HINTS:
         return _CLASS_HINTS[kind]
     if status == 429 and "quota" in message.lower():
-        return _HINTS[402]
+        return "the account's quota is used up: look at its plan, or run again later"
     if status is not None and status >= 500:
         return "the server failed: run again later"
     return _HINTS.get(status or 0)

@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -321,6 +322,29 @@ def test_a_store_that_cannot_be_used_ends_with_6(
     ran = evalstore("doctor")
     assert ran.exit_code == 6
     assert any(message in line for line in lines(ran.stdout) if line.startswith("fail  store"))
+
+
+def test_an_older_store_is_not_migrated_here(desk: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    with closing(sqlite3.connect(desk / ".evalstore/store.db")) as store, store:
+        store.execute("UPDATE alembic_version SET version_num = '0001'")
+    before = contents(desk)
+    ran = evalstore("doctor", "--no-ping")
+    assert ran.exit_code == 0
+    assert re.search(
+        r"warn +store .*version 0001; the next command migrates it to \d{4}", ran.stdout
+    )
+    assert contents(desk) == before
+
+
+def test_a_store_in_a_place_that_cannot_be_written_is_read_all_the_same(
+    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run")
+    monkeypatch.setattr("evalstore.store.state.os.access", lambda _path, _mode: False)
+    ran = evalstore("doctor", "--no-ping")
+    assert ran.exit_code == 6
+    assert re.search(r"fail +store .*version \d{4}, read-only", ran.stdout)
 
 
 def test_a_store_that_is_no_database_ends_with_6(desk: Path, evalstore: Evalstore) -> None:
