@@ -14,8 +14,12 @@ from evalstore.report.difference import Difference, focus
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
+    from evalstore.operations.failures import FailureLog
     from evalstore.operations.history import Log
     from evalstore.report.compare import Pair
+
+_FAILURES = 50
+"""Failures that are listed when nobody says how many; `-v` lists all."""
 
 
 @app.command()
@@ -194,9 +198,18 @@ def log(
         int | None, typer.Option("-n", metavar="N", min=1, help="At most this many.")
     ] = None,
     oneline: Annotated[bool, typer.Option("--oneline", help="One line each.")] = False,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="The calls that brought nothing, instead of runs.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
-    """The runs, newest first; with FILE, the runs that changed it, and the edits."""
+    """The runs, newest first; with FILE, the runs that changed it, and the edits.
+
+    With --failures: the calls that brought nothing, and what to do; with FILE, those of its cases.
+    """
+    if failures:
+        _log_failures(file, limit, oneline=oneline, json=json)
+        return
     from evalstore.operations.history import log as operation
 
     found = operation(here(), file, limit)
@@ -206,6 +219,48 @@ def log(
         output.talk("There are no runs yet: 'evalstore run' makes one.")
     else:
         print_log(found, oneline=oneline)
+
+
+def _log_failures(file: str | None, limit: int | None, *, oneline: bool, json: bool) -> None:
+    from evalstore.operations.failures import log_failures as operation
+
+    # People see the newest when nobody says how many; a document has all.
+    few = None if json or output.verbose else _FAILURES
+    found = operation(here(), file, limit or few)
+    if json:
+        output.document(found.document())
+    elif not found.entries:
+        output.talk("No call has failed.")
+    else:
+        print_failures(found, oneline=oneline)
+
+
+def print_failures(found: FailureLog, *, oneline: bool) -> None:
+    """Failures for people, with each hint once below them."""
+    now = time.time_ns() // 1000
+    hints: dict[str, str] = {}
+    for entry in found.entries:
+        one = entry.document()
+        what = f"{one['class']} {one['status']}" if one["status"] else one["class"]
+        hints |= {what: entry.hint} if entry.hint else {}
+        if one["file"] is None:
+            place = f"question {output.short(one['question'])}" if one["question"] else ""
+        else:
+            place = f"{one['file']} [{one['row']}]" if one["row"] else one["file"]
+        parts = (
+            output.short(entry.id),
+            output.ago(entry.content["at"], now),
+            output.safe((one["model"] or "") + (" (as evaluator)" if one["evaluator"] else "")),
+            output.safe(place),
+            f"{output.paint(what, 'error')}, {output.plural(one['attempts'], 'attempt')}",
+        )
+        line = "  ".join(part for part in parts if part)
+        message = output.safe(one["message"])
+        output.line(f"{line}  {message}" if oneline else f"{line}\n    {message}")
+    for what, hint in hints.items():
+        output.talk(f"hint: {what}: {hint}")
+    if found.total > len(found.entries):
+        output.talk(f"({found.total - len(found.entries):,} older; -v lists all)")
 
 
 def print_log(found: Log, *, oneline: bool) -> None:
@@ -260,7 +315,10 @@ def show(
     ] = "@",
     json: options.Json = False,
 ) -> None:
-    """Any run, version, session or evaluation by its id; `REV:path` shows a test file as it was."""
+    """Any run, version, session, evaluation or failure by its id.
+
+    `REV:path` shows a test file as it was.
+    """
     from evalstore.cli.show_output import print_shown
     from evalstore.operations.history import show as operation
 

@@ -108,7 +108,12 @@ def hoist(argv: Sequence[str]) -> list[str]:
 
 def _register() -> None:
     """Import the modules whose commands `app` has."""
-    from evalstore.cli import history_commands, run_commands, workspace_commands  # noqa: F401
+    from evalstore.cli import (  # noqa: F401
+        doctor_command,
+        history_commands,
+        run_commands,
+        workspace_commands,
+    )
 
 
 _GARBAGE = (50_000, 20, 50)

@@ -1,4 +1,4 @@
-"""The answers of `show` for people: sessions, runs, judgements, versions and test files."""
+"""The answers of `show` for people: runs and what came of them, versions and test files."""
 
 from __future__ import annotations
 
@@ -110,6 +110,45 @@ def _print_judgement(found: Shown) -> None:
     _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
 
 
+def _print_failure(found: Shown) -> None:
+    content, related = found.content, found.related
+    _heading("failure", output.short(found.id), output.safe(content.get("model") or ""))
+    if "file" in related:
+        output.line(_place(related["file"], related["row"]))
+    output.line(f"at: {iso(content['at'])} ({_ago(content['at'])})")
+    output.line(f"class: {output.paint(output.safe(content['type']), 'error')}")
+    _block("status", str(content.get("status") or ""))
+    _block("attempts", str(content["attempts"]))
+    _block("message", content["message"])
+    _block("hint", related["hint"] or "")
+    ids = ("question", related["question"]), ("session", content.get("subject"))
+    _print_ids([*ids, ("evaluator", content.get("evaluator"))])
+
+
+def _print_question(found: Shown) -> None:
+    """What was asked of whom, its answers, and the calls that brought none."""
+    content, related = found.content, found.related
+    _heading("question", output.short(found.id))
+    if "file" in related:
+        output.line(_place(related["file"], related["row"]))
+    for name in ("temperature", "seed"):
+        _block(name, _if("{}", content.get(name)))
+    _block("sessions", ", ".join(map(output.short, related["sessions"])) or "none")
+    if related["failures"]:
+        output.line(output.paint("failures:", bold=True))
+    shown = related["failures"] if output.verbose else related["failures"][:_SHOWN]
+    for one in shown:
+        who = "as evaluator" if one["evaluator"] else ""
+        status = f"{one['class']} {one['status'] or ''}".rstrip()
+        parts = (one["at"], one["model"] or "", who, status, one["message"])
+        listed = (output.safe(part) for part in parts if part)
+        output.line(f"    {output.short(one['failure'])}  {'  '.join(listed)}")
+    if len(shown) < len(related["failures"]):
+        output.line(f"    … {len(related['failures']) - len(shown)} more (-v lists all)")
+    if content:
+        _print_ids((name, content.get(name)) for name in ("test", "prompt", "model"))
+
+
 def _print_cases(found: Shown) -> None:
     """A test file as it was: what each case showed and what its judge was told."""
     related, file = found.related, restoring.restore_case_file(found.content)
@@ -161,6 +200,8 @@ _PRINTERS: Mapping[str, Callable[[Shown], None]] = {
     "session": _print_session,
     "run": _print_run,
     "judgement": _print_judgement,
+    "failure": _print_failure,
+    "question": _print_question,
     "cases": _print_cases,
     "file": _print_file,
     **dict.fromkeys(("test", "prompt", "evaluation", "tool", "schema", "model"), _print_version),

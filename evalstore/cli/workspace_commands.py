@@ -133,17 +133,28 @@ def print_models(rows: list[dict[str, Any]]) -> None:
 
 
 def capabilities_text(row: dict[str, Any]) -> str:
-    """What the model file declares, else what litellm's table knows, marked as such."""
-    declared, known = row["capabilities"], row["knownCapabilities"]
-    listed = declared or known
-    if not listed:
-        return "?" if known is None else "? (litellm)"
-    words = ", ".join(word if can else f"no {word}" for word, can in listed.items())
-    return words if declared else f"{words} (litellm)"
+    """What the model file declares, and what litellm's table knows besides, marked as such."""
+    declared, known = row["capabilities"], row["knownCapabilities"] or {}
+    besides = {word: can for word, can in known.items() if word not in declared}
+    parts = [_words(declared)] if declared else []
+    parts += [f"{_words(besides)} (litellm)"] if besides else []
+    return "; ".join(parts) or "?"
+
+
+def _words(capabilities: dict[str, bool]) -> str:
+    return ", ".join(word if can else f"no {word}" for word, can in capabilities.items())
 
 
 def _token_prices(price: dict[str, Any] | None) -> tuple[str, str]:
     return ("?", "?") if price is None else (f"{price['input']:,.6g}", f"{price['output']:,.6g}")
+
+
+def price_text(price: dict[str, Any] | None) -> str:
+    """A price in words."""
+    if price is None:
+        return "price unknown"
+    tokens = "${} in, ${} out per million tokens".format(*_token_prices(price))
+    return f"{tokens}, from {price_source(price)}"
 
 
 def price_source(price: dict[str, Any] | None) -> str:

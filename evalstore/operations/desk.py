@@ -124,15 +124,7 @@ class Desk:
 
     def find_model(self, id: str, part: str) -> Model:
         """The model of a model file, or of a litellm name."""
-        model = self.reading.models.get(id) or bare_model(id, is_known_kind)
-        if model is None:
-            raise EvalstoreError(
-                f"there is no model '{id}' ({part})",
-                hint=suggest(id, self.reading.models, "models")
-                if self.reading.models
-                else "write a model file, or a litellm name such as 'openai/gpt-4o-mini'",
-            )
-        return model
+        return find_model(self.reading, id, part)
 
     @staticmethod
     def _participants(
@@ -229,6 +221,19 @@ class Desk:
             if id in ids:
                 return name
         return None
+
+
+def find_model(reading: Reading, id: str, part: str) -> Model:
+    """The model of a model file, or of a litellm name; raises `EvalstoreError`."""
+    model = reading.models.get(id) or bare_model(id, is_known_kind)
+    if model is None:
+        raise EvalstoreError(
+            f"there is no model '{id}' ({part})",
+            hint=suggest(id, reading.models, "models")
+            if reading.models
+            else "write a model file, or a litellm name such as 'openai/gpt-4o-mini'",
+        )
+    return model
 
 
 @contextmanager

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from evalstore.execute import Door
 from evalstore.operations.times import today
@@ -15,48 +16,28 @@ from evalstore.providers import Provider, open_provider
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.catalogue import Model
+    from evalstore.catalogue import Currency, Model, Part
     from evalstore.operations.desk import Desk
     from evalstore.plan import Candidate, Judge, Plan
 
 
-class Doors:
-    """Opens the providers of a plan, each account once."""
+DOTENV = (".env.local", ".env")
+"""Files of the workspace that may hold keys; the environment wins over them."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+
+class Doorkeeper:
+    """Opens providers with their keys, each account once."""
+
+    def __init__(self, root: Path, currencies: Mapping[str, Currency]) -> None:
         self.day = today()
-        self.environment = read_environment(desk.workspace.root)
+        self.environment = read_environment(root)
         self.notes: list[str] = []
         """What the user should know before the first call."""
+        self._currencies = currencies
         self._open: dict[tuple[object, ...], tuple[Provider, Account]] = {}
 
-    def candidates(self, plan: Plan) -> dict[str, Door]:
-        """By model version id."""
-        found: dict[str, Candidate] = {
-            ask.cell.question.model: ask.cell.candidate for ask in plan.asks
-        }
-        return {
-            id: self._door(self.desk.find_model(one.id, "candidates"), "candidate", None)
-            for id, one in found.items()
-        }
-
-    def judges(self, plan: Plan) -> dict[str, Door]:
-        """By evaluator id."""
-        found: dict[str, Judge] = {
-            one.judge.evaluator: one.judge for one in plan.judgements if one.judge
-        }
-        doors = {}
-        for id, judge in found.items():
-            model = self.desk.find_model(judge.id, "evaluators")
-            content = self.desk.contents[id][1]
-            temperature = json.loads(content).get("temperature")
-            doors[id] = self._door(model, "evaluator", temperature)
-        return doors
-
-    def _door(
-        self, model: Model, part: Literal["candidate", "evaluator"], temperature: float | None
-    ) -> Door:
+    def door(self, model: Model, part: Part, temperature: float | None) -> Door:
+        """A model as it is called; raises `EvalstoreError` when it cannot be called at all."""
         provider = model.provider
         key = self.environment.get(provider.key_variable) if provider.key_variable else None
         if provider.key_variable and not key:
@@ -88,18 +69,54 @@ class Doors:
             model=model,
             version=model.version(part),
             provider=opened,
-            price=find(model, self.desk.reading.currencies, self.day),
+            price=find(model, self._currencies, self.day),
             temperature=temperature,
             structured=provider.structured and model.capabilities.get("structured") is not False,
             account=account,
         )
+
+    async def close(self) -> None:
+        """Close every provider that was opened."""
+        for provider, _ in self._open.values():
+            await provider.close()
+
+
+class Doors(Doorkeeper):
+    """Opens the doors that a plan needs."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk.workspace.root, desk.reading.currencies)
+        self.desk = desk
+
+    def candidates(self, plan: Plan) -> dict[str, Door]:
+        """By model version id."""
+        found: dict[str, Candidate] = {
+            ask.cell.question.model: ask.cell.candidate for ask in plan.asks
+        }
+        return {
+            id: self.door(self.desk.find_model(one.id, "candidates"), "candidate", None)
+            for id, one in found.items()
+        }
+
+    def judges(self, plan: Plan) -> dict[str, Door]:
+        """By evaluator id."""
+        found: dict[str, Judge] = {
+            one.judge.evaluator: one.judge for one in plan.judgements if one.judge
+        }
+        doors = {}
+        for id, judge in found.items():
+            model = self.desk.find_model(judge.id, "evaluators")
+            content = self.desk.contents[id][1]
+            temperature = json.loads(content).get("temperature")
+            doors[id] = self.door(model, "evaluator", temperature)
+        return doors
 
 
 def read_environment(root: Path) -> dict[str, str]:
     """The environment, filled up from `.env.local`, then `.env`; litellm sees the same."""
     from dotenv import dotenv_values
 
-    for name in (".env.local", ".env"):
+    for name in DOTENV:
         for variable, value in dotenv_values(root / name, interpolate=False).items():
             if value is not None:
                 os.environ.setdefault(variable, value)

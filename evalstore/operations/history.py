@@ -11,7 +11,9 @@ from evalstore import hashing
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.expand import is_text
 from evalstore.operations.desk import open_store, open_workspace
+from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.results import VERDICTS, read_results
+from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
 from evalstore.report.difference import Difference, Find, differ_evaluations, differ_tests
 from evalstore.restoring import restore_case_file, restore_question
@@ -20,6 +22,7 @@ from evalstore.store.trees import read_tree
 from evalstore.values import CaseFile, Json
 
 if TYPE_CHECKING:
+    from evalstore.operations.failures import Place
     from evalstore.operations.orders import Where
     from evalstore.store import Store
 
@@ -78,7 +81,7 @@ def log(where: Where, file: str | None = None, limit: int | None = None) -> Log:
             runs = store.find_runs(limit=limit)
             entries = [LogEntry(id, content, in_order(content["verdicts"])) for id, content in runs]
             return Log(entries, store.count_runs())
-        name = _file_name(where, file)
+        name = name_file(where, open_workspace(where), file)
         entries = list(_file_log(store, name))
         if not entries:
             raise EvalstoreError(
@@ -91,14 +94,6 @@ def log(where: Where, file: str | None = None, limit: int | None = None) -> Log:
 def in_order(verdicts: Mapping[str, int]) -> dict[str, int]:
     """Counts of verdicts in the order they are shown."""
     return {word: verdicts[word] for word in VERDICTS}
-
-
-def _file_name(where: Where, file: str) -> str:
-    workspace = open_workspace(where)
-    for base in (where.directory, workspace.root, workspace.folder("tests")):
-        if (base / file).is_file():
-            return workspace.name_of((base / file).absolute())
-    return file
 
 
 def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
@@ -199,19 +194,50 @@ def show(where: Where, revision: str) -> Shown:
             return _show_file(where, store, text, path)
         kind, id = resolve(store, text)
         if kind == "question":
-            samples = store.find_samples([id])[id]
-            session = store.load_sessions([samples[0].id])[samples[0].id]
-            content = hashing.describe_question(session.question)
-            return Shown(kind, id, content, {"sessions": [sample.id for sample in samples]})
+            return _show_question(where, store, id)
         stored = store.load_any(kind, id)
+        if kind == "failure":
+            return _show_failure(where, store, id, stored.content)
         return Shown(kind, id, stored.content, _related(store, kind, id, stored.content))
+
+
+def _show_question(where: Where, store: Store, id: str) -> Shown:
+    """A question with its answers and with the calls that brought none."""
+    samples = [sample.id for sample in store.find_samples([id]).get(id, ())]
+    places = find_places(where, store, [id])
+    asked = next((one.question for one in store.load_sessions(samples[:1]).values()), None)
+    if asked is None and id in places:
+        asked = places[id].question
+    failures = describe_failures(where, store, store.find_failures_of([id], samples))
+    return Shown(
+        "question",
+        id,
+        {} if asked is None else hashing.describe_question(asked),
+        {
+            **_describe_place(places.get(id)),
+            "sessions": samples,
+            "failures": [one.document() for one in failures],
+        },
+    )
+
+
+def _show_failure(where: Where, store: Store, id: str, content: Json) -> Shown:
+    [entry] = describe_failures(where, store, [(id, content)])
+    found = Shown("failure", id, content, _describe_place(entry.place))
+    found.related |= {"question": entry.question, "hint": entry.hint}
+    return found
+
+
+def _describe_place(place: Place | None) -> dict[str, Json]:
+    return {} if place is None else {"file": place.file, "row": place.row}
 
 
 def _show_file(where: Where, store: Store, revision: str, path: str) -> Shown:
     run_id, run = resolve_run(store, revision or "@")
     tree = read_tree(run["snapshot"], store.load_nodes)
-    folder = open_workspace(where).settings.paths["tests"]
-    names = [path, _file_name(where, path), f"{folder}/{path}"]
+    workspace = open_workspace(where)
+    folder = workspace.settings.paths["tests"]
+    names = [path, name_file(where, workspace, path), f"{folder}/{path}"]
     name = next((name for name in names if name in tree), None)
     if name is None:
         raise RevisionError(

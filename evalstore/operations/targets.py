@@ -49,3 +49,11 @@ def _with_row(target: Target, reading: Reading, text: str) -> Target:
     if len(near) == 1:
         return replace(target, row=near[0])
     raise NothingSelectedError(f"no row is called '{text}'", hint=suggest(target.row, rows, "rows"))
+
+
+def name_file(where: Where, workspace: Workspace, file: str) -> str:
+    """The name in the workspace of a test file as a person writes it; one that is gone stays."""
+    for base in (where.directory, workspace.root, workspace.folder("tests")):
+        if (base / file).is_file():
+            return workspace.name_of((base / file).absolute())
+    return file

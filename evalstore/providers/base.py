@@ -1,8 +1,8 @@
 """The doors to language models: one protocol, whatever is behind it.
 
 A provider makes exactly one call for each `ask` and never retries: attempts are
-counted by `execute`. It raises `ProviderError` and nothing else; a message never
-holds a key.
+counted by `execute`. It raises `ProviderError` and nothing else; neither a message nor
+a reply ever holds its key.
 """
 
 from __future__ import annotations

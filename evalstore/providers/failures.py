@@ -115,6 +115,14 @@ def find_secrets(api_key: str | None) -> tuple[str, ...]:
     return tuple(sorted(secrets, key=len, reverse=True))
 
 
+def find_key_of(provider: str) -> str | None:
+    """The key a library takes for this provider from the environment when it is given none."""
+    start = provider.replace("_", "").upper()
+    names = (name for name in sorted(os.environ) if name.endswith("_API_KEY"))
+    found = (name for name in names if name.replace("_", "").startswith(start))
+    return next((os.environ[name].strip() for name in found if os.environ[name].strip()), None)
+
+
 def clean(text: str, secrets: Iterable[str] = ()) -> str:
     """A text in one printable line of bounded length, with `***` for each secret."""
     for secret in secrets:

@@ -28,6 +28,7 @@ from evalstore.providers.failures import (
     clean,
     deadline,
     describe_error,
+    find_key_of,
     find_secrets,
     status_error,
 )
@@ -111,7 +112,7 @@ class LitellmProvider:
             as_document(response),
             latency=latency,
             request_id=headers.get("llm_provider-x-request-id"),
-            api_key=self._api_key,
+            api_key=self._api_key or find_key_of(self._name),
             wait=find_wait(
                 {name.removeprefix("llm_provider-"): str(value) for name, value in headers.items()}
             ),

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlmodel import col
 
 from evalstore import hashing, restoring
@@ -246,11 +246,41 @@ class Store(Database):
                 total += float(connection.scalar(query) or 0.0)
         return total
 
-    def load_failures(self, limit: int) -> list[Json]:
-        """The newest failures."""
-        query = select(col(FailureRow.content)).order_by(col(FailureRow.at).desc()).limit(limit)
+    def find_failures(self, limit: int | None = None) -> list[tuple[str, Json]]:
+        """Failures with their contents, newest first."""
+        return self._load_failures(_newest_failures().limit(limit))
+
+    def find_failures_of(
+        self, questions: Iterable[str], subjects: Iterable[str]
+    ) -> list[tuple[str, Json]]:
+        """The failures to answer these questions and to judge these sessions, newest first."""
+        row, found = FailureRow, dict[str, Json]()
+        for some in chunks(questions):
+            found |= self._load_failures(_newest_failures().where(col(row.question).in_(some)))
+        subject = func.json_extract(col(row.content), "$.subject")
+        for some in chunks(subjects):
+            query = _newest_failures().where(col(row.question).is_(None), subject.in_(some))
+            found |= self._load_failures(query)
+        return sorted(found.items(), key=lambda one: (-one[1]["at"], one[0]))
+
+    def _load_failures(self, query: Select[str, str]) -> list[tuple[str, Json]]:
         with self._connect() as connection:
-            return [json.loads(content) for content in connection.scalars(query)]
+            return [(id, json.loads(content)) for id, content in connection.execute(query)]
+
+    def count_failures(self) -> int:
+        """How many failures there are."""
+        with self._connect() as connection:
+            return int(connection.scalar(select(func.count()).select_from(FailureRow)) or 0)
+
+    def find_questions_of(self, sessions: Iterable[str]) -> dict[str, str]:
+        """The question of each of these sessions that is there."""
+        row = SessionRow
+        found: dict[str, str] = {}
+        with self._connect() as connection:
+            for some in chunks(sessions):
+                query = select(col(row.id), col(row.question)).where(col(row.id).in_(some))
+                found |= {str(id): str(question) for id, question in connection.execute(query)}
+        return found
 
     # --- runs
 
@@ -298,12 +328,14 @@ class Store(Database):
         return Stored(kind, id, json.loads(content))
 
     def find_questions(self, prefix: str, most: int = 20) -> list[str]:
-        """Ids of questions that have a session and start with these digits."""
+        """Ids of questions that have a session or a failure and start with these digits."""
         low, high = prefix.ljust(32, "0"), prefix.ljust(32, "f")
-        question = col(SessionRow.question)
-        query = select(question).where(question >= low, question <= high).distinct().limit(most)
+        found: set[str] = set()
         with self._connect() as connection:
-            return list(connection.scalars(query))
+            for question in (col(SessionRow.question), col(FailureRow.question)):
+                query = select(question).where(question >= low, question <= high).distinct()
+                found |= {str(id) for id in connection.scalars(query.limit(most))}
+        return sorted(found)[:most]
 
     def load_nodes(self, ids: Iterable[str]) -> dict[str, Json]:
         """Nodes of trees by id; raises `StoreError` when one is missing."""
@@ -353,6 +385,12 @@ def _evaluation_rows(
         }
         for id, (evaluation, content) in evaluations.items()
     }
+
+
+def _newest_failures() -> Select[str, str]:
+    return select(col(FailureRow.id), col(FailureRow.content)).order_by(
+        col(FailureRow.at).desc(), col(FailureRow.id)
+    )
 
 
 def _failure_rows(failures: Sequence[Failure]) -> dict[str, dict[str, Any]]:

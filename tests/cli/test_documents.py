@@ -24,10 +24,14 @@ COMMANDS = [
     ["diff", "@~1", "@", "--answers"],
     ["log"],
     ["log", "tests/weather.md"],
+    ["log", "--failures"],
+    ["log", "--failures", "tests/weather.md"],
     ["show"],
     ["show", "@:tests/weather.md"],
     ["fsck"],
     ["version"],
+    ["doctor"],
+    ["doctor", "--no-ping", "-m", "openai/gpt-4o-mini"],
     ["ls", "cases"],
     ["ls", "cases", "--full"],
     *(["ls", kind] for kind in ("tests", "models", "evaluators", "prompts", "tools")),
@@ -38,6 +42,7 @@ COMMANDS = [
 def schema_of(command: list[str]) -> Any:
     name = " ".join(command[:2]) if command[0] == "ls" else command[0]
     name = "status" if "-n" in command else name
+    name = "log --failures" if "--failures" in command else name
     return {**SCHEMA["$defs"][name], "$defs": SCHEMA["$defs"]}
 
 
@@ -55,6 +60,20 @@ def test_problems_have_their_shape(workspace: Path, documents: Any) -> None:
     found = documents("check")
     assert found["problems"]
     jsonschema.Draft202012Validator(schema_of(["check"])).validate(found)
+
+
+def test_failures_have_their_shape(workspace: Path, documents: Any) -> None:
+    edit(workspace / "models/one.yaml", "{when: Oslo, answer: Cold.", "{when: Oslo, error: {}")
+    judge = "responses:\n  - {when: Warm, error: {status: 404}}\n"
+    edit(workspace / "models/judge.yaml", "responses:\n", judge)
+    documents("run")
+    found = documents("log", "--failures")
+    assert len(found["failures"]) == 2
+    jsonschema.Draft202012Validator(schema_of(["log", "--failures"])).validate(found)
+    for one in found["failures"]:
+        for id in (one["failure"], one["question"]):
+            shown = documents("show", id)
+            jsonschema.Draft202012Validator(schema_of(["show"])).validate(shown)
 
 
 def test_init_has_its_shape(

@@ -82,6 +82,8 @@ def test_a_key_that_a_server_repeats_is_nowhere(
         evalstore("log", "--json"),
         evalstore("show", "--json"),
         evalstore("--verbose", "show"),
+        evalstore("--verbose", "log", "--failures"),
+        evalstore("log", "--failures", "--json"),
     ]
 
     assert {one.headers["authorization"] for one in server.received} == {f"Bearer {KEY}"}

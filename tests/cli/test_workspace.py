@@ -291,6 +291,9 @@ MODELS = {
 }
 
 
+DECLARED = "capabilities: {input: {image: false}}\n"
+
+
 def test_ls_models_shows_what_they_can_do_and_cost(workspace: Path, evalstore: Evalstore) -> None:
     tree(workspace, MODELS)
     edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, own]")
@@ -313,6 +316,13 @@ def test_ls_models_shows_what_they_can_do_and_cost(workspace: Path, evalstore: E
     assert lines[3][:5] == ["scripted/judge", "scripted", "scripted/judge", "evaluator", "?"]
     assert lines[4][-4:] == ["1,000", "10,000", "costs", "yes"]
     assert lines[5][-5:] == ["?", "?", "?", "unknown", "yes"]
+
+
+def test_what_a_model_file_leaves_open_is_filled_from_the_table(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"models/mini.yaml": MODELS["models/mini.yaml"] + DECLARED})
+    assert re.search(r"no image; tools, .* \(litellm\)", evalstore("ls", "models").stdout)
 
 
 def test_ls_models_as_json_keeps_what_it_had(workspace: Path, documents: Any) -> None:

@@ -473,3 +473,22 @@ def test_provider_options_cannot_redirect_litellm(server: endpoint.Endpoint, opt
     problem = failure(litellm_vllm(server.url), request)
     assert problem.message == f"the provider option '{option}' cannot be used"
     assert server.received == []
+
+
+@pytest.mark.parametrize("name", ["HOSTED_VLLM_API_KEY", "HOSTEDVLLM_API_KEY"])
+def test_a_key_that_litellm_finds_by_itself_is_in_no_reply(
+    server: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, KEY)
+    server.reply = lambda request: f"You said {KEY}."
+    provider = LitellmProvider("hosted_vllm", base_url=server.url)
+    assert ask(provider, "Hi").text == "You said ***."
+
+
+def test_a_reply_holds_no_key_whatever_the_door(door: Door, server: endpoint.Endpoint) -> None:
+    server.reply = lambda request: endpoint.Answer(
+        200, endpoint.completion({"content": f"key {KEY}"}, model=KEY).body, {"x-request-id": KEY}
+    )
+    reply = ask(door(server.url), "Hi")
+    assert KEY not in repr(reply)
+    assert reply.text == "key ***"

@@ -161,3 +161,38 @@ def test_a_store_can_be_read_while_nobody_may_write_to_it(path: Path, store: Sto
     path.chmod(0o400)
     with closing(Store.open(path)) as reading:
         assert reading.count_runs() == 1
+
+
+def test_failures_are_newest_first(store: Store) -> None:
+    failures = [Failure(KEY, None, None, "k", "m", at, "n") for at in (2, 3, 1)]
+    store.record(None, None, failures)
+    assert [content["at"] for _, content in store.find_failures()] == [3, 2, 1]
+    assert [content["at"] for _, content in store.find_failures(1)] == [3]
+    assert store.count_failures() == 3
+
+
+def test_failures_to_answer_and_to_judge_are_found_by_what_failed(store: Store) -> None:
+    store.record(
+        None,
+        None,
+        [
+            Failure(KEY, None, None, "k", "asked", 1, "n"),
+            Failure("e" * 32, None, None, "k", "asked another", 2, "n"),
+            Failure(None, "c" * 32, "d" * 32, "k", "judged", 3, "n"),
+            Failure(None, "b" * 32, "d" * 32, "k", "judged another", 4, "n"),
+        ],
+    )
+    found = store.find_failures_of([KEY], ["c" * 32])
+    assert [content["message"] for _, content in found] == ["judged", "asked"]
+    assert store.find_failures_of([], []) == []
+
+
+def test_a_question_that_only_failed_is_found(store: Store) -> None:
+    store.record(None, None, [Failure(KEY, None, None, "k", "m", at, "n") for at in (1, 2)])
+    assert store.find_questions(KEY[:6]) == [KEY]
+
+
+def test_sessions_lead_to_their_questions(store: Store) -> None:
+    id, session, content = a_session(ASKED)
+    store.record({id: (session, content)})
+    assert store.find_questions_of([id, "c" * 32]) == {id: KEY}

@@ -1,0 +1,270 @@
+"""`doctor`: whether everything a run needs is there, and each model answers. It stores nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import re
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import TYPE_CHECKING, Literal
+
+from evalstore import __version__
+from evalstore.errors import INCOMPLETE, OK, STORE_UNUSABLE, USAGE, EvalstoreError, WorkspaceError
+from evalstore.operations.desk import find_model, open_workspace, store_path
+from evalstore.operations.doors import DOTENV, Doorkeeper
+from evalstore.operations.listing import find_unknown_prices
+from evalstore.operations.pinging import Checkup, Target, examine_all
+from evalstore.operations.times import today
+from evalstore.store.migrate import HEAD
+from evalstore.store.state import StoreState, inspect_store
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from evalstore.operations.orders import Where
+    from evalstore.settings import Participant
+    from evalstore.workspace import Reading, Workspace
+
+Level = Literal["ok", "warn", "fail"]
+
+TIMEOUT = 20.0
+"""Seconds for one ping."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at, and what to do when it is not well."""
+
+    topic: str
+    level: Level
+    message: str
+    hint: str | None = None
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "topic": self.topic,
+            "level": self.level,
+            "message": self.message,
+            "hint": self.hint,
+        }
+
+
+@dataclass
+class Diagnosis:
+    """All that was found."""
+
+    findings: list[Finding] = field(default_factory=list)
+    """Of the program and the workspace."""
+    models: list[Checkup] = field(default_factory=list)
+    cost: float | None = None
+    """USD the pings cost; None: the price of one that was answered is not known."""
+
+    @property
+    def pings(self) -> int:
+        """How many models were asked."""
+        return sum(1 for one in self.models if one.pinged)
+
+    @property
+    def exit_code(self) -> int:
+        """The worst: settings or files, then the store, then a model."""
+        failed = {one.topic for one in self.findings if one.level == "fail"}
+        if failed & {"settings", "files"}:
+            return USAGE
+        if "store" in failed:
+            return STORE_UNUSABLE
+        return INCOMPLETE if any(one.level == "fail" for one in self.models) else OK
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "findings": [one.document() for one in self.findings],
+            "models": [one.document() for one in self.models],
+            "pings": self.pings,
+            "cost": self.cost,
+        }
+
+
+def doctor(
+    where: Where, models: tuple[str, ...] = (), *, ping: bool = True, timeout: float = TIMEOUT
+) -> Diagnosis:
+    """Look at the program, the workspace and the models in use, or only at `models`.
+
+    Each model is asked one tiny question unless `ping` is false. Raises `EvalstoreError`
+    outside of a workspace, and for a name in `models` that is no model.
+    """
+    diagnosis = Diagnosis([*_versions()])
+    try:
+        workspace = open_workspace(where)
+    except WorkspaceError as error:
+        hint = "'evalstore check' lists them with their lines"
+        count = len(error.problems)
+        message = f"{_plural(count, 'error')} in the settings"
+        diagnosis.findings.append(Finding("settings", "fail", message, hint))
+        return diagnosis
+    reading = workspace.read()
+    diagnosis.findings += [
+        _settings(workspace),
+        _files(reading),
+        _store(where, workspace),
+        _environment(workspace),
+        *_currencies(reading),
+    ]
+    keeper = Doorkeeper(workspace.root, reading.currencies)
+    targets = list(_targets(workspace, reading, models))
+    diagnosis.models = asyncio.run(examine_all(keeper, reading, targets, timeout if ping else None))
+    costs = [one.cost for one in diagnosis.models if one.answered]
+    known = [cost for cost in costs if cost is not None]
+    diagnosis.cost = round(sum(known), 10) if len(known) == len(costs) else None
+    return diagnosis
+
+
+def _versions() -> Iterator[Finding]:
+    yield Finding("python", "ok", platform.python_version())
+    yield Finding("evalstore", "ok", __version__)
+    bounds = litellm_bounds()
+    told = f"; evalstore takes {bounds}" if bounds else ""
+    try:
+        found = version("litellm")
+    except PackageNotFoundError:
+        hint = f"pip install 'litellm{bounds}'"
+        yield Finding("litellm", "fail", "it is not installed", hint)
+        return
+    if is_within(found, bounds):
+        yield Finding("litellm", "ok", found + told)
+    else:
+        hint = f"pip install 'litellm{bounds}'"
+        yield Finding("litellm", "warn", found + told, hint)
+
+
+def litellm_bounds() -> str:
+    """The versions of litellm this program takes, as `>=1.2,<1.5`; empty when nobody says."""
+    try:
+        required = requires("evalstore") or []
+    except PackageNotFoundError:
+        return ""
+    found = (re.match(r"litellm\b([^;]*)", one) for one in required)
+    bounds = next((one[1] for one in found if one), "")
+    return ",".join(sorted((part.strip() for part in bounds.split(",")), reverse=True))
+
+
+def is_within(found: str, bounds: str) -> bool:
+    """Whether a version is within bounds of the form `>=1.2,<1.5`."""
+
+    def numbers(text: str) -> tuple[int, ...]:
+        return tuple(int(one) for one in re.findall(r"\d+", text))
+
+    for part in filter(None, bounds.split(",")):
+        least = part.startswith(">=")
+        if (numbers(found) >= numbers(part)) != least:
+            return False
+    return True
+
+
+def _settings(workspace: Workspace) -> Finding:
+    name, ignored = workspace.config.name, len(workspace.ignored)
+    if ignored:
+        message = f"{name}: {_plural(ignored, 'setting')} read past"
+        return Finding("settings", "warn", message, "'evalstore check' says which, and why")
+    return Finding("settings", "ok", name)
+
+
+def _files(reading: Reading) -> Finding:
+    errors = len(reading.errors)
+    warnings = len(reading.problems) - errors
+    cases = sum(len(file.cases) for file in reading.files.values())
+    message = f"{_plural(len(reading.tests), 'test file')}, {_plural(cases, 'case')}: " + (
+        ", ".join(
+            _plural(count, word)
+            for count, word in ((errors, "error"), (warnings, "warning"))
+            if count
+        )
+        or "no problems"
+    )
+    level: Level = "fail" if errors else "warn" if warnings else "ok"
+    hint = None if level == "ok" else "'evalstore check' lists them with their lines"
+    return Finding("files", level, message, hint)
+
+
+def _store(where: Where, workspace: Workspace) -> Finding:
+    try:
+        path = store_path(workspace, where)
+    except EvalstoreError as error:
+        return Finding("store", "fail", str(error), error.hint)
+    state = inspect_store(path)
+    name = workspace.name_of(path)
+    return describe_store(state, path.name if name.startswith("..") else name)
+
+
+def describe_store(state: StoreState, name: str) -> Finding:
+    """What there is to say of a store."""
+    if state.size is None:
+        if state.writable:
+            return Finding("store", "ok", f"{name} is not there yet: a run makes it")
+        hint = "check the permissions of the folder"
+        return Finding("store", "fail", f"{name} is not there and cannot be made", hint)
+    if state.damage:
+        hint = "restore a copy of it, or name another file with --store"
+        return Finding("store", "fail", f"{name} cannot be read: {state.damage}", hint)
+    facts = f"{name}, {_size(state.size)}, version {state.version or 'none yet'}"
+    if state.is_newer:
+        hint = f"upgrade evalstore: it knows versions up to {HEAD}"
+        return Finding("store", "fail", f"{facts}, newer than this program", hint)
+    if not state.writable:
+        hint = "check the permissions of the file and its folder"
+        return Finding("store", "fail", f"{facts}, read-only", hint)
+    if state.is_older:
+        hint = "a copy of it is kept beside it"
+        return Finding("store", "warn", f"{facts}; the next command migrates it to {HEAD}", hint)
+    return Finding("store", "ok", f"{facts}, writable ('evalstore fsck' checks its integrity)")
+
+
+def _environment(workspace: Workspace) -> Finding:
+    found = [name for name in DOTENV if (workspace.root / name).is_file()]
+    return Finding("environment", "ok", " and ".join(found) or "no .env file, which is no fault")
+
+
+def _currencies(reading: Reading) -> Iterator[Finding]:
+    problems = list(find_unknown_prices(reading, today()))
+    for one in problems:
+        yield Finding("currency", "warn", f"{one.place}: {one.message}", one.hint)
+    if reading.currencies and not problems:
+        yield Finding("currency", "ok", ", ".join(sorted(reading.currencies)))
+
+
+def _targets(workspace: Workspace, reading: Reading, named: tuple[str, ...]) -> Iterator[Target]:
+    """The models to look at, each once, however many parts it plays under one code."""
+    settings = workspace.settings
+    seen: set[tuple[str, str]] = set()
+    listed: list[tuple[Literal["candidate", "evaluator"], Participant, float]] = [
+        *(("candidate", one, settings.candidates_temperature) for one in settings.candidates),
+        *(("evaluator", one, settings.evaluators_temperature) for one in settings.evaluators),
+    ]
+    for id in dict.fromkeys(named):
+        model = find_model(reading, id, "-m")
+        if id not in {one.id for _, one, _ in listed}:
+            temperature = model.temperature("candidate", settings.candidates_temperature)
+            yield Target(id, model, "candidate", temperature)
+    for part, one, default in listed:
+        if named and one.id not in named:
+            continue
+        try:
+            model = find_model(reading, one.id, f"{part}s")
+        except EvalstoreError:
+            continue  # counted among the problems of the files
+        key = (one.id, model.version(part).code)
+        if key in seen or not (model.active or named):
+            continue
+        seen.add(key)
+        given = default if one.temperature is None else one.temperature
+        yield Target(one.id, model, part, model.temperature(part, given))
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:,.1f} MiB" if count >= 2**20 else f"{count / 2**10:,.0f} KiB"
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

@@ -1,0 +1,205 @@
+"""`log --failures`: the calls that brought nothing, where they belong, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore import hashing
+from evalstore.errors import EvalstoreError
+from evalstore.operations.desk import open_desk, open_store, open_workspace
+from evalstore.operations.orders import Wanted
+from evalstore.operations.targets import name_file
+from evalstore.operations.times import iso
+from evalstore.store.trees import read_tree
+from evalstore.values import Json, Question
+
+if TYPE_CHECKING:
+    from evalstore.operations.orders import Where
+    from evalstore.store import Store
+
+RUNS = 20
+"""The newest runs: in them the place of a question is searched."""
+
+_HINTS = {
+    401: "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file",
+    402: "the account has no money left",
+    403: "the key may not use this model: look at the account's permissions",
+    404: "check the name: 'providerModelCode' of the model file, and 'baseURL' of its provider",
+    429: "too many calls at once: lower 'concurrency', or run again later",
+}
+_CLASS_HINTS = {
+    "context": "the model takes less than the conversation: shorten the test, or use a larger one",
+    "timeout": "raise 'timeout', or lower 'concurrency' if the server is busy with your calls",
+    "connection": "check that the server runs and that 'baseURL' of its provider is right",
+    "malformed": "run again; if it stays, look at what the server, or the model, answers",
+    "unsupported": "nothing was sent: change the test, or leave this model out with its tags",
+}
+
+
+def hint_for(kind: str, status: int | None, message: str = "") -> str | None:
+    """What to do about a failure of this class; None when nobody can say."""
+    if kind in _CLASS_HINTS:
+        return _CLASS_HINTS[kind]
+    if status == 429 and "quota" in message.lower():
+        return "the account's quota is used up: look at its plan, or run again later"
+    if status is not None and status >= 500:
+        return "the server failed: run again later"
+    return _HINTS.get(status or 0)
+
+
+class Place(NamedTuple):
+    """Where a question stands: the test file and the row."""
+
+    file: str
+    row: str
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class FailureEntry:
+    """A failure with what belongs to it."""
+
+    id: str
+    content: Json
+    question: str | None
+    """Id of the question that was asked, or whose answer was to be judged."""
+    place: Place | None
+    """None: no recent run and no test file has the question."""
+
+    @property
+    def hint(self) -> str | None:
+        """What to do about it."""
+        content = self.content
+        return hint_for(content["type"], content.get("status"), content["message"])
+
+    def document(self) -> Json:
+        """As JSON."""
+        content = self.content
+        return {
+            "failure": self.id,
+            "at": iso(content["at"]),
+            "model": content.get("model"),
+            "evaluator": content.get("evaluator"),
+            "file": self.place.file if self.place else None,
+            "row": self.place.row if self.place else None,
+            "question": self.question,
+            "session": content.get("subject"),
+            "class": content["type"],
+            "status": content.get("status"),
+            "attempts": content["attempts"],
+            "message": content["message"],
+            "hint": self.hint,
+        }
+
+
+@dataclass
+class FailureLog:
+    """Failures, newest first."""
+
+    entries: list[FailureEntry]
+    total: int
+    """How many there are, with those that a limit cut off."""
+    file: str | None = None
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "failures": [entry.document() for entry in self.entries],
+            "total": self.total,
+            **({"file": self.file} if self.file is not None else {}),
+        }
+
+
+def log_failures(where: Where, file: str | None = None, limit: int | None = None) -> FailureLog:
+    """The failures; with a file, those of its cases, as they are now or were in recent runs."""
+    with open_store(where) as store:
+        if file is None:
+            entries = describe_failures(where, store, store.find_failures(limit=limit))
+            return FailureLog(entries, store.count_failures())
+        name = name_file(where, open_workspace(where), file)
+        listed = describe_failures(where, store, store.find_failures())
+        entries = [one for one in listed if one.place and one.place.file == name]
+        if not entries and name not in _known_files(where, store):
+            raise EvalstoreError(
+                f"no run and no workspace knows a test file '{name}'",
+                hint="'evalstore ls tests' lists the files",
+            )
+        return FailureLog(entries[:limit], len(entries), name)
+
+
+def describe_failures(
+    where: Where, store: Store, found: Collection[tuple[str, Json]]
+) -> list[FailureEntry]:
+    """Failures with their questions and places."""
+    subjects = [content["subject"] for _, content in found if "subject" in content]
+    asked = store.find_questions_of(subjects)
+    questions = {
+        id: content.get("question") or asked.get(content.get("subject", ""))
+        for id, content in found
+    }
+    places = find_places(where, store, {one for one in questions.values() if one})
+    return [
+        FailureEntry(id, content, question, places.get(question) if question else None)
+        for id, content in found
+        for question in (questions[id],)
+    ]
+
+
+def find_places(where: Where, store: Store, questions: Collection[str]) -> dict[str, Place]:
+    """Where questions stand, by id: in the newest run that has them, else in the workspace."""
+    found: dict[str, Place] = {}
+    missing = set(questions)
+    for places in (_places_in_runs(store), _places_now(where)):
+        for id, place in places:
+            if id in missing:
+                missing.discard(id)
+                found[id] = place
+            if not missing:
+                return found
+    return found
+
+
+def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
+    """The cells of the newest runs; a file whose results are the same is gone through once."""
+    seen: set[tuple[str, str, str]] = set()
+    for _, run in store.find_runs(limit=RUNS):
+        candidates = {one["id"]: one for one in run["candidates"]}
+        entries = read_tree(run["results"], store.load_nodes)
+        told = hashing.canonical_json(run["candidates"])
+        fresh = {path: id for path, id in entries.items() if (path, id, told) not in seen}
+        seen |= {(path, id, told) for path, id in fresh.items()}
+        leaves = store.load_nodes(fresh.values())
+        files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
+        for path, id in fresh.items():
+            for cell in leaves[id]["cells"]:
+                case = files[leaves[id]["cases"]].cases[cell["case"]]
+                candidate = candidates[cell["model"]]
+                default = candidate.get("temperature")
+                question = Question(
+                    test=case.tests[0],
+                    prompt=case.prompts[cell.get("prompt", 0)],
+                    model=candidate["model"],
+                    temperature=default if case.temperature is None else case.temperature,
+                    seed=case.seed,
+                )
+                yield hashing.question_id(question), Place(path, case.row, question)
+
+
+def _places_now(where: Where) -> Iterator[tuple[str, Place]]:
+    """The cells a run would have now; none when the workspace has errors."""
+    try:
+        with open_desk(where) as desk:
+            cells = desk.plan(Wanted()).cells
+    except EvalstoreError:
+        return
+    for cell in cells:
+        yield cell.question_id, Place(cell.file, cell.case.row, cell.question)
+
+
+def _known_files(where: Where, store: Store) -> set[str]:
+    known = set(open_workspace(where).find_files("tests", ".md"))
+    for _, run in store.find_runs(limit=RUNS):
+        known |= read_tree(run["results"], store.load_nodes).keys()
+    return known

@@ -1,0 +1,390 @@
+"""`doctor` against a server on loopback: what it says, and how it ends."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from evalstore.operations.doctor import is_within, litellm_bounds
+from tests import endpoint
+from tests.builders import tree
+from tests.cli.conftest import Evalstore
+from tests.cli.test_documents import schema_of
+from tests.cli.test_run import edit
+
+KEY = "sk-doctor-very-secret"
+SETTINGS = "candidates: [one]\nevaluators: [one]\n"
+MODEL = (
+    "id: one\nprovider: desk\nproviderModelCode: m\n"
+    "costs: [{costPerPromptToken: 0.001, costPerCompletionToken: 0.01}]\n"
+)
+HELLO = "# 👤\n\nHello\n\n---\n\nExpect a greeting.\n"
+
+
+@pytest.fixture
+def server() -> Iterator[endpoint.Endpoint]:
+    with endpoint.running() as server:
+
+        def reply(body: dict[str, Any]) -> str | endpoint.Answer:
+            given = server.received[-1].headers.get("authorization")
+            if given != f"Bearer {KEY}":
+                return endpoint.failure(401, f"wrong key: {given}", "invalid_api_key")
+            return "Yes." if body["model"] == "m" else endpoint.FAULTS["404"]
+
+        server.reply = reply
+        yield server
+
+
+@pytest.fixture
+def desk(tmp_path: Path, server: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with one model, at the server, and its key in the environment."""
+    monkeypatch.setenv("DESK_KEY", KEY)
+    folder = tree(
+        tmp_path / "w",
+        {
+            "evalstore.yaml": SETTINGS,
+            "providers/desk.yaml": provider(server.url),
+            "models/one.yaml": MODEL,
+            "tests/hello.md": HELLO,
+        },
+    )
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def provider(url: str) -> str:
+    return f"code: desk\ntype: openai-compatible\nbaseURL: {url}\napiKeyEnvVar: DESK_KEY\n"
+
+
+def lines(stdout: str) -> list[str]:
+    return [re.sub(r"  +", "  ", line) for line in stdout.splitlines()]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_all_is_well(desk: Path, evalstore: Evalstore, server: endpoint.Endpoint) -> None:
+    before = contents(desk)
+    ran = evalstore("doctor")
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    printed = lines(re.sub(r"in \d\.\d\d s", "in <s>", ran.stdout))
+    assert [line.split("  ")[:2] for line in printed[:3]] == [
+        ["ok", "python"],
+        ["ok", "evalstore"],
+        ["ok", "litellm"],
+    ]
+    assert printed[3:] == [
+        "ok  settings  evalstore.yaml",
+        "ok  files  1 test file, 1 case: no problems",
+        "ok  store  .evalstore/store.db is not there yet: a run makes it",
+        "ok  environment  no .env file, which is no fault",
+        "ok  model one  answered in <s> as dummy-2026",
+        "ok  model one  DESK_KEY is set; can: ?; "
+        "$1,000 in, $10,000 out per million tokens, from costs",
+        "",
+        "1 model asked, all answered; the pings cost $0.0810",
+    ]
+    assert contents(desk) == before
+    assert KEY not in ran.stdout
+
+
+def test_a_model_that_answers_and_judges_is_asked_once_and_little(
+    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+) -> None:
+    evalstore("doctor", "-m", "one", "-m", "one")
+    [received] = server.received
+    assert (received.body["model"], received.body["max_tokens"]) == ("m", 16)
+    assert received.body["temperature"] == 0
+
+
+def test_a_model_with_another_code_as_evaluator_is_asked_as_both(
+    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+) -> None:
+    (desk / "models/one.yaml").write_text(MODEL + "evaluatorOverrides: {providerModelCode: n}\n")
+    assert evalstore("doctor").exit_code == 3
+    assert {one.body["model"] for one in server.received} == {"m", "n"}
+
+
+def test_without_pings_nothing_is_asked(
+    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+) -> None:
+    ran = evalstore("doctor", "--no-ping")
+    assert (ran.exit_code, lines(ran.stdout)[-1]) == (0, "no model was asked")
+    assert server.received == []
+
+
+def test_a_missing_key_is_told_by_its_name(
+    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DESK_KEY")
+    ran = evalstore("doctor")
+    assert ran.exit_code == 3
+    hint = "  hint: set DESK_KEY in the environment, or in the workspace's .env"
+    assert lines(ran.stdout)[-6:] == [
+        "warn  model one  DESK_KEY is not set",
+        hint,
+        "fail  model one  the server answered 401: wrong key: None",
+        hint,
+        "",
+        "1 model asked, 1 did not answer; the pings cost $0",
+    ]
+
+
+def test_a_wrong_key_is_never_shown(
+    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_KEY", "sk-wrong-secret")
+    ran = evalstore("doctor")
+    assert ran.exit_code == 3
+    assert lines(ran.stdout)[-4:-2] == [
+        "fail  model one  the server answered 401: wrong key: Bearer ***",
+        "  hint: check the value of DESK_KEY: the server does not take it",
+    ]
+    json = evalstore("doctor", "--json")
+    assert json.exit_code == 3
+    assert "sk-wrong-secret" not in ran.stdout + ran.stderr + json.stdout + json.stderr
+
+
+def test_a_key_from_the_env_file_counts_and_the_file_is_named(
+    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_KEY", "")
+    monkeypatch.delenv("DESK_KEY")
+    (desk / ".env").write_text(f"DESK_KEY={KEY}\n")
+    ran = evalstore("doctor")
+    assert ran.exit_code == 0
+    assert "ok  environment  .env" in lines(ran.stdout)
+    assert KEY not in ran.stdout + ran.stderr
+
+
+def test_an_unknown_model(desk: Path, evalstore: Evalstore, documents: Any) -> None:
+    edit(desk / "models/one.yaml", "providerModelCode: m", "providerModelCode: nope")
+    ran = evalstore("doctor")
+    assert ran.exit_code == 3
+    assert lines(ran.stdout)[-4:-2] == [
+        "fail  model one  the server answered 404: The model does not exist",
+        "  hint: check the name: 'providerModelCode' of the model file, and 'baseURL' of its "
+        "provider",
+    ]
+    [one] = documents("doctor")["models"]
+    assert (one["reachable"], one["known"], one["status"]) == (True, False, 404)
+
+
+def test_a_refused_connection(desk: Path, evalstore: Evalstore, documents: Any) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+        (desk / "providers/desk.yaml").write_text(provider(url))
+        ran = evalstore("doctor")
+        [one] = documents("doctor")["models"]
+    assert ran.exit_code == 3
+    assert "fail  model one  the connection failed: " in "\n".join(lines(ran.stdout))
+    assert "hint: check that the server runs" in ran.stdout
+    assert (one["reachable"], one["known"], one["class"]) == (False, None, "connection")
+
+
+def test_a_server_that_hangs_is_left_in_time(
+    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+) -> None:
+    server.reply = lambda body: endpoint.FAULTS["hang"]
+    ran = evalstore("doctor", "--timeout", "0.2")
+    assert ran.exit_code == 3
+    assert lines(ran.stdout)[-4:-2] == [
+        "fail  model one  no answer within 0.2 s",
+        "  hint: look whether the server is busy, or allow more with --timeout",
+    ]
+
+
+def test_a_busy_server_is_there(
+    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+) -> None:
+    server.reply = lambda body: endpoint.FAULTS["429"]
+    ran = evalstore("doctor")
+    assert ran.exit_code == 0
+    assert "warn  model one  the server answered 429" in "\n".join(lines(ran.stdout))
+
+
+def test_models_are_asked_side_by_side(
+    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+) -> None:
+    tree(desk, {f"models/{n}.yaml": MODEL.replace("one", f"m{n}") for n in range(4)})
+    (desk / "evalstore.yaml").write_text("candidates: [m0, m1, m2, m3]\n")
+    waiting = threading.Barrier(4, timeout=10)
+
+    def reply(body: dict[str, Any]) -> str:
+        waiting.wait()
+        return "Yes."
+
+    server.reply = reply
+    assert evalstore("doctor").exit_code == 0
+    assert server.most_at_once == 4
+
+
+def test_what_a_model_file_claims_against_the_table_is_a_warning(
+    desk: Path, evalstore: Evalstore
+) -> None:
+    (desk / "models/mini.yaml").write_text(
+        "id: mini\nprovider: openai\nproviderModelCode: gpt-4o-mini\n"
+        "capabilities: {input: {image: false, audio: true}, output: {tools: true}}\n"
+    )
+    ran = evalstore("doctor", "-m", "mini", "--no-ping")
+    assert ran.exit_code == 0
+    warned = [line for line in lines(ran.stdout) if line.startswith("warn")]
+    assert warned == [
+        "warn  model mini  OPENAI_API_KEY is not set",
+        "warn  model mini  declared without image, but litellm's table says otherwise",
+    ]
+
+
+def test_a_price_nobody_knows_is_a_warning(desk: Path, evalstore: Evalstore) -> None:
+    (desk / "models/one.yaml").write_text(MODEL.partition("costs")[0])
+    ran = evalstore("doctor")
+    assert ran.exit_code == 0
+    assert "warn  model one  its price is not known" in lines(ran.stdout)
+    assert lines(ran.stdout)[-1] == "1 model asked, all answered; the pings cost an unknown sum"
+
+
+def test_a_currency_without_a_rate_is_a_warning(desk: Path, evalstore: Evalstore) -> None:
+    edit(desk / "models/one.yaml", "[{costPer", "[{currency: EUR, costPer")
+    assert (
+        "warn  currency  models/one.yaml:4: the price is unknown: "
+        "there is no currency file for 'EUR'"
+    ) in lines(evalstore("doctor", "--no-ping").stdout)
+    tree(desk, {"currencies/eur.yaml": "code: EUR\nrates: [{rateInUSD: 1.1}]\n"})
+    assert "ok  currency  EUR" in lines(evalstore("doctor", "--no-ping").stdout)
+
+
+def test_broken_settings_end_with_2(desk: Path, evalstore: Evalstore) -> None:
+    (desk / "evalstore.yaml").write_text("candidates: 5\nattempts: x\n")
+    ran = evalstore("doctor")
+    assert ran.exit_code == 2
+    assert lines(ran.stdout)[3:5] == [
+        "fail  settings  2 errors in the settings",
+        "  hint: 'evalstore check' lists them with their lines",
+    ]
+
+
+def test_broken_files_end_with_2_and_models_are_asked_all_the_same(
+    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+) -> None:
+    (desk / "tests/bad.md").write_text("---\ntag: [x]\n---\n# 👤\n\nHi\n\n---\n\nE\n")
+    ran = evalstore("doctor")
+    assert ran.exit_code == 2
+    assert "fail  files  2 test files, 1 case: 1 error" in lines(ran.stdout)
+    assert len(server.received) == 1
+
+
+def test_a_name_that_is_no_model_is_an_error(desk: Path, evalstore: Evalstore) -> None:
+    ran = evalstore("doctor", "-m", "on")
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr == "error: there is no model 'on' (-m)\nhint: did you mean 'one'?\n"
+
+
+def test_the_store_is_told_and_stays_as_it_is(desk: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    before = contents(desk)
+    said = next(line for line in lines(evalstore("doctor").stdout) if "  store  " in line)
+    assert re.fullmatch(
+        r"ok  store  \.evalstore/store\.db, \d+ KiB, version \d{4}, writable "
+        r"\('evalstore fsck' checks its integrity\)",
+        said,
+    )
+    assert contents(desk) == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("UPDATE alembic_version SET version_num = '9999'", "version 9999, newer than"),
+        ("DROP TABLE alembic_version", "cannot be read: it is no store of evalstore"),
+    ],
+)
+def test_a_store_that_cannot_be_used_ends_with_6(
+    desk: Path, evalstore: Evalstore, damage: str, message: str
+) -> None:
+    evalstore("run")
+    with sqlite3.connect(desk / ".evalstore/store.db") as store:
+        store.execute(damage)
+    ran = evalstore("doctor")
+    assert ran.exit_code == 6
+    assert any(message in line for line in lines(ran.stdout) if line.startswith("fail  store"))
+
+
+def test_an_older_store_is_not_migrated_here(desk: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    with closing(sqlite3.connect(desk / ".evalstore/store.db")) as store, store:
+        store.execute("UPDATE alembic_version SET version_num = '0001'")
+    before = contents(desk)
+    ran = evalstore("doctor", "--no-ping")
+    assert ran.exit_code == 0
+    assert re.search(
+        r"warn +store .*version 0001; the next command migrates it to \d{4}", ran.stdout
+    )
+    assert contents(desk) == before
+
+
+def test_a_store_in_a_place_that_cannot_be_written_is_read_all_the_same(
+    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evalstore("run")
+    monkeypatch.setattr("evalstore.store.state.os.access", lambda _path, _mode: False)
+    ran = evalstore("doctor", "--no-ping")
+    assert ran.exit_code == 6
+    assert re.search(r"fail +store .*version \d{4}, read-only", ran.stdout)
+
+
+def test_a_store_that_is_no_database_ends_with_6(desk: Path, evalstore: Evalstore) -> None:
+    tree(desk, {".evalstore/store.db": b"this is no database, and long enough to see" * 9})
+    ran = evalstore("doctor", "--no-ping")
+    assert ran.exit_code == 6
+    assert "store.db cannot be read: file is not a database" in ran.stdout
+
+
+def test_outside_of_a_workspace(
+    evalstore: Evalstore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert evalstore("doctor").stderr.startswith("error: no evalstore.yaml in ")
+
+
+def test_a_script_has_nobody_to_ask(workspace: Path, evalstore: Evalstore) -> None:
+    ran = evalstore("doctor")
+    assert ran.exit_code == 0
+    assert lines(ran.stdout)[-1] == "no model was asked"
+
+
+@pytest.mark.parametrize(
+    ("found", "within"),
+    [("1.102", True), ("1.105.9", True), ("1.101.9", False), ("1.106.0", False), ("2.0", False)],
+)
+def test_versions_are_compared_by_their_numbers(found: str, within: bool) -> None:
+    assert is_within(found, ">=1.102,<1.106") is within
+
+
+def test_the_bounds_are_those_of_the_package() -> None:
+    assert re.fullmatch(r">=[\d.]+,<[\d.]+", litellm_bounds())
+
+
+@pytest.mark.parametrize("fault", [None, "401", "429", "hang"])
+def test_a_diagnosis_has_its_shape(
+    desk: Path, documents: Any, server: endpoint.Endpoint, fault: str | None
+) -> None:
+    if fault:
+        server.reply = lambda body: endpoint.FAULTS[fault]
+    found = documents("doctor", "--timeout", "0.5")
+    jsonschema.Draft202012Validator(schema_of(["doctor"])).validate(found)
+    assert found["models"][0]["answered"] is (fault is None)

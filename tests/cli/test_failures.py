@@ -1,0 +1,188 @@
+"""`log --failures`, and `show` of a failure and of its question: whole outputs."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Evalstore, Ran
+from tests.cli.test_run import edit
+
+ONE = """\
+id: scripted/one
+provider: scripted
+responses:
+  - {when: Oslo, error: {status: 401, message: bad key}}
+  - {answer: Warm., usage: {inputTokens: 10, outputTokens: 2}}
+"""
+KEY_HINT = "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file"
+
+
+@pytest.fixture
+def failing(workspace: Path) -> Path:
+    """The workspace whose row Oslo has no answer."""
+    (workspace / "models/one.yaml").write_text(ONE)
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one]\nretries: 0")
+    return workspace
+
+
+def times(text: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "<time>", text)
+
+
+def test_no_failures(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    assert evalstore("log", "--failures") == Ran(0, "", "No call has failed.\n")
+
+
+def test_a_failure_is_listed_with_its_place_and_a_hint(failing: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    head = "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]  status 401, 1 attempt"
+    said = "the server answered 401: bad key"
+    hint = f"hint: status 401: {KEY_HINT}\n"
+    assert evalstore("log", "--failures") == Ran(0, f"{head}\n    {said}\n", hint)
+    assert evalstore("log", "--failures", "--oneline") == Ran(0, f"{head}  {said}\n", hint)
+    assert evalstore("log", "--failures", "tests/weather.md").stdout == f"{head}\n    {said}\n"
+
+
+def test_failures_are_newest_first_and_a_limit_says_what_it_cut(
+    failing: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run")
+    edit(failing / "models/one.yaml", "bad key", "still bad")
+    evalstore("run")
+    found = documents("log", "--failures")
+    assert [one["message"] for one in found["failures"]] == [
+        "the server answered 401: still bad",
+        "the server answered 401: bad key",
+    ]
+    assert found["total"] == 2
+    ran = evalstore("log", "--failures", "-n", "1")
+    assert ran.stdout.count("<short>") == 1
+    assert "still bad" in ran.stdout
+    assert "(1 older; -v lists all)\n" in ran.stderr
+    cut = documents("log", "--failures", "-n", "1")
+    assert (len(cut["failures"]), cut["total"]) == (1, 2)
+
+
+def test_without_a_limit_people_see_the_newest_and_v_shows_all(
+    failing: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstore.cli.history_commands._FAILURES", 1)
+    evalstore("run")
+    evalstore("run")
+    ran = evalstore("log", "--failures")
+    assert ran.stdout.count("bad key") == 1
+    assert "(1 older; -v lists all)" in ran.stderr
+    assert evalstore("log", "-v", "--failures").stdout.count("bad key") == 2
+    assert len(documents("log", "--failures")["failures"]) == 2
+
+
+def test_failures_of_another_file_are_not_listed(
+    failing: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    (failing / "tests/other.md").write_text("# 👤\n\nHi\n\n---\n\nE\n")
+    evalstore("run")
+    assert evalstore("log", "--failures", "other.md") == Ran(0, "", "No call has failed.\n")
+    assert documents("log", "--failures", "weather.md")["file"] == "tests/weather.md"
+    assert evalstore("log", "--failures", "tests/nope.md") == Ran(
+        2,
+        "",
+        "error: no run and no workspace knows a test file 'tests/nope.md'\n"
+        "hint: 'evalstore ls tests' lists the files\n",
+    )
+
+
+def test_a_judge_that_failed_is_an_evaluator_at_the_place_of_the_answer(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    (workspace / "models/judge.yaml").write_text(
+        "id: scripted/judge\nprovider: scripted\nresponses:\n  - error: {status: 404}\n"
+    )
+    evalstore("run")
+    found = documents("log", "--failures")["failures"]
+    one = next(one for one in found if one["row"] == "city=Rome")
+    assert (one["model"], one["file"]) == ("scripted/judge", "tests/weather.md")
+    question = documents("show", one["session"])["related"]["question"]
+    assert one["question"] == question
+    assert (
+        "scripted/judge (as evaluator)  tests/weather.md" in evalstore("log", "--failures").stdout
+    )
+    shown = documents("show", question)["related"]
+    assert [failure["failure"] for failure in shown["failures"]] == [one["failure"]]
+    assert shown["sessions"] == [one["session"]]
+    assert "as evaluator  status 404" in evalstore("show", question).stdout
+
+
+def test_show_a_failure(failing: Path, evalstore: Evalstore, documents: Any) -> None:
+    evalstore("run")
+    [one] = documents("log", "--failures")["failures"]
+    assert times(evalstore("show", one["failure"]).stdout) == (
+        "failure <short>  scripted/one\n"
+        "tests/weather.md [city=Oslo]\n"
+        "at: <time> (<when>)\n"
+        "class: status\n"
+        "status: 401\n"
+        "attempts: 1\n"
+        "message: the server answered 401: bad key\n"
+        f"hint: {KEY_HINT}\n"
+        "ids: question <short>\n"
+    )
+    assert documents("show", one["failure"])["related"] == {
+        "file": "tests/weather.md",
+        "row": "city=Oslo",
+        "question": one["question"],
+        "hint": KEY_HINT,
+    }
+
+
+def test_show_a_question_that_only_failed(
+    failing: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run")
+    [one] = documents("log", "--failures")["failures"]
+    assert times(evalstore("show", one["question"]).stdout) == (
+        "question <short>\n"
+        "tests/weather.md [city=Oslo]\n"
+        "temperature: 0\n"
+        "sessions: none\n"
+        "failures:\n"
+        "    <short>  <time>  scripted/one  status 401  the server answered 401: bad key\n"
+        "ids: test <short>, model <short>\n"
+    )
+
+
+def test_a_failure_is_placed_by_the_workspace_when_no_run_was_recorded(
+    failing: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    evalstore("run")
+    with sqlite3.connect(failing / ".evalstore/store.db") as store:
+        store.execute("DELETE FROM runs")
+    assert documents("log", "--failures")["failures"][0]["row"] == "city=Oslo"
+    edit(failing / "tests/weather.md", "How is", "What of")
+    assert "  scripted/one  question <short>  status 401" in evalstore("log", "--failures").stdout
+    question = documents("log", "--failures")["failures"][0]["question"]
+    assert evalstore("show", question).stdout.startswith("question <short>\nsessions: none\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        ("{status: 404}", "check the name"),
+        ("{status: 429}", "too many calls at once"),
+        ("{status: 503}", "the server failed"),
+        ("{kind: timeout}", "raise 'timeout'"),
+        ("{kind: context}", "shorten the test"),
+        ("{kind: connection}", "check that the server runs"),
+    ],
+)
+def test_common_failures_have_hints(
+    failing: Path, evalstore: Evalstore, error: str, hint: str
+) -> None:
+    edit(failing / "models/one.yaml", "{status: 401, message: bad key}", error)
+    evalstore("run")
+    assert hint in evalstore("log", "--failures").stderr
