@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
+from evalstore.operations.choice import failed_questions
 from evalstore.plan import CHECKS, Ask, Cell, Judgement, Plan
 from evalstore.report.difference import (
     Difference,
@@ -26,6 +27,7 @@ from evalstore.values import Case, CaseFile, Json, Question
 
 if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
+    from evalstore.store.store import Trouble
 
 _NAMED = ("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions ")
 """Differences that say by themselves what changed."""
@@ -63,11 +65,7 @@ class Explainer:
 
     def asks(self, plan: Plan) -> list[tuple[Ask, Reason]]:
         """Every question with its reason."""
-        failed = (
-            self.desk.store.find_failed([ask.cell.question_id for ask in plan.asks])
-            if self.runs
-            else {}
-        )
+        failed = failed_questions(self.desk, plan) if self.runs else {}
         self._prefetch("test", (id for ask in plan.asks for id in self._tests_near(ask.cell)))
         return [(ask, self._ask(ask, failed)) for ask in plan.asks]
 
@@ -146,7 +144,7 @@ class Explainer:
 
     # --- reasons
 
-    def _ask(self, ask: Ask, failed: dict[str, str]) -> Reason:
+    def _ask(self, ask: Ask, failed: dict[str, Trouble]) -> Reason:
         cell = ask.cell
         if ask.cut_at:
             limit = cell.case.limit or cell.candidate.limit
@@ -156,13 +154,15 @@ class Explainer:
                 str(limit) if limit else None,
                 cell.question_id,
             )
+        if ask.why:
+            return Reason(ask.why, relative=cell.question_id)
+        if cell.question_id in failed:
+            return Reason(f"retry of a failure: {shorten(failed[cell.question_id].message)}")
         if ask.count < cell.wanted:
             have = cell.wanted - ask.count
             return Reason(
                 f"attempts {have} -> {cell.wanted}", str(have), str(cell.wanted), cell.question_id
             )
-        if cell.question_id in failed:
-            return Reason(f"retry of a failure: {shorten(failed[cell.question_id])}")
         is_known = False
         for known in self.known(cell.file, cell.case):
             is_known = True
@@ -227,6 +227,8 @@ class Explainer:
     def _judgement(self, one: Judgement, plan: Plan) -> Reason:
         if one.session is None:
             return Reason("new answer")
+        if one.why:
+            return Reason(one.why)
         evaluation = one.cell.case.evaluation
         assert evaluation is not None
         evaluator = one.judge.evaluator if one.judge else CHECKS

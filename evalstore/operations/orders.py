@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -46,6 +46,30 @@ class Wanted:
     models: tuple[str, ...] = ()
     evaluators: tuple[str, ...] = ()
     attempts: int | None = None
+    changed: bool = False
+    """Only cases that are not as they were in the newest run."""
+    last_failed: bool = False
+    """Only cells that did not pass in the newest run that has them."""
+    sample: int | None = None
+    seed: int | None = None
+    shard: str | None = None
+    """`i/n`"""
+    limit: int | None = None
+    refresh: bool = False
+    """Stored answers do not count; in `judge`, stored judgements."""
+    max_age: str | None = None
+    """Older ones do not count."""
+    retry_errors: bool = False
+    """Only what was tried and brought nothing."""
+    offline: bool = False
+    """Nothing that needs the network."""
+
+    @property
+    def narrows(self) -> bool:
+        """Whether some cases may be left out."""
+        return replace(self, models=(), evaluators=(), attempts=None) != replace(
+            Wanted(), refresh=self.refresh, max_age=self.max_age
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def test_sessions_and_evaluations_come_back_as_they_were(store: Store) -> None:
 def test_the_newest_failure_of_a_question_is_found(store: Store) -> None:
     failures = [Failure(KEY, None, None, "k", f"at {at}", at, "n") for at in (2, 3, 1)]
     store.record(None, None, failures)
-    assert store.find_failed([KEY]) == {KEY: "at 3"}
+    assert store.find_failed([KEY]) == {KEY: (3, "at 3")}
 
 
 def test_runs_are_newest_first(store: Store) -> None:
