@@ -59,18 +59,18 @@ Attempts = Annotated[
     ),
 ]
 Changed = Annotated[
-    bool, typer.Option("--changed", help="Only cases that the newest run did not know so.")
+    bool, typer.Option("--changed", help="Only cases new or edited since the newest run.")
 ]
 LastFailed = Annotated[
     bool, typer.Option("--lf", "--last-failed", help="Only what did not pass when it last ran.")
 ]
 Sample = Annotated[
     int | None,
-    typer.Option("--sample", metavar="N", min=1, help="N random cases, the same for a seed."),
+    typer.Option(
+        "--sample", metavar="N", min=1, help="N random cases, the same for the same seed."
+    ),
 ]
-Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="S", help="Which sample.", show_default="0")
-]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="S", help="Another sample (else 0).")]
 Shard = Annotated[
     str | None,
     typer.Option("--shard", metavar="I/N", help="The I-th of N parts of the cases, from 1 on."),
@@ -80,19 +80,19 @@ Limit = Annotated[
 ]
 Refresh = Annotated[
     bool,
-    typer.Option("--refresh", help="Ask again what has answers; in judge: judge again."),
+    typer.Option("--refresh", help="Ask again what is answered; judge: judge again."),
 ]
 MaxAge = Annotated[
     str | None,
     typer.Option(
         "--max-age",
         metavar="AGE",
-        help="Only answers (judge: judgements) younger than this count: 30d, 12h.",
+        help="Older answers (judge: judgements) do not count: 30d, 12h.",
     ),
 ]
 RetryErrors = Annotated[
     bool,
-    typer.Option("--retry-errors", help="Only calls that failed, undecided and error judgements."),
+    typer.Option("--retry-errors", help="Only failed calls, and judgements undecided or in error."),
 ]
 Offline = Annotated[
     bool, typer.Option("--offline", help="Only what needs no network: checks, scripted models.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.operations import quiet
+from evalstore.operations import quiet, times
 from evalstore.operations import status as slow
 from evalstore.operations.orders import Wanted, Where
 from tests.cli.conftest import Evalstore
@@ -94,6 +94,19 @@ def test_another_run_is_seen(
 
 def test_other_options_are_never_answered_from_memory(settled: Path, documents: Any) -> None:
     assert documents("status", "-r", "2")["ask"] == 2
+
+
+def test_an_answer_that_depends_on_time_is_remembered_until_it_falls(
+    settled: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(settled / "evalstore.yaml", "candidates:", "maxAge: 30d\ncandidates:")
+    evalstore("status")
+    assert is_recalled(settled, monkeypatch)
+    for module in ("quiet", "choice"):
+        later = times.now() + 31 * 86_400_000_000
+        monkeypatch.setattr(f"evalstore.operations.{module}.now", lambda later=later: later)
+    assert not is_recalled(settled, monkeypatch)
+    assert documents("status")["ask"] == 2
 
 
 def test_another_store_is_never_answered_from_memory(settled: Path, evalstore: Evalstore) -> None:

@@ -33,6 +33,8 @@ _JUDGING = re.compile(
     r"(.*)\n\[end of the response \3\]",
     re.DOTALL,
 )
+PLAIN = Wanted()
+_BEGIN = 1_700_000_000_000_000
 
 
 class BugError(Exception):
@@ -111,6 +113,8 @@ class Place:
         self.root = root
         self.fake = fake
         self.where = Where(root)
+        self.day = 0
+        self._ticks = 0
         self._written: dict[str, bytes] = {}
 
     def write(self, files: dict[str, bytes]) -> None:
@@ -124,17 +128,32 @@ class Place:
                 path.write_bytes(data)
         self._written = dict(files)
 
-    def run(self, **orders: Any) -> Any:
+    def now(self) -> int:
+        """Microseconds since 1970: later with each call, and days later when `day` says so."""
+        self._ticks += 1
+        return _BEGIN + self.day * 86_400_000_000 + self._ticks
+
+    def run(self, wanted: Wanted = PLAIN, **orders: Any) -> Any:
         """Run, with every call through the fake."""
         with (
+            self._clock(),
             mock.patch("evalstore.operations.doors.open_provider", return_value=self.fake),
             mock.patch("evalstore.operations.run.git_state", return_value=None),
         ):
-            return run(self.where, Wanted(), Orders(**orders), Watcher())
+            return run(self.where, wanted, Orders(**orders), Watcher())
 
-    def status(self) -> Status:
+    def status(self, wanted: Wanted = PLAIN) -> Status:
         """What a run would do."""
-        return status(self.where, Wanted())
+        with self._clock():
+            return status(self.where, wanted)
+
+    @contextmanager
+    def _clock(self) -> Iterator[None]:
+        with (
+            mock.patch("evalstore.operations.run.now", self.now),
+            mock.patch("evalstore.operations.choice.now", self.now),
+        ):
+            yield
 
     def damages(self) -> list[Any]:
         """What `fsck` finds."""

@@ -122,6 +122,21 @@ def test_the_newest_failure_of_a_question_is_found(store: Store) -> None:
     assert store.find_failed([KEY]) == {KEY: (3, "at 3")}
 
 
+def test_the_newest_failure_of_each_judgement_is_found(store: Store) -> None:
+    session, other, judge = "a" * 32, "b" * 32, "e" * 32
+    failures = [
+        Failure(None, session, judge, "k", "first", 1, "n"),
+        Failure(None, session, judge, "k", "second", 2, "n"),
+        Failure(None, other, judge, "k", "other", 1, "n"),
+        Failure(KEY, None, None, "k", "of a question", 3, "n"),
+    ]
+    store.record(None, None, failures)
+    assert store.find_failed_judgements() == {
+        (session, judge): (2, "second"),
+        (other, judge): (1, "other"),
+    }
+
+
 def test_runs_are_newest_first(store: Store) -> None:
     ids = {n: store.record_run(hashing.describe("run", started=n)) for n in (2, 3, 1)}
     assert [id for id, _ in store.find_runs()] == [ids[3], ids[2], ids[1]]
