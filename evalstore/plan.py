@@ -141,6 +141,8 @@ class Plan:
     """Question id -> when its newest stored session started, whether it counts or not."""
     votes: dict[str, list[Vote]] = field(default_factory=dict)
     """Session id -> its stored votes that may count in this command."""
+    passed_over: set[str] = field(default_factory=set)
+    """Ids of the stored votes that do not."""
     oldest: int | None = None
     """When the oldest of the sessions that count started."""
     left_asks: int = 0
@@ -280,6 +282,7 @@ def plan_judgements(
                 vote for vote in stored if vote.started >= bound.since and vote.verdict not in again
             ]
             plan.votes[session] = counting
+            plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
             for judge, count in _lacking(cell, counting, assume_checks_pass=True):
                 one = Judgement(cell, session, judge, count)
                 why = _why_again(one, stored, bound, again)
@@ -377,22 +380,44 @@ def _decided_first(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
     return sorted(votes, key=lambda vote: vote.verdict in UNSETTLED)
 
 
-def cells_to_retry(
+def drop_untried(
     plan: Plan, questions: Collection[str], judgements: Collection[tuple[str, str]]
-) -> list[Cell]:
-    """The cells of a plan that lack what was tried and brought nothing.
+) -> None:
+    """Leave in a plan only what was tried and brought nothing, and what follows from it.
 
     `questions` are those whose call failed; `judgements` the sessions and evaluators whose
     call failed. The plan has been made without the votes that are to be repeated.
     """
-    asked = {ask.cell.question_id for ask in plan.asks} & set(questions)
+    plan.asks = [ask for ask in plan.asks if ask.cell.question_id in questions]
+    asked = {ask.cell.question_id for ask in plan.asks}
+
+    def is_tried(one: Judgement) -> bool:
+        if one.session is None:
+            return one.cell.question_id in asked
+        return bool(one.why) or (one.session, one.evaluator) in judgements
+
+    checked = {
+        (one.session, one.cell.case.evaluation)
+        for one in plan.judgements
+        if one.session and one.judge is None and is_tried(one)
+    }
+    plan.judgements = [
+        one
+        for one in plan.judgements
+        if is_tried(one) or (one.session, one.cell.case.evaluation) in checked
+    ]
+
+
+def busy_cells(plan: Plan) -> list[Cell]:
+    """The cells for which the plan asks or judges something."""
+    asked = {ask.cell.question_id for ask in plan.asks}
     judged = {
         (one.session, one.cell.case.evaluation, one.evaluator)
         for one in plan.judgements
-        if one.session and (one.why or (one.session, one.evaluator) in judgements)
+        if one.session
     }
 
-    def is_tried(cell: Cell) -> bool:
+    def is_busy(cell: Cell) -> bool:
         evaluators = [CHECKS, *(judge.evaluator for judge in cell.judges)]
         return cell.question_id in asked or any(
             (session, cell.case.evaluation, evaluator) in judged
@@ -400,4 +425,4 @@ def cells_to_retry(
             for evaluator in evaluators
         )
 
-    return [cell for cell in plan.cells if is_tried(cell)]
+    return [cell for cell in plan.cells if is_busy(cell)]

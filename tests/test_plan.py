@@ -18,9 +18,10 @@ from evalstore.plan import (
     Cell,
     Judge,
     Plan,
-    cells_to_retry,
+    busy_cells,
     counted_votes,
     counts,
+    drop_untried,
     lay_out,
     missing_judgements,
     plan_asks,
@@ -315,15 +316,30 @@ def test_what_may_not_be_called_is_left_and_counted() -> None:
     assert [one for one, _ in missing_judgements(cells[0], ())] == [JUDGE]
 
 
-def test_cells_to_retry_are_those_that_lack_what_was_tried() -> None:
+def test_only_what_was_tried_is_left_of_a_plan_and_its_cells() -> None:
     cells = cells_of(*(case(test, "e") for test in ("asked", "judged", "unread", "new")))
     samples = {cell.question_id: [Sample(1, cell.case.tests[0], None)] for cell in cells[1:]}
     plan = Plan(cells=cells)
     plan_asks(plan, samples)
     plan_judgements(plan, {"unread": [vote(verdict="undecided")]}, again=UNSETTLED)
     questions = {cells[0].question_id, cells[2].question_id}
-    found = cells_to_retry(plan, questions, {("judged", "e1"), ("asked", "e1")})
-    assert [cell.case.tests for cell in found] == [("asked",), ("judged",), ("unread",)]
+    drop_untried(plan, questions, {("judged", "e1"), ("asked", "e1")})
+    assert [ask.cell for ask in plan.asks] == cells[:1]
+    assert [(one.session, one.cell) for one in plan.judgements] == [
+        (None, cells[0]),
+        ("judged", cells[1]),
+        ("unread", cells[2]),
+    ]
+    assert busy_cells(plan) == cells[:3]
+
+
+def test_a_check_that_is_repeated_keeps_the_judgements_that_hang_on_it() -> None:
+    (cell,) = cells_of(case(judged_by=("checks", "models")))
+    plan = Plan(cells=[cell])
+    plan_asks(plan, {cell.question_id: [Sample(1, "s", None)]})
+    plan_judgements(plan, {"s": [vote(CHECKS, "error")]}, again=UNSETTLED)
+    drop_untried(plan, (), ())
+    assert [one.evaluator for one in plan.judgements] == [CHECKS, "e1"]
 
 
 # --- properties

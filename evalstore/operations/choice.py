@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.operations.results import read_results
@@ -19,7 +19,8 @@ from evalstore.plan import (
     Bound,
     Cell,
     Plan,
-    cells_to_retry,
+    busy_cells,
+    drop_untried,
     plan_asks,
     plan_judgements,
 )
@@ -217,13 +218,18 @@ def _start(begun: Sequence[int], success: int | None) -> int:
     return max((one for one in begun if one <= success), default=success)
 
 
+class Tried(NamedTuple):
+    """What was tried and brought nothing."""
+
+    questions: set[str]
+    judgements: set[tuple[str, str]]
+    """Ids of sessions and of evaluators."""
+
+
 def only_tried(
     desk: Desk, cells: Sequence[Cell], wanted: Wanted, answers: Bound, judgements: Bound
-) -> tuple[list[Cell], set[str]]:
-    """The cells that lack what was tried and brought nothing, and the questions that failed.
-
-    Raises when there are none.
-    """
+) -> tuple[list[Cell], Tried]:
+    """The cells that lack what was tried and brought nothing; raises when there are none."""
     if wanted.refresh:
         raise EvalstoreError(
             "'--retry-errors' and '--refresh' do not go together",
@@ -233,11 +239,12 @@ def only_tried(
     plan_asks(plan, desk.store.find_samples({cell.question_id for cell in cells}), answers)
     sessions = [session for one in plan.sessions.values() for session in one]
     plan_judgements(plan, desk.store.find_votes(sessions), judgements, UNSETTLED)
-    questions = set(failed_questions(desk, plan))
-    found = cells_to_retry(plan, questions, _failed_judgements(desk, plan))
+    tried = Tried(set(failed_questions(desk, plan)), _failed_judgements(desk, plan))
+    drop_untried(plan, *tried)
+    found = busy_cells(plan)
     if cells and not found:
         raise NothingSelectedError(
             "nothing is selected: no call failed, and no judgement is undecided or an error",
             hint=_ALL,
         )
-    return found, questions
+    return found, tried

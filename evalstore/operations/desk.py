@@ -25,6 +25,7 @@ from evalstore.plan import (
     Judge,
     Plan,
     Skipped,
+    drop_untried,
     lay_out,
     plan_asks,
     plan_judgements,
@@ -205,11 +206,11 @@ class Desk:
                 "nothing is selected",
                 hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
             )
-        failed: set[str] | None = None
+        tried: choice.Tried | None = None
         if wanted.last_failed:
             cells, skipped = choice.only_failed(self, cells), []
         if wanted.retry_errors:
-            cells, failed = choice.only_tried(self, cells, wanted, answers, judgements)
+            cells, tried = choice.only_tried(self, cells, wanted, answers, judgements)
             skipped = []
         has_cell = {(one.file, one.row) for one in skipped}
         has_cell |= {(cell.file, cell.case.row) for cell in cells}
@@ -221,11 +222,11 @@ class Desk:
         )
         self._require_judges(plan, judges)
         plan_asks(plan, self.store.find_samples({cell.question_id for cell in plan.cells}), answers)
-        if failed is not None:
-            plan.asks = [ask for ask in plan.asks if ask.cell.question_id in failed]
         sessions = [session for one in plan.sessions.values() for session in one]
         again = UNSETTLED if wanted.retry_errors else ()
         plan_judgements(plan, self.store.find_votes(sessions), judgements, again)
+        if tried:
+            drop_untried(plan, *tried)
         return plan
 
     def _selected(self, wanted: Wanted) -> list[Placed]:
