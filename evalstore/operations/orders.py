@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from evalstore.values import Json
 
 FailOn = Literal["failure", "regression", "undecided", "error", "none"]
 Kind = Literal[
@@ -63,6 +66,16 @@ class Wanted:
     """Only what was tried and brought nothing."""
     offline: bool = False
     """Nothing that needs the network."""
+
+    def document(self) -> dict[str, Json]:
+        """What is not as it would be without a word, as JSON; a run keeps it."""
+        return {
+            re.sub(r"_([a-z])", lambda found: found[1].upper(), one.name): (
+                list(value) if isinstance(value, tuple) else value
+            )
+            for one in fields(self)
+            if (value := getattr(self, one.name)) != one.default
+        }
 
     @property
     def narrows(self) -> bool:

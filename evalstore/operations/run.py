@@ -147,18 +147,7 @@ def _record(
             "verdict": settings.verdict,
             "maxTestOutputTokens": settings.max_test_output_tokens,
         },
-        selection={
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in (
-                ("paths", wanted.paths),
-                ("tags", wanted.tags),
-                ("excludeTags", wanted.exclude_tags),
-                ("name", wanted.name),
-                ("models", wanted.models),
-                ("evaluators", wanted.evaluators),
-            )
-            if value
-        },
+        selection=wanted.document(),
         judgeOnly=True if orders.judge_only else None,
         asked=outcome.asked,
         judged=outcome.judged,

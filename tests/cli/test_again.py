@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evalstore.checks import Outcome
 from evalstore.operations.times import now
 from tests.builders import test_file, tree
 from tests.cli.conftest import JUDGE, ONE, Evalstore
@@ -287,6 +288,72 @@ def test_retry_errors_and_refresh_do_not_go_together(workspace: Path, evalstore:
     found = evalstore("run", "--retry-errors", "--refresh")
     assert found.exit_code == 2
     assert found.stderr.startswith("error: '--retry-errors' and '--refresh' do not go together")
+
+
+def test_a_retry_takes_the_first_of_what_failed(
+    failing: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    edit(failing / "tests/weather.md", "[Oslo, Rome]", "[Rome, Oslo, Oslo 東]")
+    evalstore("run", "--retries", "0")
+    repair(failing)
+    found = documents("status", "--retry-errors", "--limit", "1")
+    assert [(one["kind"], one["row"]) for one in found["items"]] == [
+        ("ask", "city=Oslo"),
+        ("judge", "city=Oslo"),
+    ]
+
+
+def test_a_retry_leaves_judgements_that_were_never_tried(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    edit(
+        workspace / "models/judge.yaml",
+        "answer: {pass: false, feedback: It is cold there.}",
+        "error: 500",
+    )
+    evalstore("run", "--retries", "0")
+    edit(workspace / "evalstore.yaml", "judge]", "judge, {id: scripted/judge, temperature: 1}]")
+    found = documents("status", "--retry-errors")
+    assert [(one["kind"], one["row"], one["count"]) for one in found["items"]] == [
+        ("judge", "city=Oslo", 1)
+    ]
+    assert documents("status")["judge"] == 3
+
+
+def test_a_check_that_could_not_be_computed_is_repeated(
+    workspace: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(workspace / "tests/weather.md", "[weather]", "[weather, _json_mode]")
+    edit(workspace / "models/one.yaml", "answer: Warm.", "answer: '{}'")
+
+    def fail(*_: object) -> object:
+        return Outcome("error", "not now")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("evalstore.judge.run_check", fail)
+        assert documents("run")["verdicts"]["error"] == 2
+    assert plan(documents("status")) == (0, 0)
+    found = documents("status", "--retry-errors")
+    assert {one["reason"] for one in found["items"] if one["evaluator"] == "checks"} == {
+        "retry of an error of a check"
+    }
+    again = documents("run", "--retry-errors")
+    assert counts(again) == (0, 3)
+    assert again["verdicts"]["error"] == 0
+    assert documents("run")["verdicts"] == again["verdicts"]
+    assert plan(documents("status")) == (0, 0)
+
+
+def test_offline_retries_only_what_needs_no_network(
+    failing: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    tree(failing, {"models/far.yaml": SERVER, "providers/p.yaml": PROVIDER})
+    edit(failing / "evalstore.yaml", "[scripted/one]", "[scripted/one, far]")
+    evalstore("run", "--retries", "0", "--timeout", "5")
+    repair(failing)
+    found = documents("status", "--offline", "--retry-errors")
+    assert {one["model"] for one in found["items"]} == {"scripted/one"}
+    assert counts(documents("run", "--offline", "--retry-errors")) == (1, 1)
 
 
 # --- offline

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from evalstore.operations.desk import open_store
+from evalstore.operations.orders import Where
 from tests.builders import test_file, tree
 from tests.cli.conftest import Evalstore
 from tests.cli.test_run import edit
@@ -242,3 +244,87 @@ def test_a_choice_shows_no_change_of_files_that_are_not_in_it(
     edit(cities / "tests/weather.md", "How is", "And how is")
     edit(cities / "tests/more.md", "And", "And how is")
     assert evalstore("status", "--short", "--limit", "1").stdout == "M. tests/more.md\n"
+
+
+# --- combined
+
+
+def test_a_run_keeps_what_selected_it(cities: Path, documents: Any) -> None:
+    documents("run", "--sample", "4", "--seed", "0", "--shard", "1/1", "--refresh", "-r", "2")
+    with open_store(Where(cities)) as store:
+        ((_, content),) = store.find_runs()
+    assert content["selection"] == {
+        "attempts": 2,
+        "refresh": True,
+        "sample": 4,
+        "seed": 0,
+        "shard": "1/1",
+    }
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--changed", "-k", "東京"),
+        ("--changed", "--shard", "1/1", "-k", "東京"),
+        ("--limit", "3", "-k", "東京", "--sample", "9"),
+        ("--refresh", "--max-age", "1d", "tests/more.md::city=東京", "tests/weather.md::city=東京"),
+    ],
+    ids=" ".join,
+)
+def test_options_are_applied_one_after_the_other(
+    cities: Path, documents: Any, options: tuple[str, ...]
+) -> None:
+    assert [row for _, row in rows_of(documents("status", *options))] == ["city=東京"] * 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--lf", "-k", "Rome"), ("--changed", "--limit", "1"), ("-k", "nowhere", "--changed")],
+    ids=" ".join,
+)
+def test_an_empty_selection_ends_with_5_and_leaves_no_run(
+    workspace: Path, evalstore: Evalstore, documents: Any, options: tuple[str, ...]
+) -> None:
+    documents("run")
+    assert evalstore("run", *options).exit_code == 5
+    assert len(documents("log")["runs"]) == 1
+
+
+# --- whom a case is meant for
+
+
+def test_settings_and_candidates_choose_by_tags(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    for name, tags in (("a", "x, y"), ("b", "x"), ("c", "y"), ("d", "x, y, no")):
+        (workspace / f"tests/{name}.md").write_text(test_file(f"tags: [{tags}]", shown=name))
+    (workspace / "evalstore.yaml").write_text(
+        "candidates: [{id: scripted/one, requiredTags: [x]}, {id: scripted/one, temperature: 1, "
+        "prohibitedTags: [y]}]\n"
+        "evaluators: [scripted/judge]\nrequiredTags1: [x, z]\nprohibitedTags: [no]\n"
+    )
+    found = documents("status")
+    asked = [(one["file"], one["model"]) for one in found["items"] if one["kind"] == "ask"]
+    assert asked == [
+        ("tests/a.md", "scripted/one"),
+        ("tests/b.md", "scripted/one"),
+        ("tests/b.md", "scripted/one@1"),
+    ]
+    edit(workspace / "evalstore.yaml", "prohibitedTags: [no]", "requiredTags2: [y]")
+    assert {file for file, _ in rows_of(documents("status"))} == {"tests/a.md", "tests/d.md"}
+
+
+def test_a_pair_without_a_capability_is_listed_also_under_a_limit(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    tree(workspace, {"tools/t.yaml": "id: t\nname: t\ndescription: x\n"})
+    (workspace / "tests/a.md").write_text(test_file("availableTools: [t]"))
+    edit(workspace / "models/one.yaml", "costs:", "capabilities: {output: {tools: false}}\ncosts:")
+    assert evalstore("status", "--limit", "1").stdout.startswith(
+        "No run yet.\n\nSkipped, because the model lacks a capability (1):\n"
+        "    tests/a.md  scripted/one has no tools\n"
+    )
+    assert documents("status")["skipped"] == 1
+    assert documents("run")["asked"] == 2
+    assert documents("status", "tests/weather.md")["skipped"] == 0
