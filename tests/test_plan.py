@@ -9,6 +9,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore.operations.retries import busy_cells, drop_untried
 from evalstore.plan import (
     CHECKS,
     EVER,
@@ -18,10 +19,8 @@ from evalstore.plan import (
     Cell,
     Judge,
     Plan,
-    busy_cells,
     counted_votes,
     counts,
-    drop_untried,
     lay_out,
     missing_judgements,
     plan_asks,

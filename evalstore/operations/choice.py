@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.operations.results import read_results
 from evalstore.operations.times import now
 from evalstore.plan import (
     EVER,
-    UNSETTLED,
     Bound,
     Cell,
     Plan,
-    busy_cells,
-    drop_untried,
-    plan_asks,
-    plan_judgements,
 )
 from evalstore.selection import Placed, Portion, read_shard
 from evalstore.settings import AGE_HINT, Settings, read_age
@@ -33,7 +28,6 @@ if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Wanted
     from evalstore.report.compare import Result
-    from evalstore.store.store import Trouble
 
 _RUNS_BACK = 100
 """How many runs are searched for the verdict that a case had."""
@@ -173,78 +167,3 @@ def _has_failed(result: Result) -> bool:
     if result.verdict is None:
         return result.evaluation is not None or len(result.sessions) < result.wanted
     return result.verdict != "pass"
-
-
-# --- retried
-
-
-def failed_questions(desk: Desk, plan: Plan) -> dict[str, Trouble]:
-    """The newest failures of the plan's questions, where no later run brought an answer."""
-    asked = [ask.cell.question_id for ask in plan.asks]
-    found = desk.store.find_failed(asked)
-    if not found:
-        return found
-    begun = _beginnings(desk)
-    return {
-        question: trouble
-        for question, trouble in found.items()
-        if trouble.at >= _start(begun, plan.newest.get(question))
-    }
-
-
-def _failed_judgements(desk: Desk, plan: Plan) -> set[tuple[str, str]]:
-    """Sessions and evaluators whose call failed, where no later run brought a judgement."""
-    begun = _beginnings(desk)
-    newest: dict[tuple[str, str], int] = {}
-    for session, votes in plan.votes.items():
-        for vote in votes:
-            place = (session, vote.evaluator)
-            newest[place] = max(vote.started, newest.get(place, 0))
-    return {
-        place
-        for place, trouble in desk.store.find_failed_judgements().items()
-        if trouble.at >= _start(begun, newest.get(place))
-    }
-
-
-def _beginnings(desk: Desk) -> list[int]:
-    return [run["started"] for _, run in desk.store.find_runs(limit=_RUNS_BACK)]
-
-
-def _start(begun: Sequence[int], success: int | None) -> int:
-    """When the run of a success began: of several tries in it, it need not be the last."""
-    if success is None:
-        return 0
-    return max((one for one in begun if one <= success), default=success)
-
-
-class Tried(NamedTuple):
-    """What was tried and brought nothing."""
-
-    questions: set[str]
-    judgements: set[tuple[str, str]]
-    """Ids of sessions and of evaluators."""
-
-
-def only_tried(
-    desk: Desk, cells: Sequence[Cell], wanted: Wanted, answers: Bound, judgements: Bound
-) -> tuple[list[Cell], Tried]:
-    """The cells that lack what was tried and brought nothing; raises when there are none."""
-    if wanted.refresh:
-        raise EvalstoreError(
-            "'--retry-errors' and '--refresh' do not go together",
-            hint="'--refresh' asks everything that is selected again, with what failed",
-        )
-    plan = Plan(cells=list(cells))
-    plan_asks(plan, desk.store.find_samples({cell.question_id for cell in cells}), answers)
-    sessions = [session for one in plan.sessions.values() for session in one]
-    plan_judgements(plan, desk.store.find_votes(sessions), judgements, UNSETTLED)
-    tried = Tried(set(failed_questions(desk, plan)), _failed_judgements(desk, plan))
-    drop_untried(plan, *tried)
-    found = busy_cells(plan)
-    if cells and not found:
-        raise NothingSelectedError(
-            "nothing is selected: no call failed, and no judgement is undecided or an error",
-            hint=_ALL,
-        )
-    return found, tried

@@ -15,7 +15,7 @@ from evalstore import hashing
 from evalstore.catalogue import Model, bare_model
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.fields import suggest
-from evalstore.operations import choice
+from evalstore.operations import choice, retries
 from evalstore.operations.targets import find_targets
 from evalstore.plan import (
     CHECKS,
@@ -25,7 +25,6 @@ from evalstore.plan import (
     Judge,
     Plan,
     Skipped,
-    drop_untried,
     lay_out,
     plan_asks,
     plan_judgements,
@@ -206,11 +205,11 @@ class Desk:
                 "nothing is selected",
                 hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
             )
-        tried: choice.Tried | None = None
+        tried: retries.Tried | None = None
         if wanted.last_failed:
             cells, skipped = choice.only_failed(self, cells), []
         if wanted.retry_errors:
-            cells, tried = choice.only_tried(self, cells, wanted, answers, judgements)
+            cells, tried = retries.only_tried(self, cells, wanted, answers, judgements)
             skipped = []
         has_cell = {(one.file, one.row) for one in skipped}
         has_cell |= {(cell.file, cell.case.row) for cell in cells}
@@ -226,7 +225,7 @@ class Desk:
         again = UNSETTLED if wanted.retry_errors else ()
         plan_judgements(plan, self.store.find_votes(sessions), judgements, again)
         if tried:
-            drop_untried(plan, *tried)
+            retries.drop_untried(plan, *tried)
         return plan
 
     def _selected(self, wanted: Wanted) -> list[Placed]:

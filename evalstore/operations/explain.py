@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
-from evalstore.operations.choice import failed_questions
+from evalstore.operations.retries import failed_judgements, failed_questions
 from evalstore.plan import CHECKS, Ask, Cell, Judgement, Plan
 from evalstore.report.difference import (
     Difference,
@@ -71,7 +71,8 @@ class Explainer:
 
     def judgements(self, plan: Plan) -> list[tuple[Judgement, Reason]]:
         """Every judgement with its reason."""
-        return [(one, self._judgement(one, plan)) for one in plan.judgements]
+        failed = failed_judgements(self.desk, plan) if plan.judgements else {}
+        return [(one, self._judgement(one, plan, failed)) for one in plan.judgements]
 
     # --- history
 
@@ -224,17 +225,18 @@ class Explainer:
             Question(case.tests[0], prompt, model["model"], temperature, case.seed)
         )
 
-    def _judgement(self, one: Judgement, plan: Plan) -> Reason:
+    def _judgement(
+        self, one: Judgement, plan: Plan, failed: dict[tuple[str, str], Trouble]
+    ) -> Reason:
         if one.session is None:
             return Reason("new answer")
         if one.why:
             return Reason(one.why)
         evaluation = one.cell.case.evaluation
         assert evaluation is not None
-        evaluator = one.judge.evaluator if one.judge else CHECKS
         votes = plan.votes.get(one.session, [])
         here = [vote for vote in votes if vote.evaluation == evaluation]
-        same = [vote for vote in here if vote.evaluator == evaluator]
+        same = [vote for vote in here if vote.evaluator == one.evaluator]
         if same and one.judge:
             was, now = str(len(same)), str(one.judge.times)
             return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
@@ -244,6 +246,9 @@ class Explainer:
                 self.find("evaluation", relative) or {}, self.find("evaluation", evaluation) or {}
             )
             return _reason(found, "evaluation changed")
+        if (one.session, one.evaluator) in failed:
+            message = failed[one.session, one.evaluator].message
+            return Reason(f"retry of a failure: {shorten(message)}")
         by_others = [vote for vote in here if vote.evaluator != CHECKS]
         if by_others and one.judge:
             return self._other_evaluator(by_others[-1].evaluator, one.judge.evaluator, one.judge.id)

@@ -253,6 +253,7 @@ def test_a_judge_that_failed_is_retried(
     (workspace / "models/judge.yaml").write_text(JUDGE)
     found = documents("status", "--retry-errors")
     assert [(one["kind"], one["row"]) for one in found["items"]] == [("judge", "city=Oslo")]
+    assert found["items"][0]["reason"].startswith("retry of a failure: ")
     assert counts(documents("judge", "--retry-errors")) == (0, 1)
 
 
