@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from evalstore.checks import Outcome
-from evalstore.operations.times import now
+from evalstore.operations import times
 from tests.builders import test_file, tree
 from tests.cli.conftest import JUDGE, ONE, Evalstore
 from tests.cli.test_run import edit
 
-DAY = 86_400_000_000
+DAY = 86_400 * 10**9
+"""Nanoseconds."""
+
+
+@pytest.fixture(autouse=True)
+def _at_any_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALSTORE_RUN_YES", "1")
 
 
 @pytest.fixture
 def days_later(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Put the clock of planning forward."""
+    """Put the clock forward."""
 
     def put(days: float) -> None:
-        for module in ("choice", "quiet", "run"):
-            monkeypatch.setattr(
-                f"evalstore.operations.{module}.now", lambda: now() + int(days * DAY)
-            )
+        clock = SimpleNamespace(time_ns=lambda: time.time_ns() + int(days * DAY))
+        monkeypatch.setattr(times, "time", clock)
 
     return put
 

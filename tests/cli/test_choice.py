@@ -16,6 +16,11 @@ from tests.cli.test_run import edit
 CITIES = ("Oslo", "Rome", "Łódź", "東京", "Lima", "Bonn")
 
 
+@pytest.fixture(autouse=True)
+def _at_any_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALSTORE_RUN_YES", "1")
+
+
 @pytest.fixture
 def cities(workspace: Path) -> Path:
     """A workspace with two files of six rows each; the rows Oslo fail."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -34,7 +35,8 @@ _JUDGING = re.compile(
     re.DOTALL,
 )
 PLAIN = Wanted()
-_BEGIN = 1_700_000_000_000_000
+_BEGIN, _DAY = 1_700_000_000 * 10**9, 86_400 * 10**9
+"""Nanoseconds."""
 
 
 class BugError(Exception):
@@ -128,10 +130,10 @@ class Place:
                 path.write_bytes(data)
         self._written = dict(files)
 
-    def now(self) -> int:
-        """Microseconds since 1970: later with each call, and days later when `day` says so."""
+    def time_ns(self) -> int:
+        """The clock: later with each look, and days later when `day` says so."""
         self._ticks += 1
-        return _BEGIN + self.day * 86_400_000_000 + self._ticks
+        return _BEGIN + self.day * _DAY + self._ticks * 1000
 
     def run(self, wanted: Wanted = PLAIN, **orders: Any) -> Any:
         """Run, with every call through the fake."""
@@ -147,13 +149,9 @@ class Place:
         with self._clock():
             return status(self.where, wanted)
 
-    @contextmanager
-    def _clock(self) -> Iterator[None]:
-        with (
-            mock.patch("evalstore.operations.run.now", self.now),
-            mock.patch("evalstore.operations.choice.now", self.now),
-        ):
-            yield
+    def _clock(self) -> Any:
+        clock = SimpleNamespace(time_ns=self.time_ns)
+        return mock.patch("evalstore.operations.times.time", clock)
 
     def damages(self) -> list[Any]:
         """What `fsck` finds."""

@@ -131,11 +131,11 @@ class Machine(RuleBasedStateMachine):
         self.desk.files[name] = self.desk.files.pop(self._draw_name(data))
         self._go_on(data)
 
-    @rule(data=st.data(), days=st.integers(1, 3))
-    def let_days_pass(self, data: st.DataObject, days: int) -> None:
+    @rule(days=st.integers(1, 3), max_age=st.sampled_from([None, 0.5, 1.5, 2.5]))
+    def let_days_pass(self, days: int, max_age: float | None) -> None:
         self.memory.day += days
         self.place.day += days
-        self._go_on(data)
+        self._run(Said(max_age=max_age))
 
     def _draw_name(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(sorted(self.desk.files)))
