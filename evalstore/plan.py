@@ -7,15 +7,32 @@ question; and after a complete run nothing is left to do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from evalstore import hashing
 from evalstore.selection import suits
-from evalstore.values import Case, CaseFile, Evaluator, Question, Sample, Vote
+from evalstore.values import Case, CaseFile, Evaluator, Question, Sample, Verdict, Vote
 
 CHECKS = hashing.identify(hashing.describe_evaluator(Evaluator(checks=True)))[0]
 """The id of the evaluator that stands for the checks."""
+UNSETTLED: tuple[Verdict, ...] = ("undecided", "error")
+"""Verdicts of a judge that could not be read, and of a check that could not be computed."""
+
+
+class Bound(NamedTuple):
+    """From when on stored answers, or stored judgements, count in one command."""
+
+    since: float = -math.inf
+    """Microseconds since 1970; infinity: none counts."""
+    why: str = ""
+    """The reason to ask, or to judge, in the place of one that does not count."""
+
+
+EVER = Bound()
+"""All count, however old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +50,8 @@ class Candidate:
     """Which of some capabilities the model is declared not to have."""
     required_tags: tuple[str, ...] = ()
     prohibited_tags: tuple[str, ...] = ()
+    reachable: bool = True
+    """Whether it may be called in this command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +66,8 @@ class Judge:
     times: int = 1
     required_tags: tuple[str, ...] = ()
     prohibited_tags: tuple[str, ...] = ()
+    reachable: bool = True
+    """Whether it may be called in this command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +105,8 @@ class Ask:
     count: int
     cut_at: int | None = None
     """The lower token limit that cut the stored answer off."""
+    why: str = ""
+    """Why stored answers do not count in this command, when some do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +118,13 @@ class Judgement:
     """None: the session is still to be asked."""
     judge: Judge | None
     count: int = 1
+    why: str = ""
+    """Why stored judgements do not count in this command, when some do not."""
+
+    @property
+    def evaluator(self) -> str:
+        """Id of the evaluator."""
+        return self.judge.evaluator if self.judge else CHECKS
 
 
 @dataclass
@@ -110,7 +140,15 @@ class Plan:
     newest: dict[str, int] = field(default_factory=dict)
     """Question id -> when its newest stored session started, whether it counts or not."""
     votes: dict[str, list[Vote]] = field(default_factory=dict)
-    """Session id -> its stored votes."""
+    """Session id -> its stored votes that may count in this command."""
+    passed_over: set[str] = field(default_factory=set)
+    """Ids of the stored votes that do not."""
+    oldest: int | None = None
+    """When the oldest of the sessions that count started."""
+    left_asks: int = 0
+    """Answers that are missing and stay so, as their model may not be called in this command."""
+    left_judgements: int = 0
+    """Judgements of stored and coming answers, likewise."""
 
     @property
     def ask_count(self) -> int:
@@ -193,7 +231,7 @@ def counts(sample: Sample, limit: int | None) -> bool:
     return sample.limit is None or (limit is not None and limit <= sample.limit)
 
 
-def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]]) -> None:
+def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: Bound = EVER) -> None:
     """Fill in which stored sessions count, and the questions that have too few."""
     wanted: dict[str, Cell] = {}
     for cell in plan.cells:
@@ -203,19 +241,35 @@ def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]]) -> None:
     for question, cell in wanted.items():
         limit = limit_of(cell)
         stored = samples.get(question, ())
-        counted = [sample.id for sample in stored if counts(sample, limit)][: cell.wanted]
+        whole = [sample for sample in stored if counts(sample, limit)]
+        counted = [sample for sample in whole if sample.started >= bound.since][: cell.wanted]
         if counted:
-            plan.sessions[question] = counted
+            plan.sessions[question] = [sample.id for sample in counted]
+            oldest = min(sample.started for sample in counted)
+            plan.oldest = oldest if plan.oldest is None else min(plan.oldest, oldest)
         if stored:
             plan.newest[question] = max(sample.started for sample in stored)
         missing = cell.wanted - len(counted)
-        if missing:
+        if missing and not cell.candidate.reachable:
+            plan.left_asks += missing
+        elif missing:
             cut = [one.limit for one in stored if one.limit and not counts(one, limit)]
-            plan.asks.append(Ask(cell, missing, max(cut, default=None)))
+            is_old = any(sample.started < bound.since for sample in whole)
+            plan.asks.append(
+                Ask(cell, missing, max(cut, default=None), bound.why if is_old else "")
+            )
 
 
-def plan_judgements(plan: Plan, votes: Mapping[str, Sequence[Vote]]) -> None:
-    """Fill in the judgements that stored and coming sessions lack; each is listed once."""
+def plan_judgements(
+    plan: Plan,
+    votes: Mapping[str, Sequence[Vote]],
+    bound: Bound = EVER,
+    again: Collection[Verdict] = (),
+) -> None:
+    """Fill in the judgements that stored and coming sessions lack; each is listed once.
+
+    Votes with a verdict of `again` do not count, nor do those before the bound.
+    """
     found: dict[tuple[str, str, str], Judgement] = {}
     asked = {ask.cell.question_id: ask.count for ask in plan.asks}
     for cell in plan.cells:
@@ -224,18 +278,49 @@ def plan_judgements(plan: Plan, votes: Mapping[str, Sequence[Vote]]) -> None:
         sessions = plan.sessions.get(cell.question_id, ())[: cell.wanted]
         for session in sessions:
             stored = votes.get(session, ())
-            plan.votes[session] = list(stored)
-            for judge, count in missing_judgements(cell, stored, assume_checks_pass=True):
-                key = (session, cell.case.evaluation, judge.evaluator if judge else CHECKS)
-                found.setdefault(key, Judgement(cell, session, judge, count))
+            counting = [
+                vote for vote in stored if vote.started >= bound.since and vote.verdict not in again
+            ]
+            plan.votes[session] = counting
+            plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
+            for judge, count in _lacking(cell, counting, assume_checks_pass=True):
+                one = Judgement(cell, session, judge, count)
+                why = _why_again(one, stored, bound, again)
+                found.setdefault(
+                    (session, cell.case.evaluation, one.evaluator), replace(one, why=why)
+                )
         coming = min(asked.get(cell.question_id, 0), cell.wanted - len(sessions))
         if coming:
-            for judge, count in missing_judgements(cell, (), assume_checks_pass=True):
-                key = (cell.question_id, cell.case.evaluation, judge.evaluator if judge else CHECKS)
+            for judge, count in _lacking(cell, (), assume_checks_pass=True):
+                one = Judgement(cell, None, judge, count * coming)
+                key = (cell.question_id, cell.case.evaluation, one.evaluator)
                 known = found.get(key)
-                if known is None or known.count < count * coming:
-                    found[key] = Judgement(cell, None, judge, count * coming)
-    plan.judgements += found.values()
+                if known is None or known.count < one.count:
+                    found[key] = one
+    for one in found.values():
+        if one.judge is None or one.judge.reachable:
+            plan.judgements.append(one)
+        else:
+            plan.left_judgements += one.count
+
+
+def _why_again(
+    one: Judgement, stored: Iterable[Vote], bound: Bound, again: Collection[Verdict]
+) -> str:
+    """Why the newest vote in the place of a judgement does not count; empty if there is none."""
+    why = ""
+    for vote in stored:
+        if (vote.evaluation, vote.evaluator) != (one.cell.case.evaluation, one.evaluator):
+            continue
+        if vote.verdict in again:
+            why = f"retry of {_article(vote.verdict)}"
+        elif vote.started < bound.since:
+            why = bound.why
+    return why
+
+
+def _article(verdict: Verdict) -> str:
+    return "an error of a check" if verdict == "error" else "an undecided judgement"
 
 
 def missing_judgements(
@@ -244,9 +329,18 @@ def missing_judgements(
     """What a session lacks under the cell's evaluation version: by whom, and how often.
 
     Models judge only when the checks leave the verdict open, so they are wanted once the
-    checks have passed, or when `assume_checks_pass`.
+    checks have passed, or when `assume_checks_pass`. Judges that may not be called in this
+    command are left out.
     """
-    votes = [vote for vote in stored if vote.evaluation == cell.case.evaluation]
+    for judge, count in _lacking(cell, stored, assume_checks_pass=assume_checks_pass):
+        if judge is None or judge.reachable:
+            yield judge, count
+
+
+def _lacking(
+    cell: Cell, stored: Iterable[Vote], *, assume_checks_pass: bool
+) -> Iterator[tuple[Judge | None, int]]:
+    votes = _decided_first(cell, stored)
     if "checks" in cell.case.judged_by:
         checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
         if checked is None:
@@ -264,11 +358,13 @@ def missing_judgements(
 
 
 def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
-    """The votes on a session that count: under its evaluation version, by its judges, the oldest.
+    """The votes on a session that count: under its evaluation version, by its judges.
 
-    `stored` is oldest first.
+    Of too many, `pass` and `fail` come before `undecided` and `error`, then the oldest: so a
+    repeated judgement that can be read takes the place of one that could not, for ever and
+    in every store it is merged into. `stored` is oldest first.
     """
-    votes = [vote for vote in stored if vote.evaluation == cell.case.evaluation]
+    votes = _decided_first(cell, stored)
     counted: list[Vote] = []
     if "checks" in cell.case.judged_by:
         counted += [vote for vote in votes if vote.evaluator == CHECKS][:1]
@@ -276,3 +372,9 @@ def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
         for judge in cell.judges:
             counted += [vote for vote in votes if vote.evaluator == judge.evaluator][: judge.times]
     return counted
+
+
+def _decided_first(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
+    """The votes under the cell's evaluation version, in the order in which they count."""
+    votes = [vote for vote in stored if vote.evaluation == cell.case.evaluation]
+    return sorted(votes, key=lambda vote: vote.verdict in UNSETTLED)

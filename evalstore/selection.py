@@ -1,16 +1,21 @@
-"""Which cases a command is about: by path and row, by tags, by name."""
+"""Which cases a command is about: by path and row, by tags, by name, and which part of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from evalstore import hashing
 from evalstore.errors import EvalstoreError
 from evalstore.values import Case
 
 _MOST_WORDS = 200
 _TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+)")
+_SHARD = re.compile(r"(\d{1,6})/(\d{1,6})", re.ASCII)
+
+Placed = tuple[str, Case]
+"""A case and the path of its test file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,51 @@ class Selection:
     def covers_file(self, file: str) -> bool:
         """Whether a path on the command line names this file; True when there is none."""
         return not self.targets or any(target.covers(file) for target in self.targets)
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Which part of the selected cases: a sample, of it a shard, of it the first few."""
+
+    sample: int | None = None
+    """How many cases, chosen as if at random but the same ones wherever it happens."""
+    seed: int = 0
+    shard: tuple[int, int] | None = None
+    """Number, counted from 1, and how many there are."""
+    limit: int | None = None
+
+    def take(self, cases: Sequence[Placed]) -> list[Placed]:
+        """The cases that are in it, in the order in which they come."""
+        found = list(cases)
+        if self.sample is not None:
+            drawn = {(path, case.row) for path, case in sorted(found, key=self._lot)[: self.sample]}
+            found = [(path, case) for path, case in found if (path, case.row) in drawn]
+        if self.shard is not None:
+            number, count = self.shard
+            found = [one for one in found if _hash(*one[1].tests) % count == number - 1]
+        return found[: self.limit]
+
+    def _lot(self, placed: Placed) -> tuple[int, str, str]:
+        """The smallest are drawn: so a new case takes the place of one at most."""
+        path, case = placed
+        return _hash(str(self.seed), path, case.key), path, case.row
+
+
+def _hash(*texts: str) -> int:
+    """The same number for the same texts, on every machine."""
+    return int(hashing.hash_content(hashing.canonical_json(texts)), 16)
+
+
+def read_shard(text: str) -> tuple[int, int]:
+    """The number of a shard and how many there are; raises `EvalstoreError`."""
+    found = _SHARD.fullmatch(text.strip())
+    number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= number <= count:
+        raise EvalstoreError(
+            f"'--shard {text}' cannot be read",
+            hint="write which one of how many: '1/4', '2/4', '3/4', '4/4'",
+        )
+    return number, count
 
 
 def suits(case: Case, required: Iterable[str], prohibited: Iterable[str]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from evalstore.errors import FileProblem
@@ -35,6 +35,9 @@ _LATER = {
     "datasetRoots": "kept for datasets, which this version does not read yet",
     "remotes": "kept for sharing, which this version does not have yet",
 }
+_AGE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhdw])", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+AGE_HINT = "write a number with s, m, h, d or w: '30d', '1.5h'"
 _VERDICT = re.compile(r"majority|all|any|>=\s*(?:0(?:\.\d+)?|1(?:\.0+)?)")
 
 
@@ -52,6 +55,8 @@ class Participant:
     """Never for tests with one of these tags."""
     prompt: str = DEFAULT_PROMPT
     """Evaluators: the id of the evaluator prompt."""
+    name: str = field(default="", compare=False)
+    """Candidates: what reports call it. A model that is listed again has its temperature in it."""
     line: int = field(default=0, compare=False)
     """Where the settings name it."""
 
@@ -85,6 +90,8 @@ class Settings:
     raised."""
     max_evaluation_output_tokens: int | None = None
     """Token limit of a judgement."""
+    max_age: str | None = None
+    """Answers older than this do not count and are asked again: a number with s, m, h, d or w."""
     timeout: float = 120.0
     """Seconds for one call, with all its tries."""
     concurrency: int = 16
@@ -148,6 +155,7 @@ def read_settings(text: str) -> Settings:
         verdict=collector.attempt(lambda: _verdict(found), default.verdict),
         max_test_output_tokens=found.whole("maxTestOutputTokens", least=1),
         max_evaluation_output_tokens=found.whole("maxEvaluationOutputTokens", least=1),
+        max_age=collector.attempt(lambda: _max_age(found), None),
         timeout=or_default(found.number("timeout", 0.001, 86_400), "timeout"),
         concurrency=or_default(found.whole("concurrency", least=1, most=1024), "concurrency"),
         requests_per_minute=found.number("requestsPerMinute", 0.001, 1e9),
@@ -172,6 +180,8 @@ def _participants(found: Fields, name: str) -> tuple[Participant, ...]:
     if not isinstance(value, list):
         raise FileProblem(f"'{name}' must be a list of models", found.line(name))
     known = ("id", "temperature", "requiredTags", "prohibitedTags")
+    given = found.value(f"{name}Temperature")
+    default = given if isinstance(given, int | float) else 0
     result: list[Participant] = []
     for number, entry in enumerate(value):
         line = found.line(name, number)
@@ -192,11 +202,44 @@ def _participants(found: Fields, name: str) -> tuple[Participant, ...]:
             prompt=one.text("prompt") or DEFAULT_PROMPT,
             line=line,
         )
+        participant = replace(participant, name=_name(participant, result, default))
         for other in result:
-            if (id, participant.prompt) == (other.id, other.prompt):
-                raise FileProblem(f"'{id}' is listed twice in '{name}'", line)
+            if _place(participant, default) == _place(other, default) or (
+                name == "candidates" and participant.name == other.name
+            ):
+                raise FileProblem(f"'{id}' is listed twice in '{name}'", line, hint=_TWICE)
         result.append(participant)
     return tuple(result)
+
+
+_TWICE = "a model can be listed again with another temperature"
+
+
+def _name(one: Participant, before: Iterable[Participant], default: Any) -> str:
+    """The id; with the temperature when the model has been listed before."""
+    if all(other.id != one.id for other in before):
+        return one.id
+    return f"{one.id}@{_place(one, default)[1]:.9g}"
+
+
+def _place(one: Participant, default: Any) -> tuple[str, Any, str]:
+    """What no two entries of a list may have in common."""
+    return one.id, default if one.temperature is None else one.temperature, one.prompt
+
+
+def _max_age(found: Fields) -> str | None:
+    value = found.value("maxAge")
+    if value is not None and (not isinstance(value, str) or read_age(value) is None):
+        raise FileProblem(
+            "'maxAge' must be an age such as 30d", found.line("maxAge"), hint=AGE_HINT
+        )
+    return None if value is None else str(value)
+
+
+def read_age(text: str) -> float | None:
+    """The seconds of an age such as `30d` or `1.5h`; None for what is none, and for nothing."""
+    found = _AGE.fullmatch(text.strip())
+    return float(found[1]) * _SECONDS[found[2]] or None if found else None
 
 
 def _verdict(found: Fields) -> str:

@@ -126,6 +126,7 @@ class Sharing:
             assert one.session
             assert one.judge
             known = {vote.id for vote in self._plan.votes.get(one.session, ())}
+            known |= self._plan.passed_over
             new = [
                 vote
                 for vote in found.get(one.session, ())

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore.operations.retries import busy_cells, drop_untried
 from evalstore.plan import (
     CHECKS,
+    EVER,
+    UNSETTLED,
+    Bound,
     Candidate,
     Cell,
     Judge,
@@ -17,6 +22,7 @@ from evalstore.plan import (
     counted_votes,
     counts,
     lay_out,
+    missing_judgements,
     plan_asks,
     plan_judgements,
 )
@@ -235,6 +241,104 @@ def test_of_too_many_votes_the_oldest_count() -> None:
     (cell,) = cells_of(case(judged_by=("checks", "models")))
     stored = [vote("e1", "fail"), vote("e1"), vote(CHECKS), vote(CHECKS, "fail"), vote("human")]
     assert counted_votes(cell, stored) == [vote(CHECKS), vote("e1", "fail")]
+
+
+def test_a_vote_that_decides_counts_before_an_older_one_that_does_not() -> None:
+    (cell,) = cells_of(case(judged_by=("checks", "models")), judges=(replace(JUDGE, times=2),))
+    stored = [
+        vote("e1", "undecided"),
+        vote(CHECKS, "error"),
+        vote("e1", "fail"),
+        vote(CHECKS),
+        vote("e1", "undecided"),
+        vote("e1"),
+    ]
+    assert counted_votes(cell, stored) == [vote(CHECKS), vote("e1", "fail"), vote("e1")]
+    plan = plan_of([cell], {cell.question_id: [Sample(1, "s", None)]}, {"s": stored[:2]})
+    assert plan.judgements == []
+    plan = plan_of([cell], {cell.question_id: [Sample(1, "s", None)]}, {"s": stored[1:4]})
+    assert [(one.judge and one.judge.id, one.count) for one in plan.judgements] == [("judge", 1)]
+
+
+# --- what counts in one command
+
+
+def test_answers_before_the_bound_do_not_count() -> None:
+    (cell,) = cells_of(case(), attempts=2)
+    stored = {cell.question_id: [Sample(started, f"s{started}", None) for started in (1, 2, 3)]}
+    for since, counted, missing, why in (
+        (1, ["s1", "s2"], 0, []),
+        (2, ["s2", "s3"], 0, []),
+        (3, ["s3"], 1, ["old"]),
+        (math.inf, [], 2, ["old"]),
+    ):
+        plan = Plan(cells=[cell])
+        plan_asks(plan, stored, Bound(since, "old"))
+        assert plan.sessions.get(cell.question_id, []) == counted
+        assert plan.ask_count == missing
+        assert [ask.why for ask in plan.asks] == why
+        assert plan.newest == {cell.question_id: 3}
+        assert plan.oldest == (int(counted[0][1]) if counted else None)
+
+
+def test_an_answer_that_is_missing_for_another_reason_is_not_called_old() -> None:
+    (cell,) = cells_of(case(), attempts=2)
+    plan = Plan(cells=[cell])
+    plan_asks(plan, {cell.question_id: [Sample(5, "s", None)]}, Bound(5, "old"))
+    assert [(ask.count, ask.why) for ask in plan.asks] == [(1, "")]
+
+
+def test_votes_before_the_bound_and_those_to_be_repeated_do_not_count() -> None:
+    (cell,) = cells_of(case())
+    stored = {"s": [vote(verdict="undecided")]}
+    for bound, again, count, why in (
+        (EVER, (), 0, []),
+        (Bound(2, "old"), (), 1, ["old"]),
+        (EVER, UNSETTLED, 1, ["retry of an undecided judgement"]),
+    ):
+        plan = Plan(cells=[cell])
+        plan_asks(plan, {cell.question_id: [Sample(1, "s", None)]})
+        plan_judgements(plan, stored, bound, again)
+        assert plan.judge_count == count
+        assert [one.why for one in plan.judgements] == why
+        assert plan.votes == {"s": [] if count else stored["s"]}
+
+
+def test_what_may_not_be_called_is_left_and_counted() -> None:
+    far = replace(FIRST, id="far", model="m2", reachable=False)
+    judge = replace(JUDGE, evaluator="e2", reachable=False)
+    cells = cells_of(case(), candidates=(FIRST, far), judges=(JUDGE, judge), attempts=2)
+    plan = plan_of(cells)
+    assert [(ask.cell.candidate.id, ask.count) for ask in plan.asks] == [("first", 2)]
+    assert [(one.judge, one.count) for one in plan.judgements] == [(JUDGE, 2)]
+    assert (plan.left_asks, plan.left_judgements) == (2, 2)
+    assert [one for one, _ in missing_judgements(cells[0], ())] == [JUDGE]
+
+
+def test_only_what_was_tried_is_left_of_a_plan_and_its_cells() -> None:
+    cells = cells_of(*(case(test, "e") for test in ("asked", "judged", "unread", "new")))
+    samples = {cell.question_id: [Sample(1, cell.case.tests[0], None)] for cell in cells[1:]}
+    plan = Plan(cells=cells)
+    plan_asks(plan, samples)
+    plan_judgements(plan, {"unread": [vote(verdict="undecided")]}, again=UNSETTLED)
+    questions = {cells[0].question_id, cells[2].question_id}
+    drop_untried(plan, questions, {("judged", "e1"), ("asked", "e1")})
+    assert [ask.cell for ask in plan.asks] == cells[:1]
+    assert [(one.session, one.cell) for one in plan.judgements] == [
+        (None, cells[0]),
+        ("judged", cells[1]),
+        ("unread", cells[2]),
+    ]
+    assert busy_cells(plan) == cells[:3]
+
+
+def test_a_check_that_is_repeated_keeps_the_judgements_that_hang_on_it() -> None:
+    (cell,) = cells_of(case(judged_by=("checks", "models")))
+    plan = Plan(cells=[cell])
+    plan_asks(plan, {cell.question_id: [Sample(1, "s", None)]})
+    plan_judgements(plan, {"s": [vote(CHECKS, "error")]}, again=UNSETTLED)
+    drop_untried(plan, (), ())
+    assert [one.evaluator for one in plan.judgements] == [CHECKS, "e1"]
 
 
 # --- properties

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalstore.errors import EvalstoreError
-from evalstore.selection import Selection, Target, compile_name, suits
+from evalstore.selection import (
+    Placed,
+    Portion,
+    Selection,
+    Target,
+    compile_name,
+    read_shard,
+    suits,
+)
 from evalstore.values import Case
 
 
@@ -109,3 +121,68 @@ def test_a_model_suits_a_case_by_its_tags(
     tags: tuple[str, ...], required: tuple[str, ...], prohibited: tuple[str, ...], suitable: bool
 ) -> None:
     assert suits(case("", *tags), required, prohibited) is suitable
+
+
+# --- portions
+
+placed = st.lists(
+    st.builds(
+        lambda path, row, test: (path, replace(case(row), key=row, tests=(test,))),
+        st.sampled_from(["a.md", "b.md"]),
+        st.text(max_size=3),
+        st.sampled_from(["t1", "t2", "t3"]),
+    ),
+    max_size=12,
+    unique_by=lambda one: (one[0], one[1].row),
+)
+
+
+@given(placed, st.integers(1, 12), st.integers())
+def test_a_sample_has_so_many_cases_in_their_order(
+    cases: list[Placed], size: int, seed: int
+) -> None:
+    found = Portion(sample=size, seed=seed).take(cases)
+    assert len(found) == min(size, len(cases))
+    assert found == [one for one in cases if one in found]
+
+
+@given(placed, st.integers(1, 6))
+def test_one_more_case_takes_the_place_of_one_at_most(cases: list[Placed], size: int) -> None:
+    sample = Portion(sample=size)
+    fewer, more = sample.take(cases[1:]), sample.take(cases)
+    assert len([one for one in fewer if one not in more]) <= 1
+
+
+@given(placed, st.integers(1, 5))
+def test_every_case_is_in_one_shard_beside_its_equals(cases: list[Placed], count: int) -> None:
+    shards = [Portion(shard=(number, count)).take(cases) for number in range(1, count + 1)]
+    assert sorted(repr(one) for shard in shards for one in shard) == sorted(map(repr, cases))
+    homes = [{one.tests for _, one in shard} for shard in shards]
+    assert all(not a & b for a in homes for b in homes if a is not b)
+
+
+def test_the_hashes_behind_samples_and_shards_are_the_same_for_ever() -> None:
+    cases = [(f"{name}.md", replace(case(), tests=(name,))) for name in "abcdefgh"]
+    drawn = [path for path, _ in Portion(sample=3, seed=1).take(cases)]
+    shard = [path for path, _ in Portion(shard=(1, 3)).take(cases)]
+    assert drawn == ["e.md", "f.md", "g.md"]
+    assert shard == ["a.md", "d.md", "f.md"]
+
+
+def test_of_a_shard_of_a_sample_the_first_are_taken() -> None:
+    cases = [(f"{number}.md", replace(case(), tests=(str(number),))) for number in range(40)]
+    sample = Portion(sample=20).take(cases)
+    shard = Portion(shard=(2, 2)).take(sample)
+    assert Portion(sample=20, shard=(2, 2), limit=3).take(cases) == shard[:3]
+
+
+@pytest.mark.parametrize(("text", "shard"), [("1/1", (1, 1)), (" 3/4 ", (3, 4))])
+def test_a_shard_is_one_of_how_many(text: str, shard: tuple[int, int]) -> None:
+    assert read_shard(text) == shard
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "x", "1", "1/0", "-1/2", "1/2/3", "1.0/2", ""])
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(EvalstoreError, match="cannot be read") as caught:
+        read_shard(text)
+    assert caught.value.hint

@@ -3,13 +3,73 @@ from __future__ import annotations
 import pytest
 
 from evalstore.errors import FileProblem
-from evalstore.settings import FOLDERS, Participant, Settings, ignored_settings, read_settings
+from evalstore.settings import (
+    FOLDERS,
+    Participant,
+    Settings,
+    ignored_settings,
+    read_age,
+    read_settings,
+)
 
 
 def problem(text: str) -> FileProblem:
     with pytest.raises(FileProblem) as caught:
         read_settings(text)
     return caught.value
+
+
+def test_a_candidate_can_be_listed_at_several_temperatures() -> None:
+    found = read_settings(
+        "candidates: [a, {id: a, temperature: 0.7}, {id: b, temperature: 1}, {id: b}]"
+    )
+    assert [one.name for one in found.candidates] == ["a", "a@0.7", "b", "b@0"]
+
+
+def test_an_evaluator_can_be_listed_at_several_temperatures() -> None:
+    found = read_settings("evaluators: [j, {id: j, temperature: 1}]")
+    assert [(one.id, one.temperature) for one in found.evaluators] == [("j", None), ("j", 1)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "candidates: [a, {id: a, temperature: 0}]",
+        "candidatesTemperature: 0.7\ncandidates: [{id: a, temperature: 0.7}, a]",
+        "candidates: [a@0.7, a, {id: a, temperature: 0.7}]",
+        "evaluators: [j, {id: j, temperature: 0, prompt: _evaluator_default}]",
+    ],
+)
+def test_the_same_model_at_the_same_temperature_is_listed_twice(text: str) -> None:
+    found = problem(text)
+    assert "is listed twice in" in found.message
+    assert found.hint == "a model can be listed again with another temperature"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30s", 30),
+        ("2m", 120),
+        ("1.5h", 5400),
+        ("30d", 2_592_000),
+        (" 1 w ", 604_800),
+        ("0d", None),
+        ("30", None),
+        ("d", None),
+        ("1.h", None),
+        ("-1d", None),
+        ("1D", None),
+        ("9999999999d", None),
+    ],
+)
+def test_an_age_is_a_number_with_a_unit(text: str, seconds: float | None) -> None:
+    assert read_age(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["maxAge: 30", "maxAge: soon", "maxAge: [30d]", "maxAge: 0d"])
+def test_a_wrong_age_is_refused(text: str) -> None:
+    assert problem(text).message == "'maxAge' must be an age such as 30d"
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "{}"])

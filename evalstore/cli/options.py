@@ -58,6 +58,45 @@ Attempts = Annotated[
         help="How many answers to each question.",
     ),
 ]
+Changed = Annotated[
+    bool, typer.Option("--changed", help="Only cases new or edited since the newest run.")
+]
+LastFailed = Annotated[
+    bool, typer.Option("--lf", "--last-failed", help="Only what did not pass when it last ran.")
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        "--sample", metavar="N", min=1, help="N random cases, the same for the same seed."
+    ),
+]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="S", help="Another sample (else 0).")]
+Shard = Annotated[
+    str | None,
+    typer.Option("--shard", metavar="I/N", help="The I-th of N parts of the cases, from 1 on."),
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N cases.")
+]
+Refresh = Annotated[
+    bool,
+    typer.Option("--refresh", help="Ask again what is answered; judge: judge again."),
+]
+MaxAge = Annotated[
+    str | None,
+    typer.Option(
+        "--max-age",
+        metavar="AGE",
+        help="Older answers (judge: judgements) do not count: 30d, 12h.",
+    ),
+]
+RetryErrors = Annotated[
+    bool,
+    typer.Option("--retry-errors", help="Only failed calls, and judgements undecided or in error."),
+]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Only what needs no network: checks, scripted models.")
+]
 
 
 def selecting(
@@ -68,6 +107,16 @@ def selecting(
     exclude_tags: ExcludeTags = None,
     name: Name = None,
     attempts: Attempts = None,
+    changed: Changed = False,
+    last_failed: LastFailed = False,
+    sample: Sample = None,
+    seed: Seed = None,
+    shard: Shard = None,
+    limit: Limit = None,
+    refresh: Refresh = False,
+    max_age: MaxAge = None,
+    retry_errors: RetryErrors = False,
+    offline: Offline = False,
 ) -> Wanted:
     """The options that say which cases, models and answers a command is about."""
     return Wanted(
@@ -78,6 +127,16 @@ def selecting(
         models=tuple(models or ()),
         evaluators=tuple(evaluators or ()),
         attempts=attempts,
+        changed=changed,
+        last_failed=last_failed,
+        sample=sample,
+        seed=seed,
+        shard=shard,
+        limit=limit,
+        refresh=refresh,
+        max_age=max_age,
+        retry_errors=retry_errors,
+        offline=offline,
     )
 
 

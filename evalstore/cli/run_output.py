@@ -46,6 +46,16 @@ def print_status(found: Status, *, explain: bool) -> None:
         _print_items(found)
     if found.changes or found.skipped or (found.items and explain) or found.last_run is None:
         output.line()
+    left = " and ".join(
+        output.plural(count, word)
+        for count, word in ((found.left_asks, "answer"), (found.left_judgements, "judgement"))
+        if count
+    )
+    if left:
+        output.line(f"Left: {left} (needs the network).")
+    if not found.items and left:
+        output.line("Nothing else to do.")
+        return
     if not found.items:
         output.line(
             f"Nothing to do: {output.plural(found.reuse, 'answer')} of "

@@ -15,9 +15,22 @@ from evalstore import hashing
 from evalstore.catalogue import Model, bare_model
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.fields import suggest
+from evalstore.operations import choice, retries
 from evalstore.operations.targets import find_targets
-from evalstore.plan import CHECKS, Candidate, Judge, Plan, lay_out, plan_asks, plan_judgements
-from evalstore.selection import Selection, Target
+from evalstore.plan import (
+    CHECKS,
+    UNSETTLED,
+    Candidate,
+    Cell,
+    Judge,
+    Plan,
+    Skipped,
+    lay_out,
+    plan_asks,
+    plan_judgements,
+)
+from evalstore.providers.services import SCRIPTED
+from evalstore.selection import Placed, Selection, Target
 from evalstore.settings import Participant, Settings
 from evalstore.store import Store
 from evalstore.store.trees import build_tree
@@ -66,7 +79,7 @@ class Desk:
             )
             found.append(
                 Candidate(
-                    id=one.id,
+                    id=one.name or one.id,
                     model=self._keep_model(model.version("candidate")),
                     temperature=model.temperature("candidate", temperature),
                     limit=self.settings.max_test_output_tokens,
@@ -74,6 +87,7 @@ class Desk:
                     lacks=model.lacks,
                     required_tags=one.required_tags,
                     prohibited_tags=one.prohibited_tags,
+                    reachable=_is_reachable(model, wanted),
                 )
             )
         if not found:
@@ -87,7 +101,7 @@ class Desk:
         """The models that judge, once for each version of their evaluator prompt."""
         assert self.reading.library is not None
         prompts = self.reading.library.evaluator_prompts
-        found = []
+        found: list[Judge] = []
         for one in self._participants(self.settings.evaluators, wanted.evaluators, "evaluators"):
             model = self.find_model(one.id, "evaluators")
             if not model.active and not wanted.evaluators:
@@ -105,6 +119,8 @@ class Desk:
             for prompt in prompts[one.prompt]:
                 evaluator = Evaluator(version, prompt, model.temperature("evaluator", temperature))
                 id, content = hashing.identify(hashing.describe_evaluator(evaluator))
+                if any(judge.evaluator == id for judge in found):
+                    continue  # the model file overrides the temperatures they differ in
                 self.contents[id] = ("evaluator", content)
                 found.append(
                     Judge(
@@ -114,6 +130,7 @@ class Desk:
                         times=self.settings.evaluations_per_evaluator,
                         required_tags=one.required_tags,
                         prohibited_tags=one.prohibited_tags,
+                        reachable=_is_reachable(model, wanted),
                     )
                 )
         self.contents[CHECKS] = (
@@ -123,8 +140,9 @@ class Desk:
         return found
 
     def find_model(self, id: str, part: str) -> Model:
-        """The model of a model file, or of a litellm name."""
-        return find_model(self.reading, id, part)
+        """The model of a model file, of a litellm name, or of a candidate's name."""
+        named = {one.name: one.id for one in self.settings.candidates}
+        return find_model(self.reading, named.get(id, id), part)
 
     @staticmethod
     def _participants(
@@ -134,7 +152,7 @@ class Desk:
             yield from listed
             return
         for id in dict.fromkeys(named):
-            same = [one for one in listed if one.id == id]
+            same = [one for one in listed if id in (one.id, one.name)]
             yield from same or [Participant(id)]
 
     def _keep_model(self, version: ModelVersion) -> str:
@@ -175,24 +193,66 @@ class Desk:
         if relevant:
             raise WorkspaceError(self.reading.problems)
 
-    def plan(self, wanted: Wanted) -> Plan:
-        """What a run would do."""
+    def plan(self, wanted: Wanted, *, judge_only: bool = False) -> Plan:
+        """What a run would do; with `judge_only`, what `judge` would do."""
         candidates, judges = self.candidates(wanted), self.judges(wanted)
-        matches = self.selection(wanted).matcher()
-        cells, skipped = lay_out(
-            files_of(self.reading), candidates, judges, matches, attempts=wanted.attempts
-        )
-        plan = Plan(cells=cells, skipped=skipped)
+        answers, judgements = choice.bounds_of(wanted, self.settings, judge_only=judge_only)
+        portion = choice.portion_of(wanted)
+        cases = self._selected(wanted)
+        cells, skipped = self._lay_out(cases, candidates, judges, wanted)
         if not cells and not skipped:
             raise NothingSelectedError(
                 "nothing is selected",
                 hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
             )
+        tried: retries.Tried | None = None
+        if wanted.last_failed:
+            cells, skipped = choice.only_failed(self, cells), []
+        if wanted.retry_errors:
+            cells, tried = retries.only_tried(self, cells, wanted, answers, judgements)
+            skipped = []
+        has_cell = {(one.file, one.row) for one in skipped}
+        has_cell |= {(cell.file, cell.case.row) for cell in cells}
+        cases = [one for one in cases if (one[0], one[1].row) in has_cell]
+        taken = {(path, case.row) for path, case in choice.take_portion(cases, portion)}
+        plan = Plan(
+            cells=[cell for cell in cells if (cell.file, cell.case.row) in taken],
+            skipped=[one for one in skipped if (one.file, one.row) in taken],
+        )
         self._require_judges(plan, judges)
-        plan_asks(plan, self.store.find_samples({cell.question_id for cell in cells}))
+        plan_asks(plan, self.store.find_samples({cell.question_id for cell in plan.cells}), answers)
         sessions = [session for one in plan.sessions.values() for session in one]
-        plan_judgements(plan, self.store.find_votes(sessions))
+        again = UNSETTLED if wanted.retry_errors else ()
+        plan_judgements(plan, self.store.find_votes(sessions), judgements, again)
+        if tried:
+            retries.drop_untried(plan, *tried)
         return plan
+
+    def _selected(self, wanted: Wanted) -> list[Placed]:
+        matches = self.selection(wanted).matcher()
+        cases = [
+            (path, case)
+            for path, file in files_of(self.reading).items()
+            for case in file.cases
+            if matches(path, case)
+        ]
+        return choice.only_changed(self, cases) if cases and wanted.changed else cases
+
+    def _lay_out(
+        self,
+        cases: list[Placed],
+        candidates: list[Candidate],
+        judges: list[Judge],
+        wanted: Wanted,
+    ) -> tuple[list[Cell], list[Skipped]]:
+        chosen = {(path, case.row) for path, case in cases}
+        return lay_out(
+            files_of(self.reading),
+            candidates,
+            judges,
+            lambda path, case: (path, case.row) in chosen,
+            attempts=wanted.attempts,
+        )
 
     def _require_judges(self, plan: Plan, judges: list[Judge]) -> None:
         needing = next(
@@ -279,6 +339,10 @@ def store_path(workspace: Workspace, where: Where) -> Path:
             hint="this version keeps its store in a SQLite file",
         )
     return base / text
+
+
+def _is_reachable(model: Model, wanted: Wanted) -> bool:
+    return not wanted.offline or model.provider.type == SCRIPTED
 
 
 def files_of(reading: Reading) -> Mapping[str, CaseFile]:

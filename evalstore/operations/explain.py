@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
+from evalstore.operations.retries import failed_judgements, failed_questions
 from evalstore.plan import CHECKS, Ask, Cell, Judgement, Plan
 from evalstore.report.difference import (
     Difference,
@@ -26,6 +27,7 @@ from evalstore.values import Case, CaseFile, Json, Question
 
 if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
+    from evalstore.store.store import Trouble
 
 _NAMED = ("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions ")
 """Differences that say by themselves what changed."""
@@ -63,17 +65,14 @@ class Explainer:
 
     def asks(self, plan: Plan) -> list[tuple[Ask, Reason]]:
         """Every question with its reason."""
-        failed = (
-            self.desk.store.find_failed([ask.cell.question_id for ask in plan.asks])
-            if self.runs
-            else {}
-        )
+        failed = failed_questions(self.desk, plan) if self.runs else {}
         self._prefetch("test", (id for ask in plan.asks for id in self._tests_near(ask.cell)))
         return [(ask, self._ask(ask, failed)) for ask in plan.asks]
 
     def judgements(self, plan: Plan) -> list[tuple[Judgement, Reason]]:
         """Every judgement with its reason."""
-        return [(one, self._judgement(one, plan)) for one in plan.judgements]
+        failed = failed_judgements(self.desk, plan) if plan.judgements else {}
+        return [(one, self._judgement(one, plan, failed)) for one in plan.judgements]
 
     # --- history
 
@@ -146,7 +145,7 @@ class Explainer:
 
     # --- reasons
 
-    def _ask(self, ask: Ask, failed: dict[str, str]) -> Reason:
+    def _ask(self, ask: Ask, failed: dict[str, Trouble]) -> Reason:
         cell = ask.cell
         if ask.cut_at:
             limit = cell.case.limit or cell.candidate.limit
@@ -156,13 +155,15 @@ class Explainer:
                 str(limit) if limit else None,
                 cell.question_id,
             )
+        if ask.why:
+            return Reason(ask.why, relative=cell.question_id)
+        if cell.question_id in failed:
+            return Reason(f"retry of a failure: {shorten(failed[cell.question_id].message)}")
         if ask.count < cell.wanted:
             have = cell.wanted - ask.count
             return Reason(
                 f"attempts {have} -> {cell.wanted}", str(have), str(cell.wanted), cell.question_id
             )
-        if cell.question_id in failed:
-            return Reason(f"retry of a failure: {shorten(failed[cell.question_id])}")
         is_known = False
         for known in self.known(cell.file, cell.case):
             is_known = True
@@ -224,15 +225,18 @@ class Explainer:
             Question(case.tests[0], prompt, model["model"], temperature, case.seed)
         )
 
-    def _judgement(self, one: Judgement, plan: Plan) -> Reason:
+    def _judgement(
+        self, one: Judgement, plan: Plan, failed: dict[tuple[str, str], Trouble]
+    ) -> Reason:
         if one.session is None:
             return Reason("new answer")
+        if one.why:
+            return Reason(one.why)
         evaluation = one.cell.case.evaluation
         assert evaluation is not None
-        evaluator = one.judge.evaluator if one.judge else CHECKS
         votes = plan.votes.get(one.session, [])
         here = [vote for vote in votes if vote.evaluation == evaluation]
-        same = [vote for vote in here if vote.evaluator == evaluator]
+        same = [vote for vote in here if vote.evaluator == one.evaluator]
         if same and one.judge:
             was, now = str(len(same)), str(one.judge.times)
             return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
@@ -242,6 +246,9 @@ class Explainer:
                 self.find("evaluation", relative) or {}, self.find("evaluation", evaluation) or {}
             )
             return _reason(found, "evaluation changed")
+        if (one.session, one.evaluator) in failed:
+            message = failed[one.session, one.evaluator].message
+            return Reason(f"retry of a failure: {shorten(message)}")
         by_others = [vote for vote in here if vote.evaluator != CHECKS]
         if by_others and one.judge:
             return self._other_evaluator(by_others[-1].evaluator, one.judge.evaluator, one.judge.id)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from evalstore.values import Json
 
 FailOn = Literal["failure", "regression", "undecided", "error", "none"]
 Kind = Literal[
@@ -46,6 +49,40 @@ class Wanted:
     models: tuple[str, ...] = ()
     evaluators: tuple[str, ...] = ()
     attempts: int | None = None
+    changed: bool = False
+    """Only cases that are not as they were in the newest run."""
+    last_failed: bool = False
+    """Only cells that did not pass in the newest run that has them."""
+    sample: int | None = None
+    seed: int | None = None
+    shard: str | None = None
+    """`i/n`"""
+    limit: int | None = None
+    refresh: bool = False
+    """Stored answers do not count; in `judge`, stored judgements."""
+    max_age: str | None = None
+    """Older ones do not count."""
+    retry_errors: bool = False
+    """Only what was tried and brought nothing."""
+    offline: bool = False
+    """Nothing that needs the network."""
+
+    def document(self) -> dict[str, Json]:
+        """What is not as it would be without a word, as JSON; a run keeps it."""
+        return {
+            re.sub(r"_([a-z])", lambda found: found[1].upper(), one.name): (
+                list(value) if isinstance(value, tuple) else value
+            )
+            for one in fields(self)
+            if (value := getattr(self, one.name)) != one.default
+        }
+
+    @property
+    def narrows(self) -> bool:
+        """Whether some cases may be left out."""
+        return replace(self, models=(), evaluators=(), attempts=None) != replace(
+            Wanted(), refresh=self.refresh, max_age=self.max_age
+        )
 
 
 @dataclass(frozen=True, slots=True)

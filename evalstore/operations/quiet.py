@@ -3,8 +3,8 @@
 A `status` that finds nothing to do leaves behind what it saw: the stamps of the settings, of
 every file of the workspace, of every place where a mentioned file was looked for, and of the
 store. While all of them are what they were, the answer is the same, and neither the files nor
-the store are opened. The memory lives beside the index, belongs to this machine, and losing
-it loses nothing.
+the store are opened; with `maxAge` it stands until the first answer becomes too old. The
+memory lives beside the index, belongs to this machine, and losing it loses nothing.
 """
 
 # Paths are texts here: thousands of files are looked at when nothing has changed.
@@ -23,6 +23,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.index import GRAIN, SUFFIXES, Seen, scan, stamp
 from evalstore.operations.orders import Wanted
 from evalstore.operations.summary import Status
+from evalstore.operations.times import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from evalstore.operations.orders import Where
     from evalstore.workspace import Workspace
 
-_FORMAT = [1, __version__]
+_FORMAT = [2, __version__]
 """Raise the number when the answer comes from anything else, or is made in another way."""
 _FILE = "quiet.json"
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
@@ -63,7 +64,8 @@ def _recall(where: Where) -> Status | None:
             digest.add([see_mentioned(name)])
         if memory["digest"] != digest.hexdigest():
             return None
-        return Status(items=[], ask=0, judge=0, skipped=[], **memory["status"])
+        found = Status(items=[], ask=0, judge=0, skipped=[], **memory["status"])
+        return found if now() < found.stands_until else None
     except (OSError, ValueError, KeyError, TypeError, EvalstoreError):
         return None
 
@@ -182,6 +184,7 @@ class Memory:
                 "cells": found.cells,
                 "last_run": found.last_run,
                 "last_started": found.last_started,
+                "stands_until": found.stands_until,
             },
         }
         temporary = self._path.with_suffix(f".{os.getpid()}.tmp")

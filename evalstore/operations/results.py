@@ -154,6 +154,7 @@ def _result(path: str, file: CaseFile, cell: Json) -> Result:
         score=cell.get("score"),
         sessions=tuple(cell.get("sessions", ())),
         evaluations=tuple(cell.get("evaluations", ())),
+        wanted=cell.get("wanted", 1),
     )
 
 
@@ -173,6 +174,7 @@ def as_result(found: CellResult) -> Result:
         score=found.score,
         sessions=found.sessions,
         evaluations=tuple(vote.id for vote in found.votes),
+        wanted=cell.wanted,
     )
 
 

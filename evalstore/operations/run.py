@@ -39,7 +39,7 @@ def plan_run(where: Where, wanted: Wanted, *, judge_only: bool = False) -> Statu
     """What `run` would do, without doing it."""
     with open_desk(where, create=True) as desk:
         desk.require_sound(wanted)
-        plan = desk.plan(wanted)
+        plan = desk.plan(wanted, judge_only=judge_only)
         if judge_only:
             _only_judge(plan)
         return describe_plan(desk, plan, wanted)
@@ -52,7 +52,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
     """
     with open_desk(where, create=True) as desk:
         desk.require_sound(wanted)
-        plan = desk.plan(wanted)
+        plan = desk.plan(wanted, judge_only=orders.judge_only)
         if orders.judge_only:
             _only_judge(plan)
         started = now()
@@ -147,18 +147,7 @@ def _record(
             "verdict": settings.verdict,
             "maxTestOutputTokens": settings.max_test_output_tokens,
         },
-        selection={
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in (
-                ("paths", wanted.paths),
-                ("tags", wanted.tags),
-                ("excludeTags", wanted.exclude_tags),
-                ("name", wanted.name),
-                ("models", wanted.models),
-                ("evaluators", wanted.evaluators),
-            )
-            if value
-        },
+        selection=wanted.document(),
         judgeOnly=True if orders.judge_only else None,
         asked=outcome.asked,
         judged=outcome.judged,

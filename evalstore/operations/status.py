@@ -6,6 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING
 
+from evalstore.operations.choice import stands_until
 from evalstore.operations.desk import Desk, open_desk, open_workspace, store_path
 from evalstore.operations.explain import Explainer, Reason
 from evalstore.operations.quiet import Memory
@@ -65,11 +66,14 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
         cost=estimate(desk, asks, judgements, wanted),
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
-        changes=find_changes(desk, plan, items, last[0][1]) if last else [],
+        changes=find_changes(desk, plan, items, last[0][1], narrows=wanted.narrows) if last else [],
         last_run=last[0][0] if last else None,
         last_started=last[0][1]["started"] if last else None,
         warnings=[*desk.warnings, *(f"{p.place}: {p.message}" for p in desk.reading.problems)],
         prompts=prompt_labels(desk, items),
+        left_asks=plan.left_asks,
+        left_judgements=plan.left_judgements,
+        stands_until=stands_until(plan, desk.settings),
     )
 
 
@@ -108,8 +112,13 @@ def _judge_item(one: Judgement, reason: Reason) -> Item:
 # --- what changed in the files
 
 
-def find_changes(desk: Desk, plan: Plan, items: list[Item], run: Json) -> list[Change]:
-    """Test files that differ from the snapshot of a run, as git shows them."""
+def find_changes(
+    desk: Desk, plan: Plan, items: list[Item], run: Json, *, narrows: bool
+) -> list[Change]:
+    """Test files that differ from the snapshot of a run, as git shows them.
+
+    When the command `narrows`, only those in which it would do something.
+    """
     nodes = desk.reading.nodes
     root, _ = desk.snapshot()
     if root == run["snapshot"]:
@@ -137,6 +146,9 @@ def find_changes(desk: Desk, plan: Plan, items: list[Item], run: Json) -> list[C
     for path, id in gone.items():
         if path not in renamed and path not in broken:
             found.append(Change("D ", path, 0, 0, len(old[id].cases), "retired"))
+    if narrows:
+        touched = {item.file for item in items}
+        found = [one for one in found if one.file in touched]
     return sorted(found, key=lambda one: one.file)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,11 @@ class Status:
     warnings: list[str] = field(default_factory=list)
     prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
     """Test files with several system prompts -> what to call each."""
+    left_asks: int = 0
+    """Answers that are missing and would stay so, as they need the network."""
+    left_judgements: int = 0
+    stands_until: float = math.inf
+    """Microseconds since 1970: an answer becomes too old then."""
 
     def document(self) -> Json:
         """As JSON."""
@@ -73,6 +79,7 @@ class Status:
             "judge": self.judge,
             "reuse": self.reuse,
             "skipped": len(self.skipped),
+            "left": {"ask": self.left_asks, "judge": self.left_judgements},
             "cost": self.cost,
             "run": self.last_run,
             "changes": [

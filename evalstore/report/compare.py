@@ -30,6 +30,8 @@ class Result:
     score: float | None
     sessions: tuple[str, ...]
     evaluations: tuple[str, ...]
+    wanted: int = 1
+    """How many answers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,14 @@ class LeaseChange(NamedTuple):
     given: Sequence[str] = ()
 
 
+class Trouble(NamedTuple):
+    """A logged failure."""
+
+    at: int
+    """Microseconds since 1970, UTC."""
+    message: str
+
+
 class Store(Database):
     """An open store."""
 
@@ -206,19 +214,36 @@ class Store(Database):
             votes.sort(key=lambda vote: vote[:2])
         return found
 
-    def find_failed(self, questions: Iterable[str]) -> dict[str, str]:
-        """The newest failure message of each of these questions that has one."""
+    def find_failed(self, questions: Iterable[str]) -> dict[str, Trouble]:
+        """The newest failure of each of these questions that has one."""
         row = FailureRow
-        found: dict[str, str] = {}
+        found: dict[str, Trouble] = {}
         with self._connect() as connection:
             for some in chunks(questions):
                 query = (
-                    select(col(row.question), col(row.content))
+                    select(col(row.question), col(row.at), col(row.content))
                     .where(col(row.question).in_(some))
                     .order_by(col(row.at), col(row.id))
                 )
-                for question, content in connection.execute(query):
-                    found[str(question)] = json.loads(content)["message"]
+                for question, at, content in connection.execute(query):
+                    found[str(question)] = Trouble(at, json.loads(content)["message"])
+        return found
+
+    def find_failed_judgements(self) -> dict[tuple[str, str], Trouble]:
+        """The newest failure of each session and evaluator that have one."""
+        row = FailureRow
+        query = (
+            select(col(row.at), col(row.content))
+            .where(col(row.question).is_(None))
+            .order_by(col(row.at), col(row.id))
+        )
+        found: dict[tuple[str, str], Trouble] = {}
+        with self._connect() as connection:
+            for at, text in connection.execute(query):
+                content = json.loads(text)
+                if content.get("subject") and content.get("evaluator"):
+                    place = (content["subject"], content["evaluator"])
+                    found[place] = Trouble(at, content["message"])
         return found
 
     def load_sessions(self, ids: Iterable[str]) -> dict[str, Session]:

@@ -19,6 +19,7 @@ COMMANDS = [
     ["status"],
     ["run"],
     ["run", "-n"],
+    ["status", "--offline", "--changed"],
     ["judge"],
     ["diff"],
     ["diff", "@~1", "@", "--answers"],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from evalstore.operations import quiet
+from evalstore.operations import quiet, times
 from evalstore.operations import status as slow
 from evalstore.operations.orders import Wanted, Where
 from tests.cli.conftest import Evalstore
@@ -94,6 +96,18 @@ def test_another_run_is_seen(
 
 def test_other_options_are_never_answered_from_memory(settled: Path, documents: Any) -> None:
     assert documents("status", "-r", "2")["ask"] == 2
+
+
+def test_an_answer_that_depends_on_time_is_remembered_until_it_falls(
+    settled: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(settled / "evalstore.yaml", "candidates:", "maxAge: 30d\ncandidates:")
+    evalstore("status")
+    assert is_recalled(settled, monkeypatch)
+    later = time.time_ns() + 31 * 86_400 * 10**9
+    monkeypatch.setattr(times, "time", SimpleNamespace(time_ns=lambda: later))
+    assert not is_recalled(settled, monkeypatch)
+    assert documents("status")["ask"] == 2
 
 
 def test_another_store_is_never_answered_from_memory(settled: Path, evalstore: Evalstore) -> None:

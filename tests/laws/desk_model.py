@@ -125,6 +125,8 @@ class Desk:
     attempts: int = 1
     per_judge: int = 1
     limit: int | None = None
+    max_age: float | None = None
+    """Days: half a one more than whole ones, as answers are whole days old."""
 
     # --- as files
 
@@ -141,6 +143,7 @@ class Desk:
                     "evaluationsPerEvaluator": self.per_judge,
                     "retries": 0,
                     **({"maxTestOutputTokens": self.limit} if self.limit else {}),
+                    **({"maxAge": f"{self.max_age}d"} if self.max_age else {}),
                 }
             ),
             "providers/fake.yaml": "code: fake\ntype: openai-compatible\n"
@@ -296,67 +299,103 @@ def verdict_on(instructions: str) -> str:
     return json.dumps({"pass": "Expect 0" in instructions, "feedback": "as I said"})
 
 
+class Answer(NamedTuple):
+    """What is remembered of a stored answer."""
+
+    cut: int | None
+    """The limit that cut it off."""
+    day: int
+
+
+class Said(NamedTuple):
+    """What the command line says beside the settings."""
+
+    judge_only: bool = False
+    attempts: int | None = None
+    max_age: float | None = None
+    refresh: bool = False
+
+
+PLAIN = Said()
+
+Vote = tuple[Question, int, Evaluation, Judge | None]
+
+
 @dataclass
 class Memory:
     """What has been answered and judged so far, and what a run must therefore do."""
 
-    sessions: dict[Question, list[int | None]] = field(default_factory=dict)
-    """The limit that cut each answer off, or None."""
-    votes: Counter[tuple[Question, int, Evaluation, Judge | None]] = field(default_factory=Counter)
+    day: int = 0
+    answered: dict[Question, list[Answer]] = field(default_factory=dict)
+    votes: Counter[Vote] = field(default_factory=Counter)
 
-    def run(
-        self, desk: Desk, *, judge_only: bool = False
-    ) -> tuple[Counter[Asked], Counter[Judged]]:
+    def run(self, desk: Desk, said: Said = PLAIN) -> tuple[Counter[Asked], Counter[Judged]]:
         """What a complete run asks of candidates and of judges; it is remembered."""
-        cells = list(desk.cells())
-        asks: Counter[Asked] = Counter()
+        cells = [cell._replace(wanted=said.attempts or cell.wanted) for cell in desk.cells()]
         wanted: dict[Question, int] = {}
         for cell in cells:
             wanted[cell.question] = max(cell.wanted, wanted.get(cell.question, 0))
+        asks: Counter[Asked] = Counter()
+        counted: dict[Question, list[int]] = {}
         for question, most in wanted.items():
-            missing = max(most - len(self.counted(question, desk.limit)), 0)
-            if missing and not judge_only:
+            counted[question] = self._counted(question, desk, said)
+            missing = max(most - len(counted[question]), 0)
+            if missing and not said.judge_only:
                 asks[arriving(question)] += missing
                 is_cut = desk.limit is not None and desk.limit < CUT_BELOW
-                new = [desk.limit if is_cut else None] * missing
-                self.sessions.setdefault(question, []).extend(new)
+                known = self.answered.setdefault(question, [])
+                counted[question] += range(len(known), len(known) + missing)
+                known += [Answer(desk.limit if is_cut else None, self.day)] * missing
         judged: Counter[Judged] = Counter()
+        have: Counter[Vote] = Counter() if said.judge_only and said.refresh else self.votes.copy()
         for cell in cells:
             answer = answer_to(arriving(cell.question))
-            for session in self.counted(cell.question, desk.limit)[: cell.wanted]:
-                judged += self._judge(cell, session, answer, desk.per_judge)
+            for session in counted[cell.question][: cell.wanted]:
+                judged += self._judge(cell, session, answer, desk.per_judge, have)
         return asks, judged
 
-    def counted(self, question: Question, limit: int | None) -> list[int]:
-        """The sessions that count under this limit, oldest first."""
+    def _counted(self, question: Question, desk: Desk, said: Said) -> list[int]:
+        """The answers that count, oldest first."""
+        if said.refresh and not said.judge_only:
+            return []
+        max_age = desk.max_age if said.max_age is None else said.max_age
         return [
             number
-            for number, cut in enumerate(self.sessions.get(question, ()))
-            if cut is None or (limit is not None and limit <= cut)
+            for number, one in enumerate(self.answered.get(question, ()))
+            if (one.cut is None or (desk.limit is not None and desk.limit <= one.cut))
+            and (max_age is None or self.day - one.day < max_age)
         ]
 
-    def _judge(self, cell: Cell, session: int, answer: str, times: int) -> Counter[Judged]:
+    def _judge(
+        self, cell: Cell, session: int, answer: str, times: int, have: Counter[Vote]
+    ) -> Counter[Judged]:
+        """What is judged of an answer; `have` are the judgements that count."""
         judged: Counter[Judged] = Counter()
         evaluation = cell.evaluation
         if evaluation.checks is not None:
-            self.votes[cell.question, session, evaluation, None] = 1
+            self._vote((cell.question, session, evaluation, None), 1, have)
             if answer == "[1]":
                 return judged
         if evaluation.instructions is None:
             return judged
         calls = 2 if verdict_on(evaluation.instructions) == "Hm." else 1
         for judge in cell.judges:
-            key = (cell.question, session, evaluation, judge)
-            missing = times - self.votes[key]
-            if missing > 0:
-                self.votes[key] = times
+            missing = self._vote((cell.question, session, evaluation, judge), times, have)
+            if missing:
                 judged[Judged(judge, evaluation.instructions, answer)] += calls * missing
         return judged
+
+    def _vote(self, vote: Vote, times: int, have: Counter[Vote]) -> int:
+        """Vote as often as it is missing; returns how often."""
+        missing = max(times - have[vote], 0)
+        have[vote] += missing
+        self.votes[vote] += missing
+        return missing
 
     @property
     def answers(self) -> int:
         """How many answers are stored."""
-        return sum(map(len, self.sessions.values()))
+        return sum(map(len, self.answered.values()))
 
     @property
     def evaluations(self) -> int:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -33,6 +34,9 @@ _JUDGING = re.compile(
     r"(.*)\n\[end of the response \3\]",
     re.DOTALL,
 )
+PLAIN = Wanted()
+_BEGIN, _DAY = 1_700_000_000 * 10**9, 86_400 * 10**9
+"""Nanoseconds."""
 
 
 class BugError(Exception):
@@ -111,6 +115,8 @@ class Place:
         self.root = root
         self.fake = fake
         self.where = Where(root)
+        self.day = 0
+        self._ticks = 0
         self._written: dict[str, bytes] = {}
 
     def write(self, files: dict[str, bytes]) -> None:
@@ -124,17 +130,28 @@ class Place:
                 path.write_bytes(data)
         self._written = dict(files)
 
-    def run(self, **orders: Any) -> Any:
+    def time_ns(self) -> int:
+        """The clock: later with each look, and days later when `day` says so."""
+        self._ticks += 1
+        return _BEGIN + self.day * _DAY + self._ticks * 1000
+
+    def run(self, wanted: Wanted = PLAIN, **orders: Any) -> Any:
         """Run, with every call through the fake."""
         with (
+            self._clock(),
             mock.patch("evalstore.operations.doors.open_provider", return_value=self.fake),
             mock.patch("evalstore.operations.run.git_state", return_value=None),
         ):
-            return run(self.where, Wanted(), Orders(**orders), Watcher())
+            return run(self.where, wanted, Orders(**orders), Watcher())
 
-    def status(self) -> Status:
+    def status(self, wanted: Wanted = PLAIN) -> Status:
         """What a run would do."""
-        return status(self.where, Wanted())
+        with self._clock():
+            return status(self.where, wanted)
+
+    def _clock(self) -> Any:
+        clock = SimpleNamespace(time_ns=self.time_ns)
+        return mock.patch("evalstore.operations.times.time", clock)
 
     def damages(self) -> list[Any]:
         """What `fsck` finds."""

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.laws.desk_model import Desk, File, Memory
+from evalstore.operations.orders import Wanted
+from tests.laws.desk_model import PLAIN, Desk, File, Memory, Said
+from tests.laws.fakes import PLAIN as PLAIN_WANTED
 from tests.laws.fakes import BugError, Fake, Place, counted
 
 NAMES = ("a", "b", "sub/c", "d")
@@ -57,6 +60,7 @@ OF_ALL: dict[str, st.SearchStrategy[Any]] = {
     "judge_temperature": st.sampled_from([0, 0.5]),
     "attempts": st.integers(1, 3),
     "per_judge": st.integers(1, 3),
+    "max_age": st.sampled_from([None, 0.5, 2.5]),
 }
 """And each of what files share, and of the settings."""
 
@@ -82,11 +86,11 @@ class Machine(RuleBasedStateMachine):
     @initialize(data=st.data())
     def begin(self, data: st.DataObject) -> None:
         """Start with some of everything, so that there is something to edit."""
-        for name in data.draw(st.sets(st.sampled_from(NAMES), min_size=1)):
+        for name in _draw_some(data, NAMES, least=1, most=len(NAMES)):
             self.desk.files[name] = File()
-            for field in data.draw(st.sets(st.sampled_from(sorted(OF_A_FILE)), max_size=5)):
+            for field in _draw_some(data, OF_A_FILE, most=5):
                 self._edit(data, name, field)
-        for field in data.draw(st.sets(st.sampled_from(sorted(OF_ALL)), max_size=4)):
+        for field in _draw_some(data, OF_ALL, most=4):
             setattr(self.desk, field, data.draw(OF_ALL[field]))
         self._run()
 
@@ -112,7 +116,7 @@ class Machine(RuleBasedStateMachine):
     def add(self, data: st.DataObject, name: str, is_copy: bool) -> None:
         old = self.desk.files[self._draw_name(data)]
         self.desk.files[name] = copy.copy(old) if is_copy else File()
-        for field in data.draw(st.sets(st.sampled_from(sorted(OF_A_FILE)), max_size=2)):
+        for field in _draw_some(data, OF_A_FILE, most=2):
             self._edit(data, name, field)
         self._go_on(data)
 
@@ -126,6 +130,12 @@ class Machine(RuleBasedStateMachine):
     def rename(self, data: st.DataObject, name: str) -> None:
         self.desk.files[name] = self.desk.files.pop(self._draw_name(data))
         self._go_on(data)
+
+    @rule(days=st.integers(1, 3), max_age=st.sampled_from([None, 0.5, 1.5, 2.5]))
+    def let_days_pass(self, days: int, max_age: float | None) -> None:
+        self.memory.day += days
+        self.place.day += days
+        self._run(Said(max_age=max_age))
 
     def _draw_name(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(sorted(self.desk.files)))
@@ -143,32 +153,40 @@ class Machine(RuleBasedStateMachine):
     def _go_on(self, data: st.DataObject) -> None:
         """What comes after an edit: a run most of the time."""
         commands = [self._run] * 4 + [self._judge, self._run_in_vain, lambda: None]
-        command = data.draw(st.sampled_from(range(len(commands) + 2)))
+        command = data.draw(st.sampled_from(range(len(commands) + 6)))
         if command < len(commands):
             commands[command]()
-        else:
+        elif command < len(commands) + 2:
             self._run_until_it_breaks_off(
                 data.draw(st.integers(0, 6)), data.draw(st.integers(1, 4))
             )
+        elif command < len(commands) + 5:
+            attempts = data.draw(st.sampled_from([None, 1, 2, 3]))
+            max_age = data.draw(st.sampled_from([None, 0.5, 1.5]))
+            self._run(Said(attempts=attempts, max_age=max_age, refresh=data.draw(st.booleans())))
+        else:
+            self._judge(Said(judge_only=True, refresh=True))
 
-    def _run(self) -> None:
+    def _run(self, said: Said = PLAIN) -> None:
         self._write()
-        before = self._status()
-        ask, judge = self.memory.run(self.desk)
+        wanted = _wanted(said)
+        before = self._status(wanted)
+        ask, judge = self.memory.run(self.desk, said)
         with counted(self.fake) as (asked, judged):
-            report = self.place.run()
+            report = self.place.run(wanted)
         assert asked == ask
         assert judged == judge
         assert (before.ask, report.asked) == (ask.total(), ask.total())
         assert before.judge >= report.judged
         assert (report.status, report.failed) == ("complete", 0)
-        self._is_finished()
+        if not said.refresh:
+            self._is_finished(wanted)
 
-    def _judge(self) -> None:
+    def _judge(self, said: Said = Said(judge_only=True)) -> None:  # noqa: B008 - it is frozen
         self._write()
-        ask, judge = self.memory.run(self.desk, judge_only=True)
+        ask, judge = self.memory.run(self.desk, said)
         with counted(self.fake) as (asked, judged):
-            self.place.run(judge_only=True)
+            self.place.run(_wanted(said), judge_only=True)
         assert not ask
         assert not asked
         assert judged == judge
@@ -182,7 +200,7 @@ class Machine(RuleBasedStateMachine):
         assert not asked
         assert not judged
         # Checks need nobody else.
-        self.memory.run(_without_judges(self.desk), judge_only=True)
+        self.memory.run(_without_judges(self.desk), Said(judge_only=True))
         assert report.status == ("incomplete" if self._status().items else "complete")
 
     def _run_until_it_breaks_off(self, calls: int, at_once: int) -> None:
@@ -206,16 +224,16 @@ class Machine(RuleBasedStateMachine):
     def _write(self) -> None:
         self.place.write(self.desk.render())
 
-    def _status(self) -> Any:
-        found = self.place.status()
+    def _status(self, wanted: Wanted = PLAIN_WANTED) -> Any:
+        found = self.place.status(wanted)
         assert all(item.reason for item in found.items)
         return found
 
-    def _is_finished(self) -> None:
-        after = self._status()
+    def _is_finished(self, wanted: Wanted = PLAIN_WANTED) -> None:
+        after = self._status(wanted)
         assert (after.items, after.ask, after.judge) == ([], 0, 0)
         with counted(self.fake) as (asked, judged):
-            report = self.place.run()
+            report = self.place.run(wanted)
         assert not asked
         assert not judged
         assert (report.asked, report.judged) == (0, 0)
@@ -233,6 +251,20 @@ class Machine(RuleBasedStateMachine):
         if rows != self.seen:
             assert self.place.damages() == []
         self.seen = rows
+
+
+def _draw_some(
+    data: st.DataObject, names: Iterable[str], *, least: int = 0, most: int
+) -> list[str]:
+    """Different names, in an order that no hash seed decides."""
+    return data.draw(
+        st.lists(st.sampled_from(sorted(names)), unique=True, min_size=least, max_size=most)
+    )
+
+
+def _wanted(said: Said) -> Wanted:
+    max_age = None if said.max_age is None else f"{said.max_age}d"
+    return Wanted(attempts=said.attempts, max_age=max_age, refresh=said.refresh)
 
 
 def _without_judges(desk: Desk) -> Desk:

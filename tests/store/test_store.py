@@ -119,7 +119,22 @@ def test_sessions_and_evaluations_come_back_as_they_were(store: Store) -> None:
 def test_the_newest_failure_of_a_question_is_found(store: Store) -> None:
     failures = [Failure(KEY, None, None, "k", f"at {at}", at, "n") for at in (2, 3, 1)]
     store.record(None, None, failures)
-    assert store.find_failed([KEY]) == {KEY: "at 3"}
+    assert store.find_failed([KEY]) == {KEY: (3, "at 3")}
+
+
+def test_the_newest_failure_of_each_judgement_is_found(store: Store) -> None:
+    session, other, judge = "a" * 32, "b" * 32, "e" * 32
+    failures = [
+        Failure(None, session, judge, "k", "first", 1, "n"),
+        Failure(None, session, judge, "k", "second", 2, "n"),
+        Failure(None, other, judge, "k", "other", 1, "n"),
+        Failure(KEY, None, None, "k", "of a question", 3, "n"),
+    ]
+    store.record(None, None, failures)
+    assert store.find_failed_judgements() == {
+        (session, judge): (2, "second"),
+        (other, judge): (1, "other"),
+    }
 
 
 def test_runs_are_newest_first(store: Store) -> None:

@@ -1,0 +1,169 @@
+"""Which cases a command is about, by what the runs before knew of them, and what counts as old.
+
+The order is fixed: what paths, tags and `-k` select; of it what has changed, has failed or
+is to be retried; of it a sample; of it a shard; of it the first few.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, NothingSelectedError
+from evalstore.operations.results import read_results
+from evalstore.operations.times import now
+from evalstore.plan import (
+    EVER,
+    Bound,
+    Cell,
+    Plan,
+)
+from evalstore.selection import Placed, Portion, read_shard
+from evalstore.settings import AGE_HINT, Settings, read_age
+from evalstore.store.trees import read_tree
+from evalstore.values import Case, CaseFile
+
+if TYPE_CHECKING:
+    from evalstore.operations.desk import Desk
+    from evalstore.operations.orders import Wanted
+    from evalstore.report.compare import Result
+
+_RUNS_BACK = 100
+"""How many runs are searched for the verdict that a case had."""
+_ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases"
+
+
+def portion_of(wanted: Wanted) -> Portion:
+    """The part of the cases that the command line names; raises for one that makes no sense."""
+    if wanted.seed is not None and wanted.sample is None:
+        raise EvalstoreError("'--seed' says nothing without '--sample'", hint="add '--sample N'")
+    shard = None if wanted.shard is None else read_shard(wanted.shard)
+    return Portion(wanted.sample, wanted.seed or 0, shard, wanted.limit)
+
+
+def take_portion(cases: Sequence[Placed], portion: Portion) -> list[Placed]:
+    """The part of these cases; raises when nothing is in it."""
+    found = portion.take(cases)
+    if cases and not found and portion.shard:
+        number, count = portion.shard
+        raise NothingSelectedError(
+            f"nothing is selected: no case falls into shard {number}/{count}",
+            hint="use fewer shards than there are cases",
+        )
+    return found
+
+
+# --- how old
+
+_SECOND = 1_000_000
+"""Microseconds."""
+
+
+def bounds_of(wanted: Wanted, settings: Settings, *, judge_only: bool) -> tuple[Bound, Bound]:
+    """From when on answers count, and judgements; raises for an age that makes no sense.
+
+    The command line speaks of answers, in `judge` of judgements; the settings speak of answers.
+    """
+    given = EVER
+    if wanted.max_age is not None:
+        given = _bound(wanted.max_age, "judgement" if judge_only else "answer")
+    if wanted.refresh:
+        given = Bound(math.inf, "refresh")
+    settled = EVER if settings.max_age is None else _bound(settings.max_age, "answer")
+    if judge_only:
+        return settled, given
+    return (settled if given == EVER else given), EVER
+
+
+def _bound(age: str, what: str) -> Bound:
+    seconds = read_age(age)
+    if seconds is None:
+        raise EvalstoreError(f"'--max-age {age}' cannot be read", hint=AGE_HINT)
+    return Bound(now() - seconds * _SECOND, f"{what} is older than {age.strip()}")
+
+
+def stands_until(plan: Plan, settings: Settings) -> float:
+    """When the plan changes though nothing else does: an answer becomes too old then."""
+    age = read_age(settings.max_age) if settings.max_age else None
+    return math.inf if age is None or plan.oldest is None else plan.oldest + age * _SECOND
+
+
+# --- changed
+
+
+def only_changed(desk: Desk, cases: Sequence[Placed]) -> list[Placed]:
+    """The cases that the snapshot of the newest run does not have; raises when it has all."""
+    runs = desk.store.find_runs(limit=1)
+    if not runs:
+        return list(cases)
+    entries = read_tree(runs[0][1]["snapshot"], desk.store.load_nodes)
+    files = desk.store.load_case_files(list(set(entries.values())))
+    gone = [files[id] for path, id in entries.items() if path not in desk.reading.nodes]
+    moved = _contents(gone)
+    known = {path: _contents([files[id]]) | moved for path, id in entries.items()}
+    found = [(path, case) for path, case in cases if _content(case) not in known.get(path, moved)]
+    if not found:
+        raise NothingSelectedError(
+            "nothing is selected: nothing has changed since the newest run", hint=_ALL
+        )
+    return found
+
+
+_Content = tuple[object, ...]
+
+
+def _content(case: Case) -> _Content:
+    return case.tests, case.prompts, case.evaluation
+
+
+def _contents(files: Sequence[CaseFile]) -> set[_Content]:
+    return {_content(case) for file in files for case in file.cases}
+
+
+# --- failed
+
+
+def only_failed(desk: Desk, cells: Sequence[Cell]) -> list[Cell]:
+    """The cells that did not pass in the newest run that has them; raises when there are none.
+
+    Rows are paired by their values, else by their label.
+    """
+    waiting, failed, is_first = list(cells), set[int](), True
+    for _, run in desk.store.find_runs(limit=_RUNS_BACK):
+        is_first = False
+        if not waiting:
+            break
+        before = {
+            (one.file, row, one.prompt_number, one.model): one
+            for one in read_results(desk.store, run)
+            for row in (one.row, one.key)
+        }
+        left = []
+        for cell in waiting:
+            result = _find(before, cell)
+            if result is None:
+                left.append(cell)
+            elif _has_failed(result):
+                failed.add(id(cell))
+        waiting = left
+    if cells and not failed:
+        words = "there is no run yet" if is_first else "nothing failed when it last ran"
+        raise NothingSelectedError(f"nothing is selected: {words}", hint=_ALL)
+    return [cell for cell in cells if id(cell) in failed]
+
+
+def _find(before: Mapping[tuple[str, str, int, str], Result], cell: Cell) -> Result | None:
+    number = cell.case.prompts.index(cell.prompt)
+    for row in (cell.case.key, cell.case.row):
+        found = before.get((cell.file, row, number, cell.candidate.id))
+        if found:
+            return found
+    return None
+
+
+def _has_failed(result: Result) -> bool:
+    """Whether it did not pass; an answered case that nothing judges has not failed."""
+    if result.verdict is None:
+        return result.evaluation is not None or len(result.sessions) < result.wanted
+    return result.verdict != "pass"

@@ -1,0 +1,152 @@
+"""What was tried and brought nothing: failed calls, and judgements that settled nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.errors import EvalstoreError, NothingSelectedError
+from evalstore.plan import (
+    CHECKS,
+    UNSETTLED,
+    Bound,
+    Cell,
+    Judgement,
+    Plan,
+    plan_asks,
+    plan_judgements,
+)
+
+if TYPE_CHECKING:
+    from evalstore.operations.desk import Desk
+    from evalstore.operations.orders import Wanted
+    from evalstore.store.store import Trouble
+
+_RUNS_BACK = 100
+"""How many runs are searched for the one that brought a success."""
+
+
+def failed_questions(desk: Desk, plan: Plan) -> dict[str, Trouble]:
+    """The newest failures of the plan's questions, where no later run brought an answer."""
+    asked = [ask.cell.question_id for ask in plan.asks]
+    found = desk.store.find_failed(asked)
+    if not found:
+        return found
+    begun = _beginnings(desk)
+    return {
+        question: trouble
+        for question, trouble in found.items()
+        if trouble.at >= _start(begun, plan.newest.get(question))
+    }
+
+
+def failed_judgements(desk: Desk, plan: Plan) -> dict[tuple[str, str], Trouble]:
+    """The newest failures by session and evaluator, where no later run brought a judgement."""
+    found = desk.store.find_failed_judgements()
+    if not found:
+        return found
+    begun = _beginnings(desk)
+    newest: dict[tuple[str, str], int] = {}
+    for session, votes in plan.votes.items():
+        for vote in votes:
+            place = (session, vote.evaluator)
+            newest[place] = max(vote.started, newest.get(place, 0))
+    return {
+        place: trouble
+        for place, trouble in found.items()
+        if trouble.at >= _start(begun, newest.get(place))
+    }
+
+
+def _beginnings(desk: Desk) -> list[int]:
+    return [run["started"] for _, run in desk.store.find_runs(limit=_RUNS_BACK)]
+
+
+def _start(begun: Sequence[int], success: int | None) -> int:
+    """When the run of a success began: of several tries in it, it need not be the last."""
+    if success is None:
+        return 0
+    return max((one for one in begun if one <= success), default=success)
+
+
+class Tried(NamedTuple):
+    """What was tried and brought nothing."""
+
+    questions: set[str]
+    judgements: set[tuple[str, str]]
+    """Ids of sessions and of evaluators."""
+
+
+def only_tried(
+    desk: Desk, cells: Sequence[Cell], wanted: Wanted, answers: Bound, judgements: Bound
+) -> tuple[list[Cell], Tried]:
+    """The cells that lack what was tried and brought nothing; raises when there are none."""
+    if wanted.refresh:
+        raise EvalstoreError(
+            "'--retry-errors' and '--refresh' do not go together",
+            hint="'--refresh' asks everything that is selected again, with what failed",
+        )
+    plan = Plan(cells=list(cells))
+    plan_asks(plan, desk.store.find_samples({cell.question_id for cell in cells}), answers)
+    sessions = [session for one in plan.sessions.values() for session in one]
+    plan_judgements(plan, desk.store.find_votes(sessions), judgements, UNSETTLED)
+    tried = Tried(set(failed_questions(desk, plan)), set(failed_judgements(desk, plan)))
+    drop_untried(plan, *tried)
+    found = busy_cells(plan)
+    if cells and not found:
+        raise NothingSelectedError(
+            "nothing is selected: no call failed, and no judgement is undecided or an error",
+            hint="'evalstore run' without '--retry-errors' does all that is missing",
+        )
+    return found, tried
+
+
+# --- of a plan
+
+
+def drop_untried(
+    plan: Plan, questions: Collection[str], judgements: Collection[tuple[str, str]]
+) -> None:
+    """Leave in a plan only what was tried and brought nothing, and what follows from it.
+
+    `questions` are those whose call failed; `judgements` the sessions and evaluators whose
+    call failed. The plan has been made without the votes that are to be repeated.
+    """
+    plan.asks = [ask for ask in plan.asks if ask.cell.question_id in questions]
+    asked = {ask.cell.question_id for ask in plan.asks}
+
+    def is_tried(one: Judgement) -> bool:
+        if one.session is None:
+            return one.cell.question_id in asked
+        return bool(one.why) or (one.session, one.evaluator) in judgements
+
+    checked = {
+        (one.session, one.cell.case.evaluation)
+        for one in plan.judgements
+        if one.session and one.judge is None and is_tried(one)
+    }
+    plan.judgements = [
+        one
+        for one in plan.judgements
+        if is_tried(one) or (one.session, one.cell.case.evaluation) in checked
+    ]
+
+
+def busy_cells(plan: Plan) -> list[Cell]:
+    """The cells for which the plan asks or judges something."""
+    asked = {ask.cell.question_id for ask in plan.asks}
+    judged = {
+        (one.session, one.cell.case.evaluation, one.evaluator)
+        for one in plan.judgements
+        if one.session
+    }
+
+    def is_busy(cell: Cell) -> bool:
+        evaluators = [CHECKS, *(judge.evaluator for judge in cell.judges)]
+        return cell.question_id in asked or any(
+            (session, cell.case.evaluation, evaluator) in judged
+            for session in plan.sessions.get(cell.question_id, ())[: cell.wanted]
+            for evaluator in evaluators
+        )
+
+    return [cell for cell in plan.cells if is_busy(cell)]
