@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from evalstore.assemble import Material
 from evalstore.calls import CallFailed, Calls, Door, Limits, Rim
 from evalstore.catalogue import provider_options
-from evalstore.judge import VERDICT_SCHEMA, Opinion, Unreadable, judge_by_checks, read_opinion
+from evalstore.judge import judge_by_checks
 from evalstore.lanes import Lane
 from evalstore.ledger import Ledger, Outcome, sum_usage
+from evalstore.opinions import Opinions
 from evalstore.plan import (
     CHECKS,
     Ask,
@@ -88,6 +89,7 @@ class Executor:
         self._ledger = Ledger(store, rim, self.sharing.runner)
         self.outcome = self._ledger.outcome
         self._calls = Calls(limits, rim)
+        self._opinions = Opinions(self._calls.ask)
         self._left: dict[str, int] = {}
         """Key of what is under way -> how many of its answers or judgements are still to come."""
         self._answers: dict[str, Session] = {}
@@ -409,15 +411,13 @@ class Executor:
         request = Request(
             code=door.version.code,
             messages=messages,
-            schema=VERDICT_SCHEMA if door.structured else None,
-            json_mode=not door.structured,
             temperature=door.temperature,
             max_output_tokens=self.limits.judge_tokens,
             provider_options=provider_options(door.version),
         )
         spent: list[Reply] = []
         try:
-            opinion = await self._opinion(door, request, spent)
+            opinion = await self._opinions.get(door, request, spent)
         finally:
             cost = self._ledger.spend_judging(door, spent)
         return Evaluation(
@@ -435,17 +435,6 @@ class Executor:
             cost=cost,
             latency=sum(reply.latency for reply in spent),
         )
-
-    async def _opinion(self, door: Door, request: Request, spent: list[Reply]) -> Opinion:
-        """What a judge says; it is asked once more when its reply cannot be read."""
-        for _ in range(2):
-            reply = await self._calls.ask(door, request)
-            spent.append(reply)
-            try:
-                return read_opinion(reply)
-            except Unreadable as unreadable:
-                opinion = Opinion("undecided", feedback=unreadable.reason)
-        return opinion
 
     def _check(self, session: str, evaluation: str, answer: Reply) -> None:
         """Judge a session by the checks of an evaluation version."""

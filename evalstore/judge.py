@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 from evalstore.checks import Outcome, run_check
-from evalstore.values import Json, Reply, Verdict
+from evalstore.values import Json, OutgoingMessage, Reply, Request, Text, Verdict
 
 VERDICT_SCHEMA: Json = {
     "type": "object",
-    "properties": {"pass": {"type": "boolean"}, "feedback": {"type": "string"}},
+    "properties": {
+        "reasoning": {"type": "string", "description": "what leads to the verdict"},
+        "pass": {"type": "boolean", "description": "whether the instructions are met"},
+        "feedback": {"type": "string", "description": "what is wrong, or an empty text"},
+        "score": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 1,
+            "description": "only if a score is asked for",
+        },
+        "label": {"type": "string", "description": "only if a label is asked for"},
+    },
     "required": ["pass", "feedback"],
     "additionalProperties": False,
 }
-"""What a judge that can be held to a schema must answer."""
+"""What a judge that can be held to a schema must answer: first the reasons, then the verdict."""
 
 _LONGEST = 20_000
 """Characters of a judge's text that are kept."""
@@ -43,12 +55,18 @@ class Unreadable(Exception):  # noqa: N818 - it is handled, never shown by itsel
 
 
 def read_opinion(reply: Reply) -> Opinion:
-    """The verdict in a judge's reply; raises `Unreadable`."""
+    """The verdict in a judge's reply; raises `Unreadable`.
+
+    However the reply was asked for, it is read the same way: what a server promised of its
+    form counts for nothing.
+    """
     if reply.refusal and not reply.text:
         raise Unreadable(f"the judge refused: {_text(reply.refusal)}")
-    found = _find_object(reply.text or "")
+    unfinished = reply.is_cut or reply.finish_reason == "content_filter"
+    found = _find_object(reply.text or "", unfinished=unfinished)
     if found is None:
-        raise Unreadable("the judge's reply holds no JSON object with 'pass'")
+        why = "the judge's reply holds no JSON object with 'pass'"
+        raise Unreadable(f"{why}: it was cut off" if unfinished else why)
     passed = found.get("pass")
     if not isinstance(passed, bool):
         raise Unreadable(f"the judge's 'pass' is {_shown(passed)}, not true or false")
@@ -80,12 +98,32 @@ def _text(value: Json) -> str:
     return kept.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _find_object(text: str) -> dict[str, Json] | None:
+def unreadable_opinion(reply: Reply, reason: str) -> Opinion:
+    """What is kept of a judge that cannot be read: no verdict, why, and what it wrote."""
+    return Opinion("undecided", feedback=reason, reasoning=_text(reply.text))
+
+
+def ask_again(request: Request, reply: Reply, reason: str) -> Request:
+    """The request that shows a judge its unreadable reply and what is wrong with it."""
+    said = _text(reply.text) or _text(reply.refusal) or "(no text)"
+    wanted = (
+        f"That cannot be read: {reason}. Answer with one JSON object and nothing else: "
+        '{"pass": true or false, "feedback": "if it fails, what is wrong; else an empty text"}'
+    )
+    turns = (
+        OutgoingMessage("assistant", (Text(said),)),
+        OutgoingMessage("user", (Text(wanted),)),
+    )
+    return replace(request, messages=(*request.messages, *turns))
+
+
+def _find_object(text: str, *, unfinished: bool) -> dict[str, Json] | None:
     """The JSON object with `pass`: the whole text, or the last one in it, fenced or not.
 
     The last one: before it, a judge may quote what the candidate wrote. One that says true
-    must end the text, for what follows may take it back; and an object that says `pass`
-    twice says nothing.
+    must end the text, for what follows may take it back: so it does not count in a text that
+    is unfinished, or inside of an object that is no JSON. An object that says `pass` twice
+    says nothing.
     """
     try:
         value = json.loads(text, object_pairs_hook=_once)
@@ -104,7 +142,7 @@ def _find_object(text: str) -> dict[str, Json] | None:
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict) and "pass" in value:
-            ends_it = not text[end:].strip("`]} \t\r\n.")
+            ends_it = not unfinished and not text[end:].strip("`] \t\r\n.")
             found = value if ends_it or value["pass"] is not True else None
     return found
 

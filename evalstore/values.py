@@ -266,6 +266,11 @@ class Reply:
     wait: float = 0.0
     """Seconds for which the provider's rate limits leave no room; not stored."""
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether a token limit cut the answer off."""
+        return self.finish_reason in ("length", "max_tokens")
+
 
 # --- what is stored of it -----------------------------------------------------------------
 

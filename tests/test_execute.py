@@ -535,7 +535,9 @@ def test_an_answer_that_was_cut_off_is_an_answer(lab: Lab, reason: str) -> None:
 
 
 def test_a_judge_is_asked_once_more_when_it_cannot_be_read(lab: Lab) -> None:
-    lab.judging = lambda _request, count: Reply("Hm." if count == 1 else GOOD, usage=Usage(10, 2))
+    lab.judging = lambda request, _count: Reply(
+        GOOD if len(request.messages) > 1 else "Hm.", usage=Usage(10, 2)
+    )
     lab.price = Price("costs", per_call=1.0)
     lab.add()
     outcome = lab.run()
@@ -557,8 +559,8 @@ def test_a_judge_that_cannot_be_read_twice_is_undecided_and_not_asked_again(lab:
 
 
 def test_a_judge_that_fails_after_an_unreadable_reply_has_cost_something(lab: Lab) -> None:
-    def act(_request: Request, count: int) -> Reply:
-        if count == 2:
+    def act(request: Request, _count: int) -> Reply:
+        if len(request.messages) > 1:
             raise ProviderError("connection", "gone")
         return Reply("Hm.")
 

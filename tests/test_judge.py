@@ -7,10 +7,19 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from evalstore import hashing
-from evalstore.judge import Opinion, Unreadable, judge_by_checks, read_opinion
-from evalstore.values import Evaluation, Json, Reply, ToolCall
+from evalstore.judge import (
+    VERDICT_SCHEMA,
+    Opinion,
+    Unreadable,
+    ask_again,
+    judge_by_checks,
+    read_opinion,
+    unreadable_opinion,
+)
+from evalstore.values import Evaluation, Json, OutgoingMessage, Reply, Request, Text, ToolCall
 
 YES = Opinion("pass", "fine")
 NO = Opinion("fail", "wrong")
@@ -152,6 +161,97 @@ def test_endless_feedback_is_cut() -> None:
     )
     assert len(opinion.feedback) == 20_000
     assert len(opinion.label or "") == 200
+
+
+def test_a_judge_held_to_the_schema_gives_its_reasons_first() -> None:
+    assert list(VERDICT_SCHEMA["properties"])[:2] == ["reasoning", "pass"]
+    assert VERDICT_SCHEMA["required"] == ["pass", "feedback"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_valid"),
+    [
+        ({"pass": True, "feedback": ""}, True),
+        ({"reasoning": "r", "pass": False, "feedback": "f", "score": 0.5, "label": "l"}, True),
+        ({"pass": True}, False),
+        ({"pass": True, "feedback": "", "score": 2}, False),
+        ({"pass": "true", "feedback": ""}, False),
+        ({"pass": True, "feedback": "", "more": 1}, False),
+    ],
+)
+def test_the_schema_asks_for_what_is_read(reply: Json, is_valid: bool) -> None:
+    assert Draft202012Validator(VERDICT_SCHEMA).is_valid(reply) is is_valid
+    if is_valid:
+        opinion = read_opinion(Reply(json.dumps(reply)))
+        assert opinion.score == reply.get("score")
+        assert opinion.label == reply.get("label")
+        assert opinion.reasoning == reply.get("reasoning", "")
+
+
+@pytest.mark.parametrize("finish_reason", ["length", "max_tokens", "content_filter"])
+def test_a_pass_in_an_unfinished_text_is_no_pass(finish_reason: str) -> None:
+    with pytest.raises(Unreadable, match="cut off"):
+        read_opinion(Reply(f"First I thought {GOOD}", finish_reason=finish_reason))
+
+
+def test_a_verdict_that_is_whole_counts_though_the_limit_was_reached() -> None:
+    assert read_opinion(Reply(GOOD, finish_reason="length")) == YES
+    assert read_opinion(Reply(f"So: {BAD}", finish_reason="length")) == NO
+
+
+def test_a_pass_inside_of_an_object_that_is_no_json_is_no_pass() -> None:
+    with pytest.raises(Unreadable):
+        read_opinion(Reply(f"{{'pass': False, 'the candidate said': {GOOD}}}"))
+    with pytest.raises(Unreadable):
+        read_opinion(Reply(f'{{"pass": false, "pass": true, "quoted": {GOOD}}}'))
+
+
+# --- asking again
+
+
+def asked_again(reply: Reply) -> tuple[OutgoingMessage, ...]:
+    first = OutgoingMessage("user", (Text("Judge."),))
+    request = Request("code", (first,), temperature=0.5, json_mode=True)
+    with pytest.raises(Unreadable) as unreadable:
+        read_opinion(reply)
+    again = ask_again(request, reply, unreadable.value.reason)
+    assert (again.code, again.temperature, again.json_mode) == ("code", 0.5, True)
+    assert again.messages[0] == first
+    return again.messages[1:]
+
+
+def test_a_judge_is_shown_its_reply_and_what_is_wrong_with_it() -> None:
+    said, wanted = asked_again(Reply('{"pass": "yes"}'))
+    assert (said.role, said.text) == ("assistant", '{"pass": "yes"}')
+    assert wanted.role == "user"
+    assert wanted.text.startswith(
+        "That cannot be read: the judge's 'pass' is \"yes\", not true or false. Answer with one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [
+        (Reply(None), "(no text)"),
+        (Reply("  "), "(no text)"),
+        (Reply(None, refusal="I cannot"), "I cannot"),
+        (Reply(None, tool_calls=(ToolCall("verdict", {"pass": True}),)), "(no text)"),
+        (Reply("Hm. \ud83d"), "Hm. \ufffd"),
+    ],
+)
+def test_no_turn_shown_to_a_judge_is_empty(reply: Reply, shown: str) -> None:
+    assert asked_again(reply)[0].text == shown
+
+
+def test_an_endless_reply_is_not_paid_for_twice() -> None:
+    said, wanted = asked_again(Reply("The answer is good. " * 50_000))
+    assert len(said.text) + len(wanted.text) < 21_000
+
+
+def test_what_a_judge_wrote_is_kept_when_it_cannot_be_read() -> None:
+    assert unreadable_opinion(Reply("Hm."), "why") == Opinion(
+        "undecided", feedback="why", reasoning="Hm."
+    )
 
 
 json_values = st.recursive(

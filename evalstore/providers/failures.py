@@ -1,7 +1,8 @@
 """What a failed call means: whether to try again, when, and what to tell the user.
 
-The status decides, not the wording, with two exceptions: a used-up account looks like
-a rate limit, and a conversation that does not fit looks like any other bad request.
+The status decides, not the wording, with three exceptions: a used-up account looks like
+a rate limit, a conversation that does not fit looks like any other bad request, and a
+server that cannot hold its model to a form says so in its own words, some with a 500.
 No message holds a key, a control character, or more than 500 characters.
 """
 
@@ -26,6 +27,14 @@ MESSAGE_LIMIT = 500
 NO_MONEY = frozenset({"insufficient_quota"})
 TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 
+FORMAT_STATUS = frozenset({200, 400, 422, 500, 501})
+FORMAT_WORDS = re.compile(
+    r"response.?(format|schema)|json.?(schema|object|mode)|structured.?(output|response)"
+    r"|output.?(format|config)|guided|constrained|grammar|\bschema\b",
+    re.IGNORECASE,
+)
+"""What servers name when they refuse the form of the answer that was asked for."""
+
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 """Variables whose values never appear in a message: libraries read keys by themselves."""
 
@@ -37,9 +46,11 @@ def status_error(
     headers: Mapping[str, str] | None = None,
     secrets: Iterable[str] = (),
     who: str = "the server",
+    formed: bool = False,
 ) -> ProviderError:
     """The error for an answer with this status and this body, parsed or as text.
 
+    `formed` says that the request asked for a form, which the server may have refused.
     A proxy that can no longer change the status of 200 puts the real one into `code`,
     as OpenRouter does.
     """
@@ -49,14 +60,24 @@ def status_error(
         status = real
     no_money = not NO_MONEY.isdisjoint(codes)
     words = f"{who} answered {status}" + (f": {message}" if message else "")
+    kind = "status"
+    if status == 400 and not TOO_LONG.isdisjoint(codes):
+        kind = "context"
+    elif formed and status in FORMAT_STATUS and refuses_form(" ".join([message, *map(str, codes)])):
+        kind = "format"
     return ProviderError(
-        "context" if status == 400 and not TOO_LONG.isdisjoint(codes) else "status",
+        kind,
         clean(words, secrets),
         status=status,
-        retry=status in RETRY_STATUS and not no_money,
+        retry=status in RETRY_STATUS and not no_money and kind != "format",
         retry_after=find_retry_after(headers or {}),
         stops_model=status in STOP_STATUS or no_money,
     )
+
+
+def refuses_form(message: str) -> bool:
+    """Whether what a server says is about the form of the answer that was asked for."""
+    return FORMAT_WORDS.search(message) is not None
 
 
 def find_error(document: Json) -> Json | None:
@@ -70,12 +91,14 @@ def find_error(document: Json) -> Json | None:
 
 
 def describe_error(said: Json) -> tuple[str, list[Json]]:
-    """What a server said went wrong, and the codes it gave for it."""
+    """What a server said went wrong, and the codes and the parameter it named."""
     if isinstance(said, dict) and said.get("error"):
         said = said["error"]
     if not isinstance(said, dict):
         return said if isinstance(said, str) else json.dumps(said), []
-    codes = [said[name] for name in ("code", "type") if isinstance(said.get(name), str | int)]
+    codes = [
+        said[name] for name in ("code", "type", "param") if isinstance(said.get(name), str | int)
+    ]
     message = said.get("message") or said.get("detail")
     return message if isinstance(message, str) else json.dumps(said), codes
 

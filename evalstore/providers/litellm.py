@@ -30,6 +30,7 @@ from evalstore.providers.failures import (
     describe_error,
     find_key_of,
     find_secrets,
+    refuses_form,
     status_error,
 )
 from evalstore.providers.rate_limits import find_wait
@@ -138,9 +139,9 @@ class LitellmProvider:
             )
         except Exception as problem:  # noqa: BLE001 - its adapters raise what their libraries raise
             # The cause would be shown with `--verbose`, and litellm puts URLs with keys into it.
-            raise self._failure(problem) from None
+            raise self._failure(problem, formed="response_format" in body) from None
 
-    def _failure(self, problem: Exception) -> ProviderError:
+    def _failure(self, problem: Exception, *, formed: bool) -> ProviderError:
         """The error for an exception of litellm, by its status more than by its class."""
         litellm = self._litellm
         said = find_said(problem)
@@ -149,7 +150,8 @@ class LitellmProvider:
         status = getattr(problem, "status_code", None)
         match problem:
             case litellm.UnsupportedParamsError():
-                return unsupported(words)
+                refused = formed and refuses_form(words)
+                return ProviderError("format", words) if refused else unsupported(words)
             case litellm.ContextWindowExceededError():
                 return ProviderError("context", words, status=status)
             case litellm.Timeout():
@@ -166,6 +168,7 @@ class LitellmProvider:
             secrets=self._secrets,
             # Without headers the status may be litellm's own, as for a key that is missing.
             who="the server" if headers or not isinstance(status, int) else "litellm",
+            formed=formed,
         )
 
 

@@ -72,7 +72,7 @@ class OpenAICompatibleProvider:
             answer = await self._post(data)
         latency = time.perf_counter() - started
         return decode_reply(
-            self._read(answer),
+            self._read(answer, formed="response_format" in body),
             latency=latency,
             request_id=answer.headers.get("x-request-id"),
             api_key=self._api_key,
@@ -105,7 +105,7 @@ class OpenAICompatibleProvider:
             words = clean(f"the connection failed: {str(problem) or repr(problem)}", self._secrets)
             raise ProviderError("connection", words, retry=True) from problem
 
-    def _read(self, answer: Answer) -> Json:
+    def _read(self, answer: Answer, *, formed: bool) -> Json:
         """The document in a successful answer; any other answer raises what it means."""
         successful = 200 <= answer.status < 300
         try:
@@ -122,6 +122,7 @@ class OpenAICompatibleProvider:
                 document if error is None else error,
                 headers=answer.headers,
                 secrets=self._secrets,
+                formed=formed,
             )
         return document
 

@@ -367,6 +367,17 @@ def test_the_status_decides_whether_to_try_again(
     assert len(server.received) == 1
 
 
+@pytest.mark.parametrize(("schema", "kind"), [({"type": "object"}, "format"), (None, "status")])
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_refused_form_is_an_error_of_its_own(
+    door: Door, server: endpoint.Endpoint, status: int, schema: Any, kind: str
+) -> None:
+    server.reply = lambda _body: endpoint.failure(status, "no such response_format", "c")
+    problem = failure(door(server.url), Request("dummy", (user("Hi"),), schema=schema))
+    assert (problem.kind, problem.status) == (kind, status)
+    assert problem.retry == (kind == "status" and status == 500)
+
+
 def test_a_conversation_that_is_too_long_is_an_error_of_its_own(
     door: Door, server: endpoint.Endpoint
 ) -> None:

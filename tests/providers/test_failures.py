@@ -62,3 +62,49 @@ def test_a_message_is_one_printable_line() -> None:
 
 def test_a_key_at_the_cut_leaves_nothing_of_it() -> None:
     assert clean("x" * 495 + "secret-key", ["secret-key"]) == "x" * 495 + "***"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid parameter: 'response_format' of type 'json_schema' is not supported",
+        "This response_format type is unavailable now",
+        "Structured Outputs are not supported with this model",
+        "Unsupported schema: minimum is not permitted",
+        "response_schema: unknown field",
+        "Failed to parse grammar",
+        "guided decoding is disabled",
+        "JSON mode is not enabled for this model",
+    ],
+)
+@pytest.mark.parametrize("status", [200, 400, 422, 500, 501])
+def test_a_refused_form_is_an_error_of_its_own_and_not_tried_again(
+    status: int, message: str
+) -> None:
+    problem = status_error(status, {"error": {"message": message}}, formed=True)
+    assert (problem.kind, problem.retry, problem.stops_model) == ("format", False, False)
+
+
+def test_a_refused_form_may_be_named_beside_the_message() -> None:
+    said = {"error": {"message": "Unsupported value", "param": "response_format"}}
+    assert status_error(400, said, formed=True).kind == "format"
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "kind", "retry"),
+    [
+        (500, "The server had an error", "status", True),
+        (503, "response_format: overloaded", "status", True),
+        (429, "too many requests with response_format", "status", True),
+        (401, "no key for json_schema", "status", False),
+        (400, {"message": "json_schema", "code": "context_length_exceeded"}, "context", False),
+    ],
+)
+def test_other_failures_stay_what_they_are(status: int, said: Json, kind: str, retry: bool) -> None:
+    problem = status_error(status, said, formed=True)
+    assert (problem.kind, problem.retry) == (kind, retry)
+
+
+def test_nothing_is_refused_that_was_not_asked_for() -> None:
+    problem = status_error(500, "bad response_format")
+    assert (problem.kind, problem.retry) == ("status", True)

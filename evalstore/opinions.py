@@ -1,0 +1,45 @@
+"""The opinion of a judge: asked for in a form that its server takes, and twice at most."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from evalstore.calls import CallFailed, Door
+from evalstore.judge import Opinion, Unreadable, ask_again, read_opinion, unreadable_opinion
+from evalstore.reply_modes import ReplyModes, in_mode
+from evalstore.values import Reply, Request
+
+
+class Opinions:
+    """Asks the judges of one execution."""
+
+    def __init__(self, ask: Callable[[Door, Request], Awaitable[Reply]]) -> None:
+        """`ask` makes a call with its retries; it raises `CallFailed`."""
+        self._ask = ask
+        self._modes = ReplyModes()
+
+    async def get(self, door: Door, request: Request, spent: list[Reply]) -> Opinion:
+        """What a judge says; raises `CallFailed`. Each reply is put into `spent`.
+
+        A judge whose reply cannot be read is told why and asked once more. If that does not
+        help, the verdict is `undecided`, never a pass.
+        """
+        for _ in range(2):
+            reply = await self._reply(door, request)
+            spent.append(reply)
+            try:
+                return read_opinion(reply)
+            except Unreadable as unreadable:
+                opinion = unreadable_opinion(reply, unreadable.reason)
+                request = ask_again(request, reply, unreadable.reason)
+        return opinion
+
+    async def _reply(self, door: Door, request: Request) -> Reply:
+        model = (door.model.id, door.version.code)
+        while True:
+            mode = self._modes.mode(model, structured=door.structured)
+            try:
+                return await self._ask(door, in_mode(request, mode))
+            except CallFailed as failed:
+                if not self._modes.step_down(model, mode, failed.error):
+                    raise
