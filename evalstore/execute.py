@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Door", "Executor", "Limits", "Outcome", "Rim"]
 
-_CUT = ("length", "max_tokens")
-"""What providers call an answer that the token limit cut off."""
 _CHECKED_AT_ONCE = 200
 """Stored sessions that are read together to be checked."""
 _KEPT_IN_MEMORY = 64
@@ -340,7 +338,7 @@ class Executor:
             started=started,
             nonce=self.rim.nonce(),
             cost=cost,
-            limit=limit if reply.finish_reason in _CUT else None,
+            limit=limit if reply.is_cut else None,
         )
 
     # --- judging
@@ -407,7 +405,9 @@ class Executor:
         """What a judge says of a session; raises `CallFailed`."""
         started = self.rim.now()
         door = self.judges[judge.evaluator]
-        messages = self.material.judge(judge.prompt, evaluation, session.answer, self.rim.nonce())
+        messages = self.material.judge(
+            judge.prompt, evaluation, session.question, session.answer, self.rim.nonce()
+        )
         request = Request(
             code=door.version.code,
             messages=messages,
@@ -476,7 +476,7 @@ def _require_json(reply: Reply) -> None:
     One that was cut off or refused is an answer; one that is JSON but breaks the schema
     is an answer that fails its check.
     """
-    if reply.refusal or reply.finish_reason in (*_CUT, "content_filter"):
+    if reply.refusal or reply.is_cut or reply.finish_reason == "content_filter":
         return
     try:
         json.loads(reply.text or "")

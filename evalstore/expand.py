@@ -14,10 +14,11 @@ from evalstore import hashing
 from evalstore.checks import implied_checks
 from evalstore.errors import FileProblem, Problem
 from evalstore.fields import suggest
-from evalstore.filling import RUNTIME_NAMES, Filler, Row, RuntimeRow
+from evalstore.filling import Filler, Row, RuntimeRow
 from evalstore.markdown import SPACE
 from evalstore.rows import expand_rows, labels
 from evalstore.values import (
+    REQUIRED_NAMES,
     Case,
     CaseFile,
     EvaluationVersion,
@@ -336,7 +337,7 @@ def _require_runtime_names(
     prompt: PromptFile, templates: list[Template], result: Expansion
 ) -> None:
     used = {name for template in templates for name in template.names}
-    for name in RUNTIME_NAMES:
+    for name in REQUIRED_NAMES:
         if name not in used:
             result.problems.append(
                 Problem(

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import FileProblem, Problem
 from evalstore.fields import suggest
 from evalstore.template import Filled, Mention, Template, compile_text, plain
+from evalstore.values import RUNTIME_NAMES
 
 if TYPE_CHECKING:
     from evalstore.markdown import Section
     from evalstore.rows import Replacements
     from evalstore.yaml_core import Written
-
-RUNTIME_NAMES = ("_evaluationInstructions", "_actualResponse")
-"""What an evaluator prompt is filled with when it is used."""
 
 
 class Row:
@@ -137,16 +135,21 @@ class Filler:
         for name, line in template.names.items():
             if name in self.known:
                 self._use(name)
-            elif not (self.runtime and name in RUNTIME_NAMES):
-                hint = (
-                    suggest(name, self.known, "replacements")
-                    if self.known
-                    else "define it under 'replacements:'"
-                )
-                self.problems.append(
-                    Problem(self.path, f"'{name}' is not defined", line, hint=hint)
-                )
+            else:
+                self._require_runtime(name, line)
         return template
+
+    def _require_runtime(self, name: str, line: int) -> None:
+        """Report a name that is no replacement, unless it is filled in later."""
+        if self.runtime and name in RUNTIME_NAMES:
+            return
+        if self.runtime and name.startswith("_"):
+            hint = "evaluator prompts know " + ", ".join(RUNTIME_NAMES)
+        elif self.known:
+            hint = suggest(name, self.known, "replacements")
+        else:
+            hint = "define it under 'replacements:'"
+        self.problems.append(Problem(self.path, f"'{name}' is not defined", line, hint=hint))
 
     def _use(self, name: str) -> None:
         if name in self._used:
@@ -158,14 +161,7 @@ class Filler:
                     if inner in self.known:
                         self._use(inner)
                     else:
-                        self.problems.append(
-                            Problem(
-                                self.path,
-                                f"'{inner}' is not defined",
-                                line,
-                                hint=suggest(inner, self.known, "replacements"),
-                            )
-                        )
+                        self._require_runtime(inner, line)
 
     def finish(self, line_of: Callable[..., int]) -> None:
         """Report names that nothing uses."""

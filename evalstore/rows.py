@@ -9,6 +9,7 @@ from typing import Any
 
 from evalstore.errors import FileProblem
 from evalstore.markdown import SPACE
+from evalstore.values import RUNTIME_NAMES
 from evalstore.yaml_core import Document, Written
 
 Replacements = tuple[dict[str, tuple[Written, ...]], ...]
@@ -16,7 +17,7 @@ Replacements = tuple[dict[str, tuple[Written, ...]], ...]
 
 MOST_ROWS = 100_000
 """Rows of one file."""
-_RESERVED = ("_file", "_evaluationInstructions", "_actualResponse")
+_RESERVED = ("_file", *RUNTIME_NAMES)
 _LATER = ("$permute", "$combine")
 _LABEL_WIDTH = 32
 

@@ -19,6 +19,11 @@ Json = Any
 
 TESTS, PROMPTS = "tests", "prompts"
 
+REQUIRED_NAMES = ("_evaluationInstructions", "_actualResponse")
+"""What every evaluator prompt is filled with when it is used."""
+RUNTIME_NAMES = (*REQUIRED_NAMES, "_messages", "_systemPrompt", "_schema", "_tools")
+"""What an evaluator prompt can be filled with when it is used."""
+
 SPECIAL_TAGS = ("_evaluator", "_json_mode", "_has_tools", "_tools_only")
 
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore.errors import FileProblem
 from evalstore.expand import expand_prompt
 from evalstore.parse import parse_prompt, parse_test
 from evalstore.rows import labels
+from evalstore.values import RUNTIME_NAMES
 from tests.builders import HELLO, expanded, ids, library, shown, test_file, told
 
 
@@ -301,6 +305,42 @@ def test_an_evaluator_prompt_uses_its_runtime_names_as_they_are(text: str) -> No
     found, expansion = expand_prompt(prompt, library())
     assert not found
     assert expansion.problems
+
+
+def test_an_evaluator_prompt_may_use_every_runtime_name() -> None:
+    names = "".join("`{{" + name + "}}` " for name in RUNTIME_NAMES)
+    text = (
+        f"---\ntags: [_evaluator]\nreplacements: {{x: 'S {{{{_schema}}}}'}}\n---\n{names}{{{{x}}}}"
+    )
+    (id,), expansion = expand_prompt(parse_prompt("prompts/e.md", text), library())
+    filled = "".join("{{" + name + "}} " for name in RUNTIME_NAMES) + "S {{_schema}}"
+    assert json.loads(expansion.contents[id][1])["messages"] == [
+        {"role": "system", "content": filled}
+    ]
+
+
+def test_an_unknown_runtime_name_is_an_error_that_lists_the_known_ones() -> None:
+    text = (
+        "---\ntags: [_evaluator]\n---\n{{_evaluationInstructions}}\n{{_actualResponse}}\n{{_tool}}"
+    )
+    found, expansion = expand_prompt(parse_prompt("prompts/e.md", text), library())
+    assert not found
+    (problem,) = expansion.problems
+    assert (problem.message, problem.line) == ("'_tool' is not defined", 6)
+    assert problem.hint == "evaluator prompts know " + ", ".join(RUNTIME_NAMES)
+
+
+@pytest.mark.parametrize("name", RUNTIME_NAMES)
+def test_a_runtime_name_means_nothing_in_a_test(name: str) -> None:
+    expansion = expanded(test_file(shown="{{" + name + "}}", told="Judge."))
+    assert shown(expansion) == [[("user", "{{" + name + "}}")]]
+    assert [problem.severity for problem in expansion.problems] == ["warning"]
+
+
+@pytest.mark.parametrize("name", RUNTIME_NAMES)
+def test_no_replacement_takes_a_runtime_name(name: str) -> None:
+    with pytest.raises(FileProblem, match="cannot be the name"):
+        parse_prompt("prompts/e.md", f"---\nreplacements: {{{name}: x}}\n---\nHi")
 
 
 def test_the_path_of_a_test_is_not_part_of_its_id() -> None:
