@@ -184,7 +184,7 @@ def lay_out(
         for index, case in enumerate(file.cases):
             if not selected(path, case):
                 continue
-            wanted_judges = tuple(judge for judge in judges if _is_wanted(judge, file, case))
+            wanted_judges = _wanted_judges(judges, file, case)
             for candidate in candidates:
                 if not suits(case, candidate.required_tags, candidate.prohibited_tags):
                     continue
@@ -213,6 +213,15 @@ def lay_out(
                         )
                     )
     return cells, skipped
+
+
+def _wanted_judges(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple[Judge, ...]:
+    """The judges of a case; one that has several names has one voice."""
+    wanted: dict[str, Judge] = {}
+    for judge in judges:
+        if _is_wanted(judge, file, case):
+            wanted.setdefault(judge.evaluator, judge)
+    return tuple(wanted.values())
 
 
 def _is_wanted(judge: Judge, file: CaseFile, case: Case) -> bool:

@@ -25,12 +25,16 @@ def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority
     """One verdict from several: `majority`, `all`, `any`, or `>= t` of the mean score.
 
     A vote without a score counts 1 for a pass and 0 for a fail. Whatever the rule and the
-    scores, votes none of which is a pass never come to one.
+    scores, votes none of which is a pass never come to one; and a verdict that is combined
+    by itself stays what it is, for the score is the mean that the rule has looked at.
     """
     if not votes:
         raise ValueError("there are no votes to combine")
-    scores = [score for _, score in votes if score is not None]
-    mean = math.fsum(scores) / len(scores) if scores else None
+    by_mean = rule.startswith(">=")
+    has_scores = any(score is not None for _, score in votes)
+    counted = [_known(*vote) if by_mean else vote[1] for vote in votes]
+    scores = [score for score in counted if score is not None]
+    mean = math.fsum(scores) / len(scores) if has_scores else None
     verdicts = [verdict for verdict, _ in votes]
     if "error" in verdicts:
         return Judged("error", mean)
@@ -39,20 +43,28 @@ def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority
         return Judged("fail" if failed else "pass" if passed == count else "undecided", mean)
     if rule == "any":
         return Judged("pass" if passed else "fail" if failed == count else "undecided", mean)
-    if rule.startswith(">="):
+    if by_mean:
         return Judged(_by_mean(votes, float(rule[2:])), mean)
     return Judged(
         "pass" if 2 * passed > count else "fail" if 2 * failed > count else "undecided", mean
     )
 
 
+def _known(verdict: Verdict, score: float | None) -> float | None:
+    """What a vote counts in a mean; None when that is open."""
+    if score is not None:
+        return score
+    return {"pass": 1.0, "fail": 0.0}.get(verdict)
+
+
 def _by_mean(votes: Sequence[tuple[Verdict, float | None]], least: float) -> Verdict:
     """Whether the mean reaches the bound, whatever the undecided votes might have been."""
     low, high = [], []
     for verdict, score in votes:
-        known = score if score is not None else 1.0 if verdict == "pass" else 0.0
-        low.append(0.0 if verdict == "undecided" else known)
-        high.append(1.0 if verdict == "undecided" else known)
+        is_open = verdict == "undecided"
+        known = _known(verdict, score) or 0.0
+        low.append(0.0 if is_open else known)
+        high.append(1.0 if is_open else known)
     verdicts = {verdict for verdict, _ in votes}
     if "pass" in verdicts and _reaches(low, least):
         return "pass"

@@ -110,6 +110,26 @@ def test_a_candidate_that_lacks_a_capability_is_skipped_and_listed() -> None:
     assert [(one.model, one.lacks) for one in skipped] == [("plain", ("tools",))]
 
 
+def test_a_judge_with_several_names_has_one_voice() -> None:
+    twin, other = replace(JUDGE, id="twin"), Judge("other", "e2", "p1")
+    (cell,) = cells_of(case(), judges=(JUDGE, twin, other))
+    assert cell.judges == (JUDGE, other)
+    cast = [vote("e1", "pass"), vote("e2", "fail")]
+    assert counted_votes(cell, cast) == cast
+
+
+def test_a_file_can_name_a_judge_by_any_of_its_names() -> None:
+    twin = replace(JUDGE, id="twin")
+    (cell,) = cells_of(case(), judges=(JUDGE, twin), evaluators=("twin",))
+    assert cell.judges == (twin,)
+
+
+def test_a_model_with_two_prompts_is_two_judges() -> None:
+    strict = replace(JUDGE, evaluator="e2", prompt="p2")
+    (cell,) = cells_of(case(), judges=(JUDGE, strict), evaluators=("judge",))
+    assert cell.judges == (JUDGE, strict)
+
+
 def test_tags_say_whom_a_candidate_and_a_judge_are_meant_for() -> None:
     tagged = replace(case(), tags=("x",))
     only = Candidate("only", "m2", 0, required_tags=("x",))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalstore.values import VERDICTS, Verdict, Vote
@@ -73,6 +73,20 @@ def test_the_score_is_the_mean_of_the_votes_that_have_one() -> None:
     assert combine([("pass", 1.0), ("pass", None), ("fail", 0.5)]) == ("pass", 0.75)
 
 
+def test_under_a_mean_votes_without_a_score_are_part_of_the_score() -> None:
+    cast: list[tuple[Verdict, float | None]] = [("pass", 0.2), ("pass", None)]
+    assert combine(cast, ">= 0.5").verdict == "pass"
+    assert combine(cast, ">= 0.5").score == pytest.approx(0.6)
+    assert combine(cast).score == pytest.approx(0.2)
+
+
+def test_an_unreadable_vote_is_neither_for_nor_against() -> None:
+    assert combine([("pass", 0.9), ("undecided", None)], ">= 0.4") == ("pass", 0.9)
+    assert combine([("pass", 0.9), ("undecided", None)], ">= 0.5").verdict == "undecided"
+    assert combine([("fail", 0.9), ("undecided", None)], ">= 0.4").verdict == "undecided"
+    assert combine([("fail", 0.1), ("undecided", None)], ">= 0.9").verdict == "fail"
+
+
 def test_an_undecided_session_stays_undecided_whatever_its_score() -> None:
     session = combine([("pass", 1.0), ("undecided", None)], ">= 0.9")
     assert session == ("undecided", 1.0)
@@ -108,6 +122,28 @@ def test_an_undecided_vote_never_helps_to_pass(
     with_one = combine([*cast, ("undecided", None)], rule).verdict
     if combine(cast, rule).verdict != "pass":
         assert with_one != "pass"
+
+
+@given(votes, rules)
+@example([("pass", 0.2), ("pass", None)], ">= 0.5")
+def test_a_verdict_combined_by_itself_stays_what_it_is(
+    cast: list[tuple[Verdict, float | None]], rule: str
+) -> None:
+    once = combine(cast, rule)
+    assert combine([once], rule).verdict == once.verdict
+
+
+@given(votes, rules)
+def test_a_verdict_lies_between_what_an_undecided_vote_might_have_been(
+    cast: list[tuple[Verdict, float | None]], rule: str
+) -> None:
+    if any(verdict == "error" for verdict, _ in cast):
+        return
+    order: list[Verdict] = ["fail", "undecided", "pass"]
+    low, here, high = (
+        order.index(combine([*cast, (verdict, None)], rule).verdict) for verdict in order
+    )
+    assert low <= here <= high
 
 
 @given(votes, rules)

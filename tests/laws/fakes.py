@@ -31,7 +31,7 @@ from tests.laws.desk_model import (
 
 _JUDGING = re.compile(
     r"(Judge by rule \d\.) <<(.*)>> \[begin of the response ([0-9a-f]+): .*?\]\n"
-    r"(.*)\n\[end of the response \3\]",
+    r"(.*?)(?:\n\n\[\3: .*)?\n\[end of the response \3\]",
     re.DOTALL,
 )
 PLAIN = Wanted()
@@ -79,7 +79,7 @@ class Fake:
         )
 
     def _judge(self, request: Request) -> Reply:
-        (message,) = request.messages
+        message = request.messages[0]  # what follows tells a judge that it could not be read
         found = _JUDGING.fullmatch(message.text)
         assert found, message.text
         judge = Judge(request.code, found[1], request.temperature or 0)
