@@ -87,6 +87,8 @@ def _is_share(value: Json) -> bool:
 
 
 def _shown(value: Json) -> str:
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
     return _text(json.dumps(value, ensure_ascii=False))[:40]
 
 

@@ -99,6 +99,13 @@ def test_no_verdict_is_found_in_endless_nesting(text: str) -> None:
         read_opinion(Reply(text * 20_000))
 
 
+@pytest.mark.parametrize("field", ['"pass"', '"pass": true, "score"'])
+def test_nesting_that_can_just_be_read_is_no_verdict(field: str) -> None:
+    for depth in range(900, 1000):
+        with pytest.raises(Unreadable):
+            read_opinion(Reply("{" + field + ": " + "[" * depth + "]" * depth + "}"))
+
+
 def test_of_two_objects_the_last_one_counts() -> None:
     assert read_opinion(Reply(f"{GOOD} On reflection: {BAD}")) == NO
 

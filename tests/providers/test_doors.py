@@ -478,6 +478,13 @@ def test_a_key_that_litellm_misses_stops_the_model(monkeypatch: pytest.MonkeyPat
     assert (problem.status, problem.stops_model) == (401, True)
 
 
+def test_a_form_that_litellm_knows_to_be_refused_is_not_sent(server: endpoint.Endpoint) -> None:
+    request = Request("dummy", (user("Hi"),), json_mode=True)
+    problem = failure(LitellmProvider("cohere", base_url=server.url, api_key=KEY), request)
+    assert (problem.kind, problem.retry) == ("format", False)
+    assert server.received == []
+
+
 @pytest.mark.parametrize("option", ["api_base", "num_retries", "mock_response"])
 def test_provider_options_cannot_redirect_litellm(server: endpoint.Endpoint, option: str) -> None:
     request = Request("dummy", (user("Hi"),), provider_options={option: "x"})
