@@ -136,11 +136,11 @@ class Filler:
             if name in self.known:
                 self._use(name)
             else:
-                self._require_runtime(name, line)
+                self._report_undefined(name, line)
         return template
 
-    def _require_runtime(self, name: str, line: int) -> None:
-        """Report a name that is no replacement, unless it is filled in later."""
+    def _report_undefined(self, name: str, line: int) -> None:
+        """Report a name that nobody defines, unless it is filled in when an answer is judged."""
         if self.runtime and name in RUNTIME_NAMES:
             return
         if self.runtime and name.startswith("_"):
@@ -161,7 +161,7 @@ class Filler:
                     if inner in self.known:
                         self._use(inner)
                     else:
-                        self._require_runtime(inner, line)
+                        self._report_undefined(inner, line)
 
     def finish(self, line_of: Callable[..., int]) -> None:
         """Report names that nothing uses."""

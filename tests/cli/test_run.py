@@ -16,7 +16,7 @@ fail       tests/weather.md [city=Oslo]  scripted/one  <short>
            It is cold there.
 
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
-scripted/judge (judging)  2 calls  336 tokens in  20 out  $0
+scripted/judge (judging)  2 calls  402 tokens in  20 out  $0
 scripted/one              2 calls  20 tokens in   4 out   $0.0600
 run <short> complete: 2 asked, 2 judged, 0 reused, $0.0600
 gate failed
@@ -92,7 +92,7 @@ def test_an_edited_instruction_is_judged_again_and_nothing_is_asked(
     assert evalstore("run") == Ran(
         0,
         "2 pass (100.0%, 95% interval 34.2% to 100.0%)\n"
-        "scripted/judge (judging)  2 calls  342 tokens in  16 out  $0\n"
+        "scripted/judge (judging)  2 calls  408 tokens in  16 out  $0\n"
         "run <short> complete: 0 asked, 2 judged, 2 reused, $0; saved $0.0600 by reuse\n"
         "gate passed\n",
         "",
