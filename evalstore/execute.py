@@ -12,8 +12,8 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from evalstore.assemble import Material
 from evalstore.calls import CallFailed, Calls, Door, Limits, Rim
@@ -64,12 +64,14 @@ class _Job(NamedTuple):
 
 
 class Executor:
-    """One execution of a plan."""
+    """Executes plans, one after the other, as an asynchronous context manager.
+
+    When the context ends everything is stored, and all leases are given back.
+    """
 
     def __init__(
         self,
         store: Store,
-        plan: Plan,
         candidates: Mapping[str, Door],
         judges: Mapping[str, Door],
         limits: Limits,
@@ -77,17 +79,25 @@ class Executor:
     ) -> None:
         """`candidates` are by model version id, `judges` by evaluator id."""
         self.store = store
-        self.plan = plan
         self.candidates = candidates
         self.judges = judges
         self.limits = limits
         self.rim = rim
         self.material = Material(store)
-        self.sharing = Sharing(store, plan, rim.warn)
+        self.sharing = Sharing(store, rim.warn)
         self._ledger = Ledger(store, rim, self.sharing.runner)
         self.outcome = self._ledger.outcome
         self._calls = Calls(limits, rim)
         self._opinions = Opinions(self._calls.ask)
+        self._finished = asyncio.Event()
+        self._open(Plan())
+
+    def _open(self, plan: Plan) -> None:
+        """Forget the plan before this one."""
+        self.plan = plan
+        self.sharing.open(plan)
+        self.outcome.sessions.clear()
+        self.outcome.votes.clear()
         self._left: dict[str, int] = {}
         """Key of what is under way -> how many of its answers or judgements are still to come."""
         self._answers: dict[str, Session] = {}
@@ -98,53 +108,29 @@ class Executor:
         """Question id -> the cells it answers."""
         for cell in plan.cells:
             self._sharing_cells.setdefault(cell.question_id, []).append(cell)
-        self._finished = asyncio.Event()
-        self._checking: asyncio.Task[None] | None = None
-        doors = {id(door): door for door in (*candidates.values(), *judges.values())}.values()
+        doors = (*self.candidates.values(), *self.judges.values())
         self._lanes = {
             account.name: Lane(
                 self._calls.pace(account), self._work, self._fetcher(account.name), self._changed
             )
             for account in {door.account.name: door.account for door in doors}.values()
         }
+        self._finished.clear()
+        self._checking: asyncio.Task[None] | None = None
 
     # --- the loop
 
-    async def run(self) -> Outcome:
-        """Do everything that can be done; raises `StoreError` when it cannot be stored."""
-        writer = asyncio.create_task(self._ledger.writer.run())
-        self._checking = asyncio.create_task(self._check_stored())
-        self._checking.add_done_callback(lambda _: self._changed())
-        beside = {
-            asyncio.create_task(self.sharing.keep_alive()),
-            asyncio.create_task(self._ask_others()),
-        }
-        end = asyncio.create_task(self._finished.wait())
-        for lane in self._lanes.values():
-            lane.start()
-        self._changed()
-        try:
-            await asyncio.wait({writer, end, *beside}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (writer, self._checking, *beside):
-                if task.done():
-                    task.result()
-            for lane in self._lanes.values():
-                if lane.error:
-                    raise lane.error
-        finally:
-            await self._end(writer, {end, self._checking, *beside})
-        return self.outcome
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        self._writer = asyncio.create_task(self._ledger.writer.run())
+        self._alive = asyncio.create_task(self.sharing.keep_alive())
+        return self
 
-    async def _end(self, writer: asyncio.Task[None], others: set[asyncio.Task[object]]) -> None:
-        """Cancel what is under way, store what is finished, give everything back."""
-        tasks = {*others, *chain.from_iterable(lane.tasks for lane in self._lanes.values())}
-        for lane in self._lanes.values():
-            lane.halt()
-        for task in tasks:
-            task.cancel()
-        await _see_through(asyncio.gather(*tasks, return_exceptions=True))
+    async def __aexit__(self, *_error: object) -> None:
+        """Store what is finished, give everything back."""
+        self._alive.cancel()
         try:
-            await _see_through(self._ledger.writer.finish(writer))
+            await _see_through(self._ledger.writer.finish(self._writer))
         finally:
             try:
                 await _see_through(asyncio.to_thread(self.sharing.leave))
@@ -153,8 +139,52 @@ class Executor:
                 for provider in {id(door.provider): door.provider for door in doors}.values():
                     await provider.close()
 
+    async def carry_out(self, plan: Plan) -> None:
+        """Do everything of a plan that can be done; raises `StoreError` when it cannot be stored.
+
+        The outcome's sessions and votes are those of this plan. When it is cancelled, what is
+        under way is given up, and what is finished is kept.
+        """
+        self._open(plan)
+        if self.is_halted:
+            return
+        self._checking = asyncio.create_task(self._check_stored())
+        self._checking.add_done_callback(lambda _: self._changed())
+        others = asyncio.create_task(self._ask_others())
+        end = asyncio.create_task(self._finished.wait())
+        for lane in self._lanes.values():
+            lane.start()
+        self._changed()
+        try:
+            necessary = {self._writer, self._alive, others}
+            await asyncio.wait({end, *necessary}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (self._checking, *necessary):
+                if task.done():
+                    task.result()
+            for lane in self._lanes.values():
+                if lane.error:
+                    raise lane.error
+        finally:
+            for lane in self._lanes.values():
+                lane.halt()
+            tasks: set[asyncio.Task[Any]] = {end, others, self._checking}
+            tasks |= {task for lane in self._lanes.values() for task in lane.tasks}
+            for task in tasks:
+                task.cancel()
+            await _see_through(asyncio.gather(*tasks, return_exceptions=True))
+            stored = asyncio.ensure_future(self._ledger.writer.settled())
+            await _see_through(
+                asyncio.wait({stored, self._writer}, return_when=asyncio.FIRST_COMPLETED)
+            )
+            stored.cancel()
+
+    @property
+    def is_halted(self) -> bool:
+        """Whether nothing more is started."""
+        return self._calls.is_halted()
+
     def halt(self) -> None:
-        """Start nothing more; what is in flight may finish, and `run` then ends."""
+        """Start nothing more; what is in flight may finish, and `carry_out` then ends."""
         self._calls.halt()
         for lane in self._lanes.values():
             lane.halt()
@@ -162,16 +192,11 @@ class Executor:
 
     def _changed(self) -> None:
         """See whether everything is done."""
-        assert self._checking is not None
-        lanes = self._lanes.values()
-        waiting = not self._calls.is_halted() and (
-            self.sharing.is_waiting or not self._checking.done()
-        )
-        failed = (
-            self._checking.done()
-            and not self._checking.cancelled()
-            and (self._checking.exception() is not None)
-        )
+        lanes, checking = self._lanes.values(), self._checking
+        if checking is None:
+            return
+        waiting = not self.is_halted and (self.sharing.is_waiting or not checking.done())
+        failed = checking.done() and not checking.cancelled() and checking.exception() is not None
         if (
             failed
             or any(lane.error for lane in lanes)
@@ -273,7 +298,7 @@ class Executor:
                     cells.setdefault(id, []).append(cell)
         waiting = iter(to_check)
         while some := list(islice(waiting, _CHECKED_AT_ONCE)):
-            if self._calls.is_halted():
+            if self.is_halted:
                 return
             sessions = await asyncio.to_thread(self.store.load_sessions, some)
             owed = [
@@ -346,6 +371,11 @@ class Executor:
     def _votes(self, session: str) -> list[Vote]:
         return [*self.plan.votes.get(session, ()), *self.outcome.votes.get(session, ())]
 
+    def _time_of_vote(self, session: str) -> int:
+        """Now, but after every stored vote: whatever the clock says, the oldest ones count."""
+        newest = max((vote.started for vote in self._votes(session)), default=0)
+        return max(self.rim.now(), newest + 1)
+
     def _check_and_find(self, id: str, cells: Iterable[Cell], session: Session) -> list[Judgement]:
         """Make the checks that a session lacks; returns what then is left to models, each once."""
         owed: list[Judgement] = []
@@ -403,7 +433,7 @@ class Executor:
         self, id: str, evaluation: str, judge: Judge, session: Session
     ) -> Evaluation:
         """What a judge says of a session; raises `CallFailed`."""
-        started = self.rim.now()
+        started = self._time_of_vote(id)
         door = self.judges[judge.evaluator]
         messages = self.material.judge(
             judge.prompt, evaluation, session.question, session.answer, self.rim.nonce()
@@ -451,7 +481,7 @@ class Executor:
                 evaluation=evaluation,
                 evaluator=CHECKS,
                 verdict=opinion.verdict,
-                started=self.rim.now(),
+                started=self._time_of_vote(session),
                 nonce=self.rim.nonce(),
                 feedback=opinion.feedback,
                 checks=results,

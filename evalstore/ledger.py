@@ -52,6 +52,8 @@ class Outcome:
     """Whether every call had a known price."""
     interrupted: bool = False
     over_budget: bool = False
+    adopted: int = 0
+    """Answers that other runs on the store have brought in the meantime."""
     spending: dict[tuple[str, str], Spending] = field(default_factory=dict)
     """Display id and `candidate` or `evaluator` -> what its calls came to."""
     sessions: dict[str, list[Sample]] = field(default_factory=dict)

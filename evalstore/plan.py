@@ -80,11 +80,15 @@ class Cell:
     case: Case
     prompt: str | None
     candidate: Candidate
-    question: Question
     question_id: str
     wanted: int
     """How many answers."""
     judges: tuple[Judge, ...]
+
+    @property
+    def question(self) -> Question:
+        """What the candidate is asked."""
+        return ask_of(self.case, self.prompt, self.candidate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,23 @@ class Plan:
         return sum(len(sessions) for sessions in self.sessions.values())
 
 
+def ask_of(case: Case, prompt: str | None, candidate: Candidate) -> Question:
+    """The question that a case with this system prompt puts to a candidate."""
+    temperature = candidate.temperature if case.temperature is None else case.temperature
+    return Question(case.tests[0], prompt, candidate.model, temperature, case.seed)
+
+
+def portions(cells: Sequence[Cell], size: int) -> Iterator[Sequence[Cell]]:
+    """The cells in parts of at least `size`, but for the last; those of a file stay together."""
+    start = 0
+    for number, cell in enumerate(cells):
+        if number - start >= size and cell.file != cells[number - 1].file:
+            yield cells[start:number]
+            start = number
+    if start < len(cells):
+        yield cells[start:]
+
+
 def lay_out(
     files: Mapping[str, CaseFile],
     candidates: Sequence[Candidate],
@@ -193,12 +214,7 @@ def lay_out(
                     skipped.append(Skipped(path, case.row, candidate.id, tuple(lacks)))
                     continue
                 for prompt in case.prompts:
-                    temperature = (
-                        candidate.temperature if case.temperature is None else case.temperature
-                    )
-                    question = Question(
-                        case.tests[0], prompt, candidate.model, temperature, case.seed
-                    )
+                    question = ask_of(case, prompt, candidate)
                     cells.append(
                         Cell(
                             path,
@@ -206,7 +222,6 @@ def lay_out(
                             case,
                             prompt,
                             candidate,
-                            question,
                             hashing.question_id(question),
                             attempts or file.attempts or candidate.attempts,
                             wanted_judges,

@@ -34,6 +34,11 @@ class Price:
     rate: float | None = None
     """What one unit of it was worth in USD."""
 
+    @property
+    def is_any(self) -> bool:
+        """Whether anything costs something."""
+        return any((self.per_call, self.per_hour, self.per_input_token, self.per_output_token))
+
     def covers(self, usage: Usage) -> bool:
         """Whether all tokens that have a price were counted."""
         return not (

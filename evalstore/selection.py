@@ -82,6 +82,11 @@ class Portion:
     """Number, counted from 1, and how many there are."""
     limit: int | None = None
 
+    @property
+    def is_all(self) -> bool:
+        """Whether every case is in it."""
+        return (self.sample, self.shard, self.limit) == (None, None, None)
+
     def take(self, cases: Sequence[Placed]) -> list[Placed]:
         """The cases that are in it, in the order in which they come."""
         found = list(cases)

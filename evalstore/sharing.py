@@ -55,18 +55,24 @@ class Claimed:
 class Sharing:
     """The part of a plan that this run works on, and the part that it waits for."""
 
-    def __init__(self, store: Store, plan: Plan, warn: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, warn: Callable[[str], None]) -> None:
         self._store = store
-        self._plan = plan
         self._warn = warn
         self._leases = Leases(store)
         self.runner = self._leases.runner.id
+        self.adopted = 0
+        """How many answers other runs have brought."""
+        self._told = False
+        self._one_at_a_time = asyncio.Lock()
+        self.open(Plan())
+
+    def open(self, plan: Plan) -> None:
+        """Go over to a plan."""
+        self._plan = plan
         self._held: dict[str, Item] = {}
         """What other runs work on, by key."""
         self._looking = False
-        self._told = False
         self._delay = _FIRST_LOOK
-        self._one_at_a_time = asyncio.Lock()
 
     @property
     def is_waiting(self) -> bool:
@@ -83,6 +89,7 @@ class Sharing:
         self._held |= {key: by_key[key] for key in claimed.held}
         for question, sessions in claimed.sessions.items():
             self._plan.sessions[question] = [*self._plan.sessions.get(question, ()), *sessions]
+            self.adopted += len(sessions)
         for session, votes in claimed.votes.items():
             known = {vote.id for vote in self._plan.votes.get(session, ())}
             both = [*self._plan.votes.get(session, ()), *(v for v in votes if v.id not in known)]

@@ -65,6 +65,9 @@ class Reading:
 
 LoadNodes = Callable[[list[str]], Mapping[str, CaseFile]]
 """From ids of leaves to those of them that the store has."""
+Keep = Callable[[Mapping[str, tuple[str, str]], Mapping[str, FileVersion]], None]
+"""Takes contents, by id: kind and canonical JSON; and referenced files."""
+_KEPT_AT_ONCE = 2_000
 
 
 def find_root(start: Path) -> Path:
@@ -140,14 +143,17 @@ class Workspace:
 
     # --- reading
 
-    def read(self, load_nodes: LoadNodes | None = None) -> Reading:
-        """Read everything; with `load_nodes`, unchanged test files come from the store."""
+    def read(self, load_nodes: LoadNodes | None = None, keep: Keep | None = None) -> Reading:
+        """Read everything; with `load_nodes`, unchanged test files come from the store.
+
+        With `keep`, it gets contents and files as they are read, and the reading lacks them.
+        """
         reading = Reading()
         index = Index.read(self.private / "index.json") if load_nodes else Index()
         self._read_catalogue(reading)
         self.references = references = References(self.root, self.settings.paths["tests"], index)
         reading.library = self._read_library(reading, index, references)
-        self._read_tests(reading, index, reading.library, references, load_nodes)
+        self._read_tests(reading, index, reading.library, references, load_nodes, keep)
         self._find_shared_ids(reading)
         self._find_unknown_participants(reading)
         index.keep_only(references.seen | reading.nodes.keys())
@@ -167,6 +173,7 @@ class Workspace:
         library: Library,
         references: References,
         load_nodes: LoadNodes | None,
+        keep: Keep | None,
     ) -> None:
         found = self.find_files("tests", ".md")
         reading.tests = frozenset(found)
@@ -190,6 +197,9 @@ class Workspace:
                 reading.files[path], reading.nodes[path] = stored[node], node
             else:
                 self._read_test(path, now, reading, index, library)
+                if keep and len(reading.contents) + len(reading.blobs) >= _KEPT_AT_ONCE:
+                    keep(reading.contents, reading.blobs)
+                    reading.contents, reading.blobs = {}, {}
         if not found:
             folder = self.settings.paths["tests"]
             reading.problems.append(

@@ -95,6 +95,8 @@ class Writer:
             if committed is not None:
                 committed.set_result(None)
         except BaseException:
+            if committed is not None:
+                committed.cancel()
             self._sessions = {**batch[0], **self._sessions}
             self._evaluations = {**batch[1], **self._evaluations}
             self._failures = [*batch[2], *self._failures]

@@ -114,6 +114,7 @@ class Lab:
     judges: tuple[str, ...] = ("judge",)
     models: tuple[str, ...] = ("m",)
     price: Price | None = None
+    plans: dict[Executor, Plan] = field(default_factory=dict)
     slept: list[float] = field(default_factory=list)
     time: float = 0.0
     """Seconds that were slept."""
@@ -220,9 +221,8 @@ class Lab:
             self.time += seconds
             await asyncio.sleep(0)
 
-        return Executor(
+        executor = Executor(
             self.store,
-            plan,
             {cell.question.model: door(cell.candidate.id, self.candidate) for cell in plan.cells},
             {
                 judge.evaluator: door(judge.id, self.judge)
@@ -240,9 +240,17 @@ class Lab:
                 jitter=lambda: 1.0,
             ),
         )
+        self.plans[executor] = plan
+        return executor
+
+    async def execute(self, executor: Executor) -> Outcome:
+        """Carry out the plan that this executor was made for."""
+        async with executor:
+            await executor.carry_out(self.plans[executor])
+        return executor.outcome
 
     def run(self) -> Outcome:
-        return asyncio.run(self.executor().run())
+        return asyncio.run(self.execute(self.executor()))
 
     def is_done(self) -> bool:
         plan = self.plan()
@@ -634,7 +642,7 @@ def test_the_same_judge_under_two_names_judges_once(lab: Lab) -> None:
     lab.add()
     plan = lab.plan()
     plan.cells = [replace(cell, judges=cell.judges * 2) for cell in plan.cells]
-    asyncio.run(lab.executor(plan).run())
+    asyncio.run(lab.execute(lab.executor(plan)))
     assert len(lab.judged) == 1
 
 
@@ -763,7 +771,7 @@ def test_halting_finishes_what_is_in_flight_and_starts_nothing(lab: Lab) -> None
         return Reply("answer")
 
     lab.act = act
-    outcome = asyncio.run(executor.run())
+    outcome = asyncio.run(lab.execute(executor))
     assert outcome.asked == len(lab.asked) == len(lab.stored("sessions")) == 2
     assert lab.judged == []
     lab.act = always("answer")
@@ -782,7 +790,7 @@ def test_halting_does_not_wait_for_another_try(lab: Lab) -> None:
 
     executor.rim = executor._calls._rim = replace(executor.rim, sleep=forever)
     lab.act = failing(busy(100.0))
-    outcome = asyncio.run(executor.run())
+    outcome = asyncio.run(lab.execute(executor))
     assert (outcome.asked, outcome.failed) == (0, 1)
     assert len(lab.asked) == 1
 
@@ -813,7 +821,7 @@ def test_however_often_it_is_cancelled_what_was_answered_is_stored(
 
     async def main() -> None:
         loops.append(asyncio.get_running_loop())
-        tasks.append(asyncio.create_task(executor.run()))
+        tasks.append(asyncio.create_task(lab.execute(executor)))
         with contextlib.suppress(asyncio.CancelledError):
             await tasks[0]
 
@@ -848,7 +856,7 @@ def run_together(lab: Lab, count: int = 2) -> list[tuple[Plan, Outcome]]:
     executors = [lab.executor(plan) for plan in plans]
 
     async def run() -> list[Outcome]:
-        return await asyncio.gather(*(executor.run() for executor in executors))
+        return await asyncio.gather(*(lab.execute(executor) for executor in executors))
 
     return list(zip(plans, asyncio.run(run()), strict=True))
 
@@ -935,7 +943,7 @@ def test_leases_are_gone_when_a_run_ends_however_it_ends(lab: Lab) -> None:
         return Reply("answer")
 
     lab.act = act
-    asyncio.run(executor.run())
+    asyncio.run(lab.execute(executor))
     with closing(sqlite3.connect(lab.store.path)) as raw:
         assert raw.execute("SELECT count(*) FROM leases").fetchone() == (0,)
         assert raw.execute("SELECT count(*) FROM runners").fetchone() == (0,)

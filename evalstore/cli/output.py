@@ -12,7 +12,8 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import typer
@@ -78,19 +79,37 @@ def faint(text: str) -> str:
 
 
 def document(content: dict[str, Any]) -> None:
-    """JSON in the stable format: a line for each member, and for each item of a list of objects."""
-    members = ({"format": 1} | content).items()
-    line(
-        "{\n  "
-        + ",\n  ".join(f"{_json(name)}: {_member(value)}" for name, value in members)
-        + "\n}"
-    )
+    """JSON in the stable format: a line for each member, and for each item of a list of objects.
+
+    An iterator is a list, too, and is printed while it is read.
+    """
+    start = "{"
+    for name, value in ({"format": 1} | content).items():
+        start += f"\n  {_json(name)}: "
+        if isinstance(value, Iterator):
+            start = _items(start, value)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            start = _items(start, iter(value))
+        else:
+            line_part(start + _json(value))
+            start = ","
+    line("\n}")
 
 
-def _member(value: Any) -> str:
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "[\n    " + ",\n    ".join(map(_json, value)) + "\n  ]"
-    return _json(value)
+def _items(start: str, items: Iterator[Any]) -> str:
+    """Print a list; returns what comes before the next member."""
+    line_part(start + "[")
+    start = ""
+    for some in iter(lambda: list(islice(items, 100)), []):
+        line_part(start + ",".join(f"\n    {_json(one)}" for one in some))
+        start = ","
+    line_part("\n  ]" if start else "]")
+    return ","
+
+
+def line_part(text: str) -> None:
+    """A part of a line of data."""
+    typer.echo(text, nl=False, color=color)
 
 
 def _json(value: Any) -> str:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from evalstore.operations.reporting import RunReport
     from evalstore.operations.summary import Change, Status
 
-_PENDING_SHOWN = 5
-"""Pending cases that are listed; more of them are only counted."""
 _SHOWN = 20
 """Lines of a list before it is cut; `-v` shows all."""
 
@@ -148,51 +146,11 @@ def _place(
 
 def print_report(report: RunReport, threshold: float | None) -> None:
     """The verdicts of a run, its summary and the gate for people."""
-    from evalstore.operations.results import join_feedback
-
     for warning in report.warnings:
         output.talk(f"warning: {output.safe(warning)}")
-    quiet = {"pass", None} | ({"pending"} if report.verdicts["pending"] > _PENDING_SHOWN else set())
-    listed = [one for one in report.cells if output.verbose or one.word not in quiet]
-    shown = listed if output.verbose else listed[: 3 * _SHOWN]
-    left = [
-        _place(one.cell.file, one.cell.case.row, one.cell.prompt, report.prompts) for one in shown
-    ]
-    wide = max(map(output.columns_of, left), default=0)
-    models = max((output.columns_of(one.cell.candidate.id) for one in shown), default=0)
-    for one, label in zip(shown, left, strict=True):
-        word = one.word or "answered"
-        session = output.faint(output.short(one.sessions[0])) if one.sessions else ""
-        output.line(
-            f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
-            f"{output.pad(output.safe(one.cell.candidate.id), models)}  {session}".rstrip()
-        )
-        for text in join_feedback((vote.id for vote in one.votes), report.feedback).splitlines():
-            for part in output.wrap(text, output.width() - 11):
-                output.line(f"           {part}")
-    if len(listed) > len(shown):
-        output.line(f"… {len(listed) - len(shown)} more (-v lists all)")
-    if shown:
-        output.line()
-        if any(one.sessions for one in shown):
-            output.talk('(use "evalstore show ID" to read an answer)')
+    _print_cells(report)
     _print_models(report)
-    counts = ", ".join(
-        output.paint(f"{count} {word}", word)
-        for word, count in report.verdicts.items()
-        if count or word == "pass"
-    )
-    unjudged = sum(1 for one in report.cells if one.word is None)
-    if unjudged:
-        counts += f", {unjudged} answered without a judgement"
-    of = f" of {report.rate.judged} judged" if report.verdicts["pending"] or unjudged else ""
-    interval = (
-        f" ({output.percent(report.rate.rate)}{of}, 95% interval "
-        f"{output.percent(report.rate.low)} to {output.percent(report.rate.high)})"
-        if report.rate.judged
-        else ""
-    )
-    output.line(f"{counts}{interval}")
+    _print_counts(report)
     for message, count in report.failures.items():
         output.line(output.paint(f"failed {count}x: {output.safe(message)}", "fail"))
     if report.skipped:
@@ -215,7 +173,7 @@ def print_report(report: RunReport, threshold: float | None) -> None:
         output.line("interrupted; what was finished is stored, and the next run goes on from there")
     elif report.gate == "failed":
         why = (
-            f": {output.percent(report.rate.rate)} is less than {output.percent(threshold)}"
+            f": {output.percent(report.tally.rate.rate)} is less than {output.percent(threshold)}"
             if threshold is not None
             else ""
         )
@@ -226,6 +184,64 @@ def print_report(report: RunReport, threshold: float | None) -> None:
         output.line("gate off (--fail-on none)")
     else:
         output.line(output.paint("gate passed", "pass"))
+
+
+def _print_cells(report: RunReport) -> None:
+    """What did not pass, each with its feedback; with `-v` every cell."""
+    from evalstore.operations.results import join_feedback
+    from evalstore.operations.tally import MOST_FEEDBACK, MOST_PENDING
+
+    tally = report.tally
+    if output.verbose:
+        shown = list(report.lines())
+        count = len(shown)
+    else:
+        few = tally.verdicts["pending"] <= MOST_PENDING
+        listed = [one for one in tally.notable if few or one.word != "pending"]
+        count = len(listed)
+        shown = [
+            (one, join_feedback(one.evaluations, tally.feedback)) for one in listed[:MOST_FEEDBACK]
+        ]
+    left = [_place(one.file, one.row, one.prompt, tally.prompts) for one, _ in shown]
+    wide = max(map(output.columns_of, left), default=0)
+    models = max((output.columns_of(one.model) for one, _ in shown), default=0)
+    for (one, feedback), label in zip(shown, left, strict=True):
+        word = one.word or "answered"
+        session = output.faint(output.short(one.sessions[0])) if one.sessions else ""
+        output.line(
+            f"{output.paint(output.pad(word, 9), word)}  {output.pad(label, wide)}  "
+            f"{output.pad(output.safe(one.model), models)}  {session}".rstrip()
+        )
+        for text in feedback.splitlines():
+            for part in output.wrap(text, output.width() - 11):
+                output.line(f"           {part}")
+    if count > len(shown):
+        output.line(f"… {count - len(shown):,} more (-v lists all)")
+    if shown:
+        output.line()
+        if any(one.sessions for one, _ in shown):
+            output.talk('(use "evalstore show ID" to read an answer)')
+
+
+def _print_counts(report: RunReport) -> None:
+    """How many cells ended how, and the pass rate with its interval."""
+    verdicts, rate = report.tally.verdicts, report.tally.rate
+    counts = ", ".join(
+        output.paint(f"{count} {word}", word)
+        for word, count in verdicts.items()
+        if count or word == "pass"
+    )
+    unjudged = report.tally.count(None)
+    if unjudged:
+        counts += f", {unjudged} answered without a judgement"
+    of = f" of {rate.judged} judged" if verdicts["pending"] or unjudged else ""
+    interval = (
+        f" ({output.percent(rate.rate)}{of}, 95% interval "
+        f"{output.percent(rate.low)} to {output.percent(rate.high)})"
+        if rate.judged
+        else ""
+    )
+    output.line(f"{counts}{interval}")
 
 
 def _print_spending(report: RunReport) -> None:
@@ -250,15 +266,13 @@ def _print_spending(report: RunReport) -> None:
 
 def _print_models(report: RunReport) -> None:
     """The pass rate of each candidate, when there are several."""
-    by_model: dict[str, list[str | None]] = {}
-    for one in report.cells:
-        by_model.setdefault(one.cell.candidate.id, []).append(one.word)
+    by_model = report.tally.models
     if len(by_model) < 2:
         return
     wide = max(map(output.columns_of, by_model))
     for model, words in by_model.items():
-        judged = sum(1 for word in words if word not in (None, "pending"))
-        passed = words.count("pass")
+        judged = words.total() - words[None] - words["pending"]
+        passed = words["pass"]
         filled = round(20 * passed / judged) if judged else 0
         bar = output.paint("█" * filled, "pass") + output.faint("░" * (20 - filled))
         share = output.percent(passed / judged if judged else None)

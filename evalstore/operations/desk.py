@@ -6,7 +6,7 @@ Every operation starts here. Nothing here calls a model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,9 +17,11 @@ from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceErro
 from evalstore.fields import suggest
 from evalstore.operations import choice, retries
 from evalstore.operations.targets import find_targets
+from evalstore.operations.times import today
 from evalstore.plan import (
     CHECKS,
     UNSETTLED,
+    Bound,
     Candidate,
     Cell,
     Judge,
@@ -29,18 +31,35 @@ from evalstore.plan import (
     plan_asks,
     plan_judgements,
 )
+from evalstore.pricing import Price, find
 from evalstore.providers.services import SCRIPTED
 from evalstore.selection import Placed, Selection, Target
 from evalstore.settings import Participant, Settings
 from evalstore.store import Store
 from evalstore.store.trees import build_tree
-from evalstore.values import CaseFile, Evaluator, ModelVersion
+from evalstore.values import CaseFile, Evaluator, ModelVersion, Verdict
 from evalstore.workspace import Reading, Workspace, find_root, is_known_kind
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.operations.orders import Wanted, Where
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a command is about, and what counts for it."""
+
+    cells: list[Cell]
+    """In the order of files and rows."""
+    skipped: list[Skipped]
+    answers: Bound
+    judgements: Bound
+    again: Collection[Verdict]
+    """Verdicts that do not count: they are to be had again."""
+    tried: retries.Tried | None
+    """Nothing but this is to be done; None: all that is missing is."""
+    judge_only: bool
 
 
 @dataclass
@@ -54,6 +73,7 @@ class Desk:
     contents: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Id -> kind and content of model versions and evaluators that are in use."""
     warnings: list[str] = field(default_factory=list)
+    _prices: dict[str, Price | None] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
@@ -144,6 +164,13 @@ class Desk:
         named = {one.name: one.id for one in self.settings.candidates}
         return find_model(self.reading, named.get(id, id), part)
 
+    def price_of(self, id: str) -> Price | None:
+        """The price of a model today; None when it is not known."""
+        if id not in self._prices:
+            model = self.find_model(id, "price")
+            self._prices[id] = find(model, self.reading.currencies, today())
+        return self._prices[id]
+
     @staticmethod
     def _participants(
         listed: tuple[Participant, ...], named: tuple[str, ...], part: str
@@ -193,8 +220,8 @@ class Desk:
         if relevant:
             raise WorkspaceError(self.reading.problems)
 
-    def plan(self, wanted: Wanted, *, judge_only: bool = False) -> Plan:
-        """What a run would do; with `judge_only`, what `judge` would do."""
+    def lay_out(self, wanted: Wanted, *, judge_only: bool = False) -> Layout:
+        """What a command is about; with `judge_only`, `judge`."""
         candidates, judges = self.candidates(wanted), self.judges(wanted)
         answers, judgements = choice.bounds_of(wanted, self.settings, judge_only=judge_only)
         portion = choice.portion_of(wanted)
@@ -211,21 +238,36 @@ class Desk:
         if wanted.retry_errors:
             cells, tried = retries.only_tried(self, cells, wanted, answers, judgements)
             skipped = []
-        has_cell = {(one.file, one.row) for one in skipped}
-        has_cell |= {(cell.file, cell.case.row) for cell in cells}
-        cases = [one for one in cases if (one[0], one[1].row) in has_cell]
-        taken = {(path, case.row) for path, case in choice.take_portion(cases, portion)}
-        plan = Plan(
-            cells=[cell for cell in cells if (cell.file, cell.case.row) in taken],
-            skipped=[one for one in skipped if (one.file, one.row) in taken],
-        )
-        self._require_judges(plan, judges)
-        plan_asks(plan, self.store.find_samples({cell.question_id for cell in plan.cells}), answers)
-        sessions = [session for one in plan.sessions.values() for session in one]
+        if not portion.is_all:
+            has_cell = {(one.file, one.row) for one in skipped}
+            has_cell |= {(cell.file, cell.case.row) for cell in cells}
+            cases = [one for one in cases if (one[0], one[1].row) in has_cell]
+            taken = {(path, case.row) for path, case in choice.take_portion(cases, portion)}
+            cells = [cell for cell in cells if (cell.file, cell.case.row) in taken]
+            skipped = [one for one in skipped if (one.file, one.row) in taken]
+        self._require_judges(cells, judges)
         again = UNSETTLED if wanted.retry_errors else ()
-        plan_judgements(plan, self.store.find_votes(sessions), judgements, again)
-        if tried:
-            retries.drop_untried(plan, *tried)
+        return Layout(cells, skipped, answers, judgements, again, tried, judge_only)
+
+    def plan(self, wanted: Wanted, *, judge_only: bool = False) -> Plan:
+        """What a run would do; with `judge_only`, what `judge` would do."""
+        layout = self.lay_out(wanted, judge_only=judge_only)
+        plan = self.fill(layout, layout.cells)
+        plan.skipped = layout.skipped
+        return plan
+
+    def fill(self, layout: Layout, cells: Sequence[Cell]) -> Plan:
+        """The plan for some cells of a layout: what of them is stored, and what is missing."""
+        plan = Plan(cells=list(cells))
+        samples = self.store.find_samples({cell.question_id for cell in plan.cells})
+        plan_asks(plan, samples, layout.answers)
+        votes = self.store.find_votes(session for one in plan.sessions.values() for session in one)
+        plan_judgements(plan, votes, layout.judgements, layout.again)
+        if layout.tried:
+            retries.drop_untried(plan, *layout.tried)
+        if layout.judge_only:
+            plan.asks = []
+            plan.judgements = [one for one in plan.judgements if one.session is not None]
         return plan
 
     def _selected(self, wanted: Wanted) -> list[Placed]:
@@ -254,11 +296,11 @@ class Desk:
             attempts=wanted.attempts,
         )
 
-    def _require_judges(self, plan: Plan, judges: list[Judge]) -> None:
+    def _require_judges(self, cells: list[Cell], judges: list[Judge]) -> None:
         needing = next(
             (
                 cell
-                for cell in plan.cells
+                for cell in cells
                 if not cell.judges and cell.case.evaluation and "models" in cell.case.judged_by
             ),
             None,
@@ -298,14 +340,22 @@ def find_model(reading: Reading, id: str, part: str) -> Model:
 
 @contextmanager
 def open_desk(
-    where: Where, *, create: bool = False, workspace: Workspace | None = None
+    where: Where,
+    *,
+    create: bool = False,
+    keep: bool = False,
+    workspace: Workspace | None = None,
 ) -> Iterator[Desk]:
-    """Find and read the workspace, and open its store."""
+    """Find and read the workspace, and open its store.
+
+    With `keep`, versions are stored while files are read, instead of being held in memory.
+    """
     workspace = workspace or open_workspace(where)
     path = store_path(workspace, where)
     store = Store.open(path, create=create or not where.store)
     try:
-        yield Desk(where, workspace, store, workspace.read(store.load_case_files))
+        reading = workspace.read(store.load_case_files, store.ensure_versions if keep else None)
+        yield Desk(where, workspace, store, reading)
     finally:
         store.close()
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from evalstore.catalogue import Currency, Model, Part
     from evalstore.operations.desk import Desk
-    from evalstore.plan import Candidate, Judge, Plan
+    from evalstore.plan import Candidate, Judge
 
 
 DOTENV = (".env.local", ".env")
@@ -88,23 +88,17 @@ class Doors(Doorkeeper):
         super().__init__(desk.workspace.root, desk.reading.currencies)
         self.desk = desk
 
-    def candidates(self, plan: Plan) -> dict[str, Door]:
+    def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Door]:
         """By model version id."""
-        found: dict[str, Candidate] = {
-            ask.cell.question.model: ask.cell.candidate for ask in plan.asks
-        }
         return {
             id: self.door(self.desk.find_model(one.id, "candidates"), "candidate", None)
-            for id, one in found.items()
+            for id, one in used.items()
         }
 
-    def judges(self, plan: Plan) -> dict[str, Door]:
+    def judges(self, used: Mapping[str, Judge]) -> dict[str, Door]:
         """By evaluator id."""
-        found: dict[str, Judge] = {
-            one.judge.evaluator: one.judge for one in plan.judgements if one.judge
-        }
         doors = {}
-        for id, judge in found.items():
+        for id, judge in used.items():
             model = self.desk.find_model(judge.id, "evaluators")
             content = self.desk.contents[id][1]
             temperature = json.loads(content).get("temperature")

@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.errors import STOPPED, EvalstoreError
 from evalstore.execute import Executor, Limits, Outcome, Rim
 from evalstore.operations.doors import Doors
-from evalstore.operations.explain import Explainer
-from evalstore.operations.status import estimate
-from evalstore.operations.times import now, today
-from evalstore.pricing import find
 
 if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
-    from evalstore.operations.orders import Orders, Wanted
+    from evalstore.operations.orders import Orders
+    from evalstore.operations.times import Clock
     from evalstore.operations.watching import Watcher
-    from evalstore.plan import Plan
+    from evalstore.plan import Candidate, Judge, Plan
 
 _GRACE_SECONDS = 10.0
 _NONCES_AT_ONCE = 256
@@ -32,40 +31,72 @@ class TooExpensiveError(EvalstoreError):
     exit_code = STOPPED
 
 
-def carry_out(desk: Desk, plan: Plan, wanted: Wanted, orders: Orders, watcher: Watcher) -> Outcome:
-    """Ask and judge what the plan says.
+@dataclass
+class Survey:
+    """What a whole run would do, added up over its portions before anything is done."""
 
-    Raises `TooExpensiveError` before anything is asked when the price needs a leave that is not
-    given, and `EvalstoreError` when `max_cost` could not be kept.
+    asks: int = 0
+    judgements: int = 0
+    reused: int = 0
+    saved: float = 0.0
+    """What the stored answers that count have cost, in USD."""
+    candidates: dict[str, Candidate] = field(default_factory=dict)
+    """By model version id; only those that are asked."""
+    judges: dict[str, Judge] = field(default_factory=dict)
+    """By evaluator id; only those that judge."""
+
+    def add(self, desk: Desk, plan: Plan) -> None:
+        """Add a portion."""
+        self.asks += plan.ask_count
+        self.judgements += plan.judge_count
+        self.reused += plan.reused
+        answers = (id for ids in plan.sessions.values() for id in ids)
+        self.saved += desk.store.sum_costs("session", answers)
+        self.candidates |= {ask.cell.candidate.model: ask.cell.candidate for ask in plan.asks}
+        self.judges |= {one.judge.evaluator: one.judge for one in plan.judgements if one.judge}
+
+    @property
+    def models(self) -> list[str]:
+        """Display ids of all models that are called."""
+        asked = [one.id for one in self.candidates.values()]
+        return list(dict.fromkeys(asked + [one.id for one in self.judges.values()]))
+
+
+def carry_out(
+    desk: Desk,
+    survey: Survey,
+    plans: Iterable[Plan],
+    finish: Callable[[Plan, Outcome], None],
+    clock: Clock,
+    orders: Orders,
+    watcher: Watcher,
+) -> Outcome:
+    """Ask and judge what the plans say, and `finish` each; raises `EvalstoreError`.
+
+    When the run is stopped the plans that are left are finished as they are.
     """
-    if not plan.asks and not plan.judgements:
-        return Outcome()
+    if not survey.asks and not survey.judgements:
+        nothing = Outcome()
+        for plan in plans:
+            finish(plan, nothing)
+        return nothing
     settings = desk.settings
-    most = settings.max_cost if orders.max_cost is None else orders.max_cost
-    unpriced = find_unpriced(desk, plan)
-    if most is not None and unpriced:
-        raise EvalstoreError(
-            f"the price of '{unpriced[0]}' is not known, so no bound on the cost can be kept",
-            hint="give it 'costs' in its model file, or leave --max-cost and 'maxCost' out",
-        )
-    get_leave(desk, plan, wanted, orders, watcher)
     doors = Doors(desk)
     executor = Executor(
         desk.store,
-        plan,
-        doors.candidates(plan),
-        doors.judges(plan),
+        doors.candidates(survey.candidates),
+        doors.judges(survey.judges),
         Limits(
             concurrency=orders.concurrency or settings.concurrency,
             timeout=orders.timeout or settings.timeout,
             retries=settings.retries if orders.retries is None else orders.retries,
             judge_tokens=settings.max_evaluation_output_tokens,
-            max_cost=most,
+            max_cost=_most(desk, orders),
             requests_per_minute=settings.requests_per_minute,
             tokens_per_minute=settings.tokens_per_minute,
         ),
         Rim(
-            now=now,
+            now=clock,
             nonce=make_nonces().__next__,
             progress=watcher.advance,
             spent=watcher.spent,
@@ -74,10 +105,10 @@ def carry_out(desk: Desk, plan: Plan, wanted: Wanted, orders: Orders, watcher: W
     )
     for note in doors.notes:
         watcher.note(note)
-    watcher.start(plan.ask_count, plan.judge_count)
+    watcher.start(survey.asks, survey.judgements)
     longest = settings.max_time if orders.max_time is None else orders.max_time
     try:
-        return asyncio.run(_run_until_stopped(executor, watcher, longest))
+        return asyncio.run(_run_until_stopped(executor, plans, finish, watcher, longest))
     finally:
         watcher.stop()
 
@@ -92,34 +123,34 @@ def make_nonces() -> Iterator[str]:
 # --- money
 
 
-def _participants(plan: Plan) -> dict[str, None]:
-    """Display ids of all models that the plan calls."""
-    asked = [ask.cell.candidate.id for ask in plan.asks]
-    return dict.fromkeys(asked + [one.judge.id for one in plan.judgements if one.judge])
+def _most(desk: Desk, orders: Orders) -> float | None:
+    return desk.settings.max_cost if orders.max_cost is None else orders.max_cost
 
 
-def find_unpriced(desk: Desk, plan: Plan) -> list[str]:
-    """The models of a plan whose price is not known today."""
-    day = today()
-    return [
-        id
-        for id in _participants(plan)
-        if find(desk.find_model(id, "price"), desk.reading.currencies, day) is None
-    ]
+def get_leave(
+    desk: Desk, survey: Survey, price: Callable[[], float | None], orders: Orders, watcher: Watcher
+) -> None:
+    """Ask before much is spent; `price` estimates what the run will cost.
 
-
-def get_leave(desk: Desk, plan: Plan, wanted: Wanted, orders: Orders, watcher: Watcher) -> None:
-    """Ask before much is spent; raises `TooExpensiveError` when the answer is no."""
+    Raises `TooExpensiveError` when the answer is no, and `EvalstoreError` when a bound on the
+    cost could not be kept.
+    """
+    prices = {id: desk.price_of(id) for id in survey.models}
+    unpriced = [id for id, one in prices.items() if one is None]
+    if unpriced and _most(desk, orders) is not None:
+        raise EvalstoreError(
+            f"the price of '{unpriced[0]}' is not known, so no bound on the cost can be kept",
+            hint="give it 'costs' in its model file, or leave --max-cost and 'maxCost' out",
+        )
     most = desk.settings.confirm_above
-    if orders.yes or most is None or _costs_nothing(desk, plan):
+    if orders.yes or most is None or not any(one and one.is_any for one in prices.values()):
         return
-    explainer = Explainer(desk)
-    price = estimate(desk, explainer.asks(plan), explainer.judgements(plan), wanted)
-    if price is None or price <= most:
+    likely = price()
+    if likely is None or likely <= most:
         return
     what = (
-        f"this run would ask {plan.ask_count:,} answers and make {plan.judge_count:,} judgements, "
-        f"which is likely to cost ${price:,.2f}"
+        f"this run would ask {survey.asks:,} answers and make {survey.judgements:,} judgements, "
+        f"which is likely to cost ${likely:,.2f}"
     )
     if not watcher.agrees(what):
         raise TooExpensiveError(
@@ -129,60 +160,56 @@ def get_leave(desk: Desk, plan: Plan, wanted: Wanted, orders: Orders, watcher: W
         )
 
 
-def _costs_nothing(desk: Desk, plan: Plan) -> bool:
-    """Whether no model of the plan has a price; free and unknown ones need no leave."""
-    day = today()
-    for id in _participants(plan):
-        price = find(desk.find_model(id, "price"), desk.reading.currencies, day)
-        if price and (
-            price.per_call or price.per_hour or price.per_input_token or price.per_output_token
-        ):
-            return False
-    return True
-
-
 # --- time and signals
 
 
 async def _run_until_stopped(
-    executor: Executor, watcher: Watcher, longest: float | None
+    executor: Executor,
+    plans: Iterable[Plan],
+    finish: Callable[[Plan, Outcome], None],
+    watcher: Watcher,
+    longest: float | None,
 ) -> Outcome:
     """Run; when time is up, or at SIGINT, calls in flight may finish; a second SIGINT ends all."""
     loop = asyncio.get_running_loop()
-    task = asyncio.create_task(executor.run())
-    presses = 0
+    outcome = executor.outcome
+    doing: asyncio.Task[None] | None = None
+
+    def cancel() -> None:
+        if doing is not None:
+            doing.cancel()
+
+    def stop(why: str, hint: str = "") -> None:
+        grace = f"for up to {_GRACE_SECONDS:.0f} s"
+        watcher.note(f"{why}: finishing what is in flight {grace}{hint}")
+        executor.halt()
+        loop.call_later(_GRACE_SECONDS, cancel)
 
     def interrupt() -> None:
-        nonlocal presses
-        presses += 1
-        executor.outcome.interrupted = True
-        if presses == 1:
-            watcher.note(
-                f"interrupted: finishing what is in flight for up to {_GRACE_SECONDS:.0f} s "
-                "(again to stop now)"
-            )
-            executor.halt()
-            loop.call_later(_GRACE_SECONDS, task.cancel)
-        else:
-            task.cancel()
+        if outcome.interrupted:
+            cancel()
+            return
+        outcome.interrupted = True
+        stop("interrupted", " (again to stop now)")
 
     def end() -> None:
-        if not task.done():
-            executor.outcome.over_budget = True
-            watcher.note(f"time is up ({longest:g} s): finishing what is in flight")
-            executor.halt()
-            loop.call_later(_GRACE_SECONDS, task.cancel)
+        if not executor.is_halted:
+            outcome.over_budget = True
+            stop(f"time is up ({longest:g} s)")
 
     for number in (signal.SIGINT, signal.SIGTERM):
         _handle(loop, number, interrupt)
     if longest is not None:
         loop.call_later(longest, end)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        if not executor.outcome.over_budget:
-            executor.outcome.interrupted = True
-        return executor.outcome
+    async with executor:
+        for plan in plans:
+            doing = asyncio.create_task(executor.carry_out(plan))
+            with suppress(asyncio.CancelledError):
+                await doing
+            doing = None
+            finish(plan, outcome)
+    outcome.adopted = executor.sharing.adopted
+    return outcome
 
 
 def _handle(

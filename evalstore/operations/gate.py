@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED
-from evalstore.operations.results import CellResult, read_results
+from evalstore.operations.results import read_results
 
 if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Orders
     from evalstore.operations.reporting import RunReport
+    from evalstore.report.compare import Result
 
 _RUNS_BACK = 100
 """How many runs are searched for the verdict that a case had before."""
@@ -21,7 +22,7 @@ def decide(desk: Desk, report: RunReport, orders: Orders) -> None:
     failing = _is_failing(desk, report, orders)
     if failing:
         report.gate = "failed"
-    counts = report.verdicts
+    counts = report.tally.verdicts
     open_ended = (
         counts["pending"] or report.failed or (counts["undecided"] and orders.fail_on != "none")
     )
@@ -37,7 +38,8 @@ def decide(desk: Desk, report: RunReport, orders: Orders) -> None:
 
 def _is_failing(desk: Desk, report: RunReport, orders: Orders) -> bool:
     if orders.threshold is not None:
-        return report.rate.rate is not None and report.rate.rate < orders.threshold
+        rate = report.tally.rate.rate
+        return rate is not None and rate < orders.threshold
     bad: tuple[str, ...] = {
         "failure": ("fail", "error"),
         "undecided": ("fail", "error", "undecided"),
@@ -47,16 +49,13 @@ def _is_failing(desk: Desk, report: RunReport, orders: Orders) -> bool:
     }[orders.fail_on]
     if orders.fail_on == "regression":
         return _regresses(desk, report)
-    by_file: dict[str, list[CellResult]] = {}
-    for one in report.cells:
-        by_file.setdefault(one.cell.file, []).append(one)
-    for file, cells in by_file.items():
-        judged = [one for one in cells if one.verdict]
+    for file, words in report.tally.files.items():
+        judged = words.total() - words["pending"] - words[None]
         threshold = desk.reading.files[file].threshold
         if threshold is not None and judged and orders.fail_on == "failure":
-            if sum(1 for one in judged if one.verdict == "pass") / len(judged) < threshold:
+            if words["pass"] / judged < threshold:
                 return True
-        elif any(one.verdict in bad for one in judged):
+        elif any(words[word] for word in bad):
             return True
     return False
 
@@ -66,7 +65,7 @@ def _regresses(desk: Desk, report: RunReport) -> bool:
 
     A run of some cases says nothing about the others: for those it is looked past.
     """
-    waiting = [one for one in report.cells if one.verdict in ("fail", "error", "undecided")]
+    waiting = [one for one in report.tally.notable if one.word != "pending"]
     for _, run in desk.store.find_runs(limit=_RUNS_BACK, offset=1):
         if not waiting:
             return False
@@ -82,15 +81,13 @@ def _regresses(desk: Desk, report: RunReport) -> bool:
     return False
 
 
-def _find(before: dict[tuple[str, str, int, str], str], one: CellResult) -> str | None:
+def _find(before: dict[tuple[str, str, int, str], str], one: Result) -> str | None:
     """The verdict of the same cell, its row paired by values, else by label."""
-    cell = one.cell
-    number = cell.case.prompts.index(cell.prompt)
     return next(
         (
-            before[cell.file, row, number, cell.candidate.id]
-            for row in (cell.case.key, cell.case.row)
-            if (cell.file, row, number, cell.candidate.id) in before
+            before[one.file, row, one.prompt_number, one.model]
+            for row in (one.key, one.row)
+            if (one.file, row, one.prompt_number, one.model) in before
         ),
         None,
     )

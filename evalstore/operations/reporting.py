@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.operations.results import CellResult, join_feedback
 from evalstore.values import Json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from evalstore.execute import Outcome
-    from evalstore.report.statistics import Rate
+    from evalstore.operations.tally import Tally
+    from evalstore.report.compare import Result
 
 
 def describe_spending(outcome: Outcome) -> list[Json]:
@@ -40,7 +42,6 @@ class RunReport:
     reused: int
     failed: int
     failures: dict[str, int]
-    verdicts: dict[str, int]
     cost: float | None
     judge_cost: float
     """What the judges have cost, of it."""
@@ -51,18 +52,16 @@ class RunReport:
     seconds: float
     gate: str
     exit_code: int
-    cells: list[CellResult]
-    feedback: dict[str, str]
-    rate: Rate
+    tally: Tally
+    lines: Callable[[], Iterator[tuple[Result, str]]]
+    """Reads all cells with their feedback from the store, in the order of files and rows."""
     skipped: list[tuple[str, str, str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    prompts: dict[str, dict[str | None, str]] = field(default_factory=dict)
-    """Test files with several system prompts -> what to call each."""
     gate_off: bool = False
     """Whether verdicts cannot fail the gate."""
 
     def document(self) -> Json:
-        """As JSON."""
+        """As JSON, but for the cases: they are read while they are printed."""
         return {
             "run": self.run,
             "status": self.status,
@@ -73,25 +72,25 @@ class RunReport:
             "failures": [
                 {"message": message, "count": count} for message, count in self.failures.items()
             ],
-            "verdicts": self.verdicts,
+            "verdicts": self.tally.verdicts,
             "cost": self.cost,
             "judgeCost": self.judge_cost,
             "saved": self.saved,
             "seconds": round(self.seconds, 3),
             "spending": self.spending,
             "gate": self.gate,
-            "cases": [
+            "cases": (
                 {
-                    "file": one.cell.file,
-                    "row": one.cell.case.row,
-                    "prompt": one.cell.prompt,
-                    "model": one.cell.candidate.id,
+                    "file": one.file,
+                    "row": one.row,
+                    "prompt": one.prompt,
+                    "model": one.model,
                     "verdict": one.word,
                     "score": one.score,
-                    "feedback": join_feedback((vote.id for vote in one.votes), self.feedback),
+                    "feedback": feedback,
                     "session": one.sessions[0] if one.sessions else None,
                     "sessions": list(one.sessions),
                 }
-                for one in self.cells
-            ],
+                for one, feedback in self.lines()
+            ),
         }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.plan import CHECKS, Cell, Plan, counted_votes
 from evalstore.report.compare import Result
-from evalstore.store.trees import build_tree, read_tree
+from evalstore.store.trees import read_tree
 from evalstore.values import CaseFile, Json, Sample, Verdict, Vote
 from evalstore.verdicts import Judged, combine, judge_session
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
     from evalstore.operations.summary import Item
 
+_FILES_AT_ONCE = 50
 VERDICTS = ("pass", "fail", "undecided", "error", "pending")
 """The words a case can end with, in the order they are shown."""
 
@@ -92,10 +94,10 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
     )
 
 
-def build_results(
+def build_leaves(
     results: Iterable[CellResult], nodes: Mapping[str, str]
-) -> tuple[str, dict[str, tuple[str, str]]]:
-    """The id of the result tree, and the contents of its nodes: one leaf for each test file."""
+) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+    """The leaves of a result tree, one for each test file: ids by file, and their contents."""
     cells: dict[str, list[Json]] = {}
     for result in results:
         cell = result.cell
@@ -113,29 +115,42 @@ def build_results(
             {name: value for name, value in described.items() if value not in (None, [])}
         )
     contents: dict[str, tuple[str, str]] = {}
-    entries: dict[str, str] = {}
+    leaves: dict[str, str] = {}
     for file, described_cells in cells.items():
         id, content = hashing.identify(
             hashing.describe("results", cases=nodes[file], cells=described_cells)
         )
         contents[id] = ("results", content)
-        entries[file] = id
-    root, tree = build_tree(entries)
-    return root, contents | tree
+        leaves[file] = id
+    return leaves, contents
 
 
 def read_results(store: Store, run: Json, only: str | None = None) -> list[Result]:
     """The cells of a run; with `only`, of that file."""
+    return [result for some in iterate_results(store, run, only) for result in some]
+
+
+def iterate_results(store: Store, run: Json, only: str | None = None) -> Iterator[list[Result]]:
+    """The cells of a run in portions, by path; with `only`, of that file."""
     entries = read_tree(run["results"], store.load_nodes)
-    if only is not None:
-        entries = {path: id for path, id in entries.items() if path == only}
-    leaves = store.load_nodes(entries.values())
-    files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
-    return [
-        _result(path, files[leaves[id]["cases"]], cell)
-        for path, id in sorted(entries.items())
-        for cell in leaves[id]["cells"]
-    ]
+    paths = iter(sorted(path for path in entries if only is None or path == only))
+    while some := list(islice(paths, _FILES_AT_ONCE)):
+        leaves = store.load_nodes(entries[path] for path in some)
+        files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
+        yield [
+            _result(path, files[leaves[entries[path]]["cases"]], cell)
+            for path in some
+            for cell in leaves[entries[path]]["cells"]
+        ]
+
+
+def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:
+    """The cells of a run, each with the feedback on it."""
+    for some in iterate_results(store, run):
+        votes = [id for one in some for id in one.evaluations]
+        feedback = {id: found.feedback for id, found in store.load_evaluations(votes).items()}
+        for one in some:
+            yield one, join_feedback(one.evaluations, feedback)
 
 
 def _result(path: str, file: CaseFile, cell: Json) -> Result:
@@ -188,7 +203,7 @@ def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
 
 def join_feedback(votes: Iterable[str], feedback: Mapping[str, str]) -> str:
     """All different feedback on one cell, one line each."""
-    return "\n".join(dict.fromkeys(feedback[id] for id in votes if id in feedback))
+    return "\n".join(dict.fromkeys(feedback[id] for id in votes if feedback.get(id)))
 
 
 def prompt_labels(

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import secrets
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import __version__, hashing
 from evalstore.errors import OK
-from evalstore.operations.desk import Desk, open_desk
-from evalstore.operations.execution import carry_out
+from evalstore.operations.desk import Desk, Layout, open_desk, open_store
+from evalstore.operations.execution import Survey, carry_out, get_leave
+from evalstore.operations.explain import Explainer
 from evalstore.operations.gate import decide
 from evalstore.operations.reporting import RunReport, describe_spending
-from evalstore.operations.results import (
-    VERDICTS,
-    CellResult,
-    build_results,
-    feedback_of,
-    prompt_labels,
-    settle,
-)
-from evalstore.operations.status import describe_plan
-from evalstore.operations.times import now
-from evalstore.report.statistics import wilson
+from evalstore.operations.results import read_lines
+from evalstore.operations.status import describe_plan, estimate
+from evalstore.operations.tally import Tally
+from evalstore.operations.times import Clock
+from evalstore.plan import portions
 from evalstore.values import Json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from evalstore.execute import Outcome
@@ -33,16 +29,18 @@ if TYPE_CHECKING:
     from evalstore.operations.summary import Status
     from evalstore.operations.watching import Watcher
     from evalstore.plan import Plan
+    from evalstore.report.compare import Result
+
+
+PORTION = 4_000
+"""Cells that are planned, carried out and settled together: a long run needs little memory."""
 
 
 def plan_run(where: Where, wanted: Wanted, *, judge_only: bool = False) -> Status:
     """What `run` would do, without doing it."""
     with open_desk(where, create=True) as desk:
         desk.require_sound(wanted)
-        plan = desk.plan(wanted, judge_only=judge_only)
-        if judge_only:
-            _only_judge(plan)
-        return describe_plan(desk, plan, wanted)
+        return describe_plan(desk, desk.plan(wanted, judge_only=judge_only), wanted)
 
 
 def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunReport:
@@ -50,49 +48,90 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
 
     Raises `WorkspaceError` before anything is asked when files have errors.
     """
-    with open_desk(where, create=True) as desk:
+    with open_desk(where, create=True, keep=True) as desk:
         desk.require_sound(wanted)
-        plan = desk.plan(wanted, judge_only=orders.judge_only)
-        if orders.judge_only:
-            _only_judge(plan)
-        started = now()
+        newest = desk.store.find_runs(limit=1)
+        clock = Clock(after=newest[0][1]["ended"] if newest else 0)
+        started = clock()
+        layout = desk.lay_out(wanted, judge_only=orders.judge_only)
+        plans = Plans(desk, layout)
+        survey = plans.survey()
+        get_leave(desk, survey, plans.price, orders, watcher)
         snapshot = _store_workspace(desk)
-        outcome = carry_out(desk, plan, wanted, orders, watcher)
-        cells = settle(plan, desk.settings.verdict, outcome.sessions, outcome.votes)
-        run_id, counts = _record(desk, wanted, orders, plan, cells, outcome, snapshot, started)
+        tally = Tally(desk, started, desk.settings.verdict)
+        outcome = carry_out(desk, survey, plans, tally.add, clock, orders, watcher)
+        done = _Done(wanted, orders, survey, tally, outcome, snapshot, started, clock())
+        content = _describe(desk, done)
+        run_id = desk.store.record_run(content)
         report = RunReport(
             run=run_id,
-            status=_status(cells, outcome),
+            status=content["status"],
             asked=outcome.asked,
             judged=outcome.judged,
-            reused=plan.reused,
+            reused=content["reused"],
             failed=outcome.failed,
             failures=outcome.failures,
-            verdicts=counts,
-            cost=round(outcome.cost + outcome.judge_cost, 8) if outcome.priced else None,
+            cost=content.get("cost"),
             judge_cost=outcome.judge_cost,
             spending=describe_spending(outcome),
-            saved=_saved(desk, plan, cells, outcome),
-            seconds=(now() - started) / 1e6,
+            saved=round(survey.saved + tally.saved, 8),
+            seconds=(done.ended - started) / 1e6,
             gate="passed",
             exit_code=OK,
-            cells=cells,
-            feedback=feedback_of(desk.store, (one for one in cells if one.verdict != "pass")),
-            rate=wilson(
-                counts["pass"], sum(counts[word] for word in ("pass", "fail", "undecided", "error"))
-            ),
-            skipped=[(one.file, one.row, one.model, ", ".join(one.lacks)) for one in plan.skipped],
+            tally=tally,
+            lines=lambda: _read_lines(where, content),
+            skipped=[
+                (one.file, one.row, one.model, ", ".join(one.lacks)) for one in layout.skipped
+            ],
             warnings=[*desk.warnings, *(f"{p.place}: {p.message}" for p in desk.reading.problems)],
-            prompts=prompt_labels(desk, cells),
             gate_off=orders.fail_on == "none" and orders.threshold is None,
         )
         decide(desk, report, orders)
         return report
 
 
-def _only_judge(plan: Plan) -> None:
-    plan.asks = []
-    plan.judgements = [one for one in plan.judgements if one.session is not None]
+def _read_lines(where: Where, run: Json) -> Iterator[tuple[Result, str]]:
+    with open_store(where) as store:
+        yield from read_lines(store, run)
+
+
+class Plans:
+    """The plans of a layout, portion by portion, in the order of files.
+
+    Each is made when it is wanted, so it knows what came of those before it. The survey makes
+    them once more; a layout of one portion is planned only once.
+    """
+
+    def __init__(self, desk: Desk, layout: Layout) -> None:
+        self._desk = desk
+        self._layout = layout
+        self._only: Plan | None = None
+        if len(layout.cells) <= PORTION:
+            self._only = desk.fill(layout, layout.cells)
+
+    def __iter__(self) -> Iterator[Plan]:
+        """The plans."""
+        if self._only is not None:
+            yield self._only
+            return
+        for cells in portions(self._layout.cells, PORTION):
+            yield self._desk.fill(self._layout, cells)
+
+    def survey(self) -> Survey:
+        """What they come to together."""
+        survey = Survey()
+        for plan in self:
+            survey.add(self._desk, plan)
+        return survey
+
+    def price(self) -> float | None:
+        """What they are likely to cost in USD; None if a price is not known."""
+        explainer = Explainer(self._desk)
+        prices = [
+            estimate(self._desk, explainer.asks(plan), explainer.judgements(plan)) for plan in self
+        ]
+        known = [price for price in prices if price is not None]
+        return sum(known) if len(known) == len(prices) else None
 
 
 def _store_workspace(desk: Desk) -> str:
@@ -110,74 +149,62 @@ def _store_workspace(desk: Desk) -> str:
 # --- recording
 
 
-def _record(
-    desk: Desk,
-    wanted: Wanted,
-    orders: Orders,
-    plan: Plan,
-    cells: list[CellResult],
-    outcome: Outcome,
-    snapshot: str,
-    started: int,
-) -> tuple[str, dict[str, int]]:
-    results, contents = build_results(cells, desk.reading.nodes)
-    desk.store.ensure_versions(contents)
-    counts = dict.fromkeys(VERDICTS, 0)
-    for one in cells:
-        if one.word:
-            counts[one.word] += 1
-    settings = desk.settings
-    content = hashing.describe(
+class _Done(NamedTuple):
+    """Everything that a run is recorded from."""
+
+    wanted: Wanted
+    orders: Orders
+    survey: Survey
+    tally: Tally
+    outcome: Outcome
+    snapshot: str
+    started: int
+    ended: int
+
+
+def _describe(desk: Desk, done: _Done) -> Json:
+    """The content of a run; its results are stored now."""
+    settings, outcome = desk.settings, done.outcome
+    return hashing.describe(
         "run",
         nonce=secrets.token_hex(8),
-        started=started,
-        ended=now(),
-        status=_status(cells, outcome),
-        message=orders.message,
-        snapshot=snapshot,
-        results=results,
+        started=done.started,
+        ended=done.ended,
+        status=_status(done.tally, outcome),
+        message=done.orders.message,
+        snapshot=done.snapshot,
+        results=done.tally.store_tree(),
         candidates=[
             {"id": one.id, "model": one.model, "temperature": one.temperature}
-            for one in desk.candidates(wanted)
+            for one in desk.candidates(done.wanted)
         ],
-        evaluators=[{"id": one.id, "evaluator": one.evaluator} for one in desk.judges(wanted)],
+        evaluators=[{"id": one.id, "evaluator": one.evaluator} for one in desk.judges(done.wanted)],
         settings={
             "attempts": settings.attempts,
             "evaluationsPerEvaluator": settings.evaluations_per_evaluator,
             "verdict": settings.verdict,
             "maxTestOutputTokens": settings.max_test_output_tokens,
         },
-        selection=wanted.document(),
-        judgeOnly=True if orders.judge_only else None,
+        selection=done.wanted.document(),
+        judgeOnly=True if done.orders.judge_only else None,
         asked=outcome.asked,
         judged=outcome.judged,
-        reused=plan.reused,
+        reused=done.survey.reused + outcome.adopted,
         failed=outcome.failed,
-        verdicts=counts,
+        verdicts=done.tally.verdicts,
         cost=round(outcome.cost + outcome.judge_cost, 8) if outcome.priced else None,
         spending=describe_spending(outcome),
         git=git_state(desk.workspace.root),
         version=__version__,
     )
-    return desk.store.record_run(content), counts
 
 
-def _saved(desk: Desk, plan: Plan, cells: list[CellResult], outcome: Outcome) -> float:
-    """What the stored answers and judgements that count here have cost, in USD."""
-    made = {vote.id for votes in outcome.votes.values() for vote in votes}
-    judged = (vote.id for one in cells for vote in one.votes if vote.id not in made)
-    answered = (id for ids in plan.sessions.values() for id in ids)
-    return round(
-        desk.store.sum_costs("session", answered) + desk.store.sum_costs("judgement", judged), 8
-    )
-
-
-def _status(cells: list[CellResult], outcome: Outcome) -> str:
+def _status(tally: Tally, outcome: Outcome) -> str:
     if outcome.interrupted:
         return "interrupted"
     if outcome.over_budget:
         return "over budget"
-    return "incomplete" if outcome.failed or any(one.pending for one in cells) else "complete"
+    return "incomplete" if outcome.failed or tally.count("pending") else "complete"
 
 
 def git_state(root: Path) -> Json:

@@ -12,8 +12,6 @@ from evalstore.operations.explain import Explainer, Reason
 from evalstore.operations.quiet import Memory
 from evalstore.operations.results import prompt_labels
 from evalstore.operations.summary import Change, Item, Status
-from evalstore.operations.times import today
-from evalstore.pricing import Price, find
 from evalstore.store.trees import read_tree
 from evalstore.values import CaseFile, Json, Usage
 
@@ -63,7 +61,7 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
         judge=plan.judge_count,
         reuse=plan.reused,
         skipped=[(one.file, one.row, one.model, ", ".join(one.lacks)) for one in plan.skipped],
-        cost=estimate(desk, asks, judgements, wanted),
+        cost=estimate(desk, asks, judgements),
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
         changes=find_changes(desk, plan, items, last[0][1], narrows=wanted.narrows) if last else [],
@@ -189,62 +187,48 @@ def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Chang
 
 
 def estimate(
-    desk: Desk,
-    asks: list[tuple[Ask, Reason]],
-    judgements: list[tuple[Judgement, Reason]],
-    wanted: Wanted,
+    desk: Desk, asks: list[tuple[Ask, Reason]], judgements: list[tuple[Judgement, Reason]]
 ) -> float | None:
     """What the plan would cost in USD, by the usage of the nearest relatives.
 
     None if a price is unknown.
     """
-    day = today()
-    prices: dict[str, Price | None] = {}
-
-    def price(id: str) -> Price | None:
-        if id not in prices:
-            prices[id] = find(desk.find_model(id, "price"), desk.reading.currencies, day)
-        return prices[id]
-
     relatives = {reason.relative for _, reason in asks if reason.relative}
     samples = desk.store.find_samples(relatives) if relatives else {}
     sessions = desk.store.load_sessions([found[0].id for found in samples.values()])
     usages = {question: sessions[found[0].id].answer.usage for question, found in samples.items()}
-    lengths = _lengths(desk, asks, usages)
+    tests = _lengths(
+        desk,
+        "test",
+        {ask.cell.question.test for ask, reason in asks if (reason.relative or "") not in usages},
+    )
+    by_models = [one for one, _ in judgements if one.judge]
+    prompts = _lengths(desk, "prompt", {one.judge.prompt for one in by_models if one.judge})
+    told = _lengths(desk, "evaluation", {one.cell.case.evaluation or "" for one in by_models})
     total = 0.0
     for ask, reason in asks:
-        found = price(ask.cell.candidate.id)
+        found = desk.price_of(ask.cell.candidate.id)
         if found is None:
             return None
         usage = usages.get(reason.relative or "") or Usage(
-            lengths.get(ask.cell.question.test, 0) // 4, _OUTPUT_GUESS
+            tests.get(ask.cell.question.test, 0) // 4, _OUTPUT_GUESS
         )
         total += ask.count * found.cost(usage).usd
-    for one, _ in judgements:
-        if one.judge is None:
-            continue
-        found = price(one.judge.id)
+    for one in by_models:
+        assert one.judge
+        found = desk.price_of(one.judge.id)
         if found is None:
             return None
-        total += one.count * found.cost(Usage(_judge_tokens(desk, one), _VERDICT_GUESS)).usd
+        shown = prompts.get(one.judge.prompt, 0) + told.get(one.cell.case.evaluation or "", 0)
+        usage = Usage(shown // 4 + _OUTPUT_GUESS, _VERDICT_GUESS)
+        total += one.count * found.cost(usage).usd
     return round(total, 6)
 
 
-def _lengths(
-    desk: Desk, asks: list[tuple[Ask, Reason]], usages: dict[str, Usage]
-) -> dict[str, int]:
-    """Characters of the tests that have no relative."""
-    ids = {ask.cell.question.test for ask, reason in asks if (reason.relative or "") not in usages}
+def _lengths(desk: Desk, kind: str, ids: set[str]) -> dict[str, int]:
+    """Characters of versions, read now or stored."""
     fresh = {id: desk.reading.contents[id][1] for id in ids if id in desk.reading.contents}
-    stored = desk.store.load_contents("test", ids - fresh.keys())
+    stored = desk.store.load_contents(kind, ids - fresh.keys() - {""})
     return {id: len(content) for id, content in fresh.items()} | {
         id: len(json.dumps(content)) for id, content in stored.items()
     }
-
-
-def _judge_tokens(desk: Desk, one: Judgement) -> int:
-    prompt = desk.reading.contents.get(one.judge.prompt if one.judge else "")
-    evaluation = desk.reading.contents.get(one.cell.case.evaluation or "")
-    return (
-        (len(prompt[1]) if prompt else 1200) + (len(evaluation[1]) if evaluation else 300)
-    ) // 4 + _OUTPUT_GUESS

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from time import monotonic_ns
 
 
 def now() -> int:
     """Microseconds since 1970, UTC."""
     return time.time_ns() // 1000
+
+
+class Clock:
+    """Microseconds since 1970 that never go back, though the system's clock may.
+
+    They begin with the system's time, but after `after`, and go on with a clock that knows
+    no jumps.
+    """
+
+    def __init__(self, after: int = 0) -> None:
+        self._begin = max(now(), after + 1)
+        self._since = monotonic_ns()
+
+    def __call__(self) -> int:
+        """The time now."""
+        return self._begin + (monotonic_ns() - self._since) // 1000
 
 
 def today() -> str:

@@ -33,6 +33,12 @@ class Result:
     wanted: int = 1
     """How many answers."""
 
+    @property
+    def word(self) -> str | None:
+        """The verdict, or `pending`; None for an answered case that nothing judges."""
+        is_pending = self.evaluation is not None or len(self.sessions) < self.wanted
+        return self.verdict or ("pending" if is_pending else None)
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:

@@ -12,7 +12,8 @@ import pytest
 from evalstore.operations import times
 from tests.engine.conftest import Place
 
-DAY = 24 * 3_600_000_000
+HOUR = 3_600_000_000
+DAY = 24 * HOUR
 START = 1_900_000_000_000_000
 JUMPS = pytest.mark.parametrize("jump", [-DAY, DAY], ids=["back", "forward"])
 
@@ -73,6 +74,20 @@ def test_a_later_sample_never_comes_before_an_earlier_one(
     assert place.run("--attempts", "2").report["cases"][0]["sessions"] == sessions[:2]
 
 
+def test_a_jump_inside_of_a_run_keeps_the_order_of_samples(place: Place, clock: Clock) -> None:
+    reply = place.server.reply
+
+    def jump_and_reply(request: Any) -> Any:
+        clock.at -= HOUR
+        return reply(request)
+
+    place.server.reply = jump_and_reply
+    place.ask("one")
+    first = place.run("--attempts", "3")
+    assert first.counts == (3, 3, 0)
+    assert is_ascending(started(place, "sessions"))
+
+
 @JUMPS
 def test_an_answer_took_as_long_as_it_took(place: Place, clock: Clock, jump: int) -> None:
     reply = place.server.reply
@@ -86,6 +101,50 @@ def test_an_answer_took_as_long_as_it_took(place: Place, clock: Clock, jump: int
     place.run()
     (session,) = place.stored("sessions")
     assert 0 < session["turns"][0]["latency"] < 60
+
+
+@JUMPS
+def test_a_run_never_ends_before_it_started(place: Place, clock: Clock, jump: int) -> None:
+    reply = place.server.reply
+
+    def jump_and_reply(request: Any) -> Any:
+        clock.at += jump
+        return reply(request)
+
+    place.server.reply = jump_and_reply
+    place.ask("one")
+    place.run()
+    (run,) = place.stored("runs")
+    assert run["started"] <= run["ended"]
+
+
+@JUMPS
+def test_the_last_run_is_the_one_that_was_last(place: Place, clock: Clock, jump: int) -> None:
+    place.ask("one")
+    runs = []
+    for number in range(3):
+        place.ask(*(f"question {one}" for one in range(number + 1)))
+        runs.append(place.run().report["run"])
+        clock.at += jump
+    assert is_ascending(started(place, "runs"))
+
+
+@JUMPS
+def test_a_later_vote_never_comes_before_an_earlier_one(
+    place: Place, clock: Clock, jump: int
+) -> None:
+    settings = "candidates: [one]\nevaluators: [judge]\nevaluationsPerEvaluator: {}\n"
+    place.write({"tests/told.md": "# 👤\n\nHello\n\n---\n\nExpect a greeting.\n"})
+    first = place.run()
+    assert first.verdicts == {"pass": 1}
+    clock.at += jump
+    place.server.reply = lambda request: '{"pass": false, "feedback": "no"}'
+    place.write({"evalstore.yaml": settings.format(2)})
+    assert place.run("--fail-on", "none").counts == (0, 1, 0)
+    place.write({"evalstore.yaml": settings.format(1)})
+    again = place.run()
+    assert (again.counts, again.verdicts) == ((0, 0, 0), {"pass": 1})
+    assert is_ascending(started(place, "evaluations"))
 
 
 @pytest.mark.parametrize("seconds", [-1e6, 1e6], ids=["back", "forward"])

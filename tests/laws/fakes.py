@@ -141,6 +141,7 @@ class Place:
             self._clock(),
             mock.patch("evalstore.operations.doors.open_provider", return_value=self.fake),
             mock.patch("evalstore.operations.run.git_state", return_value=None),
+            mock.patch("evalstore.operations.run.PORTION", 3),  # so that most runs have several
         ):
             return run(self.where, wanted, Orders(**orders), Watcher())
 

@@ -237,7 +237,7 @@ class Machine(RuleBasedStateMachine):
         assert not asked
         assert not judged
         assert (report.asked, report.judged) == (0, 0)
-        assert not report.verdicts["pending"]
+        assert not report.tally.verdicts["pending"]
         tables = [table for table, _ in self.place.rows()]
         assert tables.count("sessions") == self.memory.answers
         assert tables.count("evaluations") == self.memory.evaluations

@@ -1,0 +1,98 @@
+"""What a run has found, added up portion by portion, so that its length costs little memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from evalstore.operations.results import (
+    VERDICTS,
+    CellResult,
+    as_result,
+    build_leaves,
+    feedback_of,
+    prompt_labels,
+    settle,
+)
+from evalstore.report.statistics import Rate, wilson
+from evalstore.store.trees import build_tree
+
+if TYPE_CHECKING:
+    from evalstore.execute import Outcome
+    from evalstore.operations.desk import Desk
+    from evalstore.plan import Plan
+    from evalstore.report.compare import Result
+
+MOST_PENDING = 5
+"""More pending cases than these are only counted."""
+MOST_FEEDBACK = 60
+"""Cases whose feedback is kept: more are not shown unless all are."""
+
+
+class Tally:
+    """The verdicts of a run so far; those that are no pass are kept, the others counted."""
+
+    def __init__(self, desk: Desk, started: int, rule: str) -> None:
+        """`started` is when the run did; `rule` makes a verdict of several votes."""
+        self._desk = desk
+        self._started = started
+        self._rule = rule
+        self._leaves: dict[str, str] = {}
+        self.files: dict[str, Counter[str | None]] = {}
+        """Test file -> how many of its cells ended with which word; None: nothing judges it."""
+        self.models: dict[str, Counter[str | None]] = {}
+        """Candidate -> the same."""
+        self.notable: list[Result] = []
+        """What did not pass; of what is pending the first few."""
+        self.feedback: dict[str, str] = {}
+        """Of the first of them, by id of the vote."""
+        self.prompts: dict[str, dict[str | None, str]] = {}
+        """Test files with several system prompts -> what to call each."""
+        self.saved = 0.0
+        """What the judgements that were used again have cost, in USD."""
+
+    def add(self, plan: Plan, outcome: Outcome) -> None:
+        """Add a portion, and store its results."""
+        cells = settle(plan, self._rule, outcome.sessions, outcome.votes)
+        for one in cells:
+            self.files.setdefault(one.cell.file, Counter())[one.word] += 1
+            self.models.setdefault(one.cell.candidate.id, Counter())[one.word] += 1
+        leaves, contents = build_leaves(cells, self._desk.reading.nodes)
+        self._desk.store.ensure_versions(contents)
+        self._leaves |= leaves
+        self._note([one for one in cells if one.word not in ("pass", None)])
+        self.prompts |= prompt_labels(self._desk, cells)
+        reused = (v.id for one in cells for v in one.votes if v.started < self._started)
+        self.saved += self._desk.store.sum_costs("judgement", reused)
+
+    def _note(self, cells: list[CellResult]) -> None:
+        pending = sum(1 for one in self.notable if one.word == "pending")
+        kept = []
+        for one in cells:
+            pending += one.word == "pending"
+            if one.word != "pending" or pending <= MOST_PENDING:
+                kept.append(one)
+        room = max(MOST_FEEDBACK - len(self.notable), 0)
+        self.feedback |= feedback_of(self._desk.store, kept[:room])
+        self.notable += map(as_result, kept)
+
+    def count(self, word: str | None) -> int:
+        """How many cells ended with a word."""
+        return sum(words[word] for words in self.files.values())
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many cells ended with each word."""
+        return {word: self.count(word) for word in VERDICTS}
+
+    @property
+    def rate(self) -> Rate:
+        """The share of passes among the judged."""
+        counts = self.verdicts
+        return wilson(counts["pass"], sum(counts.values()) - counts["pending"])
+
+    def store_tree(self) -> str:
+        """Store the tree of all results; returns the id of its root."""
+        root, contents = build_tree(self._leaves)
+        self._desk.store.ensure_versions(contents)
+        return root
