@@ -6,6 +6,7 @@ yields the cases, the content of every version they name, and what they depend o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -138,6 +139,7 @@ def _cases(
     result: Expansion,
 ) -> Iterator[Case]:
     texts = [{name: written.text for name, written in row.values.items()} for row in rows]
+    tags = tuple(sorted(test.tags))
     for label, values, (version, evaluation) in zip(labels(texts), texts, versions, strict=True):
         test_id = _keep(result, "test", hashing.describe_test(version))
         has_evaluation = bool(evaluation.instructions or evaluation.checks)
@@ -148,24 +150,28 @@ def _cases(
             evaluation=_keep(result, "evaluation", hashing.describe_evaluation(evaluation))
             if has_evaluation
             else None,
-            tags=tuple(sorted(test.tags)),
+            tags=tags,
             prompts=prompts,
             needs=needs_of(version),
-            judged_by=tuple(
-                who
-                for who, has in (("checks", evaluation.checks), ("models", evaluation.instructions))
-                if has
-            )
-            if has_evaluation
-            else ("models",),
+            judged_by=_JUDGED_BY[bool(evaluation.checks), bool(evaluation.instructions)],
             temperature=version.options.temperature,
             seed=version.options.seed,
             limit=version.options.max_output_tokens,
         )
 
 
+_JUDGED_BY = {
+    (False, False): ("models",),
+    (False, True): ("models",),
+    (True, False): ("checks",),
+    (True, True): ("checks", "models"),
+}
+"""By whether there are checks, and instructions; shared, as there may be very many cases."""
+
+
 def _keep(result: Expansion, kind: str, description: dict[str, Any]) -> str:
     id, content = hashing.identify(description)
+    id = sys.intern(id)  # many cases may share an evaluation
     result.contents[id] = (kind, content)
     return id
 

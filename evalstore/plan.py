@@ -201,11 +201,13 @@ def lay_out(
     """
     cells: list[Cell] = []
     skipped: list[Skipped] = []
+    shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
     for path, file in files.items():
         for index, case in enumerate(file.cases):
             if not selected(path, case):
                 continue
             wanted_judges = _wanted_judges(judges, file, case)
+            wanted_judges = shared.setdefault(wanted_judges, wanted_judges)
             for candidate in candidates:
                 if not suits(case, candidate.required_tags, candidate.prohibited_tags):
                     continue

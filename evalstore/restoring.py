@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 from evalstore.values import (
     Case,
@@ -24,6 +25,8 @@ from evalstore.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evalstore.hashing import Description
 
 
@@ -66,19 +69,25 @@ def restore_parts(content: Json) -> tuple[Part, ...]:
 
 
 def restore_case_file(content: Description) -> CaseFile:
-    """The cases that were described."""
+    """The cases that were described; equal parts of them are one in memory."""
     evaluators = content.get("evaluators")
+    seen: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+    def shared(values: Iterable[Any]) -> tuple[Any, ...]:
+        found = tuple(values)
+        return seen.setdefault(found, found)
+
     return CaseFile(
         cases=tuple(
             Case(
                 row=case.get("row", ""),
                 key=case["key"],
                 tests=tuple(case["tests"]),
-                evaluation=case.get("evaluation"),
-                tags=tuple(case.get("tags", ())),
-                prompts=tuple(case.get("prompts", (None,))),
-                needs=tuple(case.get("needs", ())),
-                judged_by=tuple(case.get("judgedBy", ("models",))),
+                evaluation=sys.intern(case["evaluation"]) if "evaluation" in case else None,
+                tags=shared(case.get("tags", ())),
+                prompts=shared(case.get("prompts", (None,))),
+                needs=shared(case.get("needs", ())),
+                judged_by=shared(case.get("judgedBy", ("models",))),
                 temperature=case.get("temperature"),
                 seed=case.get("seed"),
                 limit=case.get("limit"),

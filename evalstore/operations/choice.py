@@ -60,16 +60,19 @@ _SECOND = 1_000_000
 """Microseconds."""
 
 
-def bounds_of(wanted: Wanted, settings: Settings, *, judge_only: bool) -> tuple[Bound, Bound]:
+def bounds_of(
+    wanted: Wanted, settings: Settings, *, judge_only: bool, begun: float = math.inf
+) -> tuple[Bound, Bound]:
     """From when on answers count, and judgements; raises for an age that makes no sense.
 
     The command line speaks of answers, in `judge` of judgements; the settings speak of answers.
+    `begun` is when the run did: what it brings itself counts, whatever it refreshes.
     """
     given = EVER
     if wanted.max_age is not None:
         given = _bound(wanted.max_age, "judgement" if judge_only else "answer")
     if wanted.refresh:
-        given = Bound(math.inf, "refresh")
+        given = Bound(begun, "refresh")
     settled = EVER if settings.max_age is None else _bound(settings.max_age, "answer")
     if judge_only:
         return settled, given

@@ -5,6 +5,7 @@ Every operation starts here. Nothing here calls a model.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -220,10 +221,14 @@ class Desk:
         if relevant:
             raise WorkspaceError(self.reading.problems)
 
-    def lay_out(self, wanted: Wanted, *, judge_only: bool = False) -> Layout:
-        """What a command is about; with `judge_only`, `judge`."""
+    def lay_out(
+        self, wanted: Wanted, *, judge_only: bool = False, begun: float = math.inf
+    ) -> Layout:
+        """What a command is about; with `judge_only`, `judge`. `begun` is when the run did."""
         candidates, judges = self.candidates(wanted), self.judges(wanted)
-        answers, judgements = choice.bounds_of(wanted, self.settings, judge_only=judge_only)
+        answers, judgements = choice.bounds_of(
+            wanted, self.settings, judge_only=judge_only, begun=begun
+        )
         portion = choice.portion_of(wanted)
         cases = self._selected(wanted)
         cells, skipped = self._lay_out(cases, candidates, judges, wanted)

@@ -53,7 +53,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
         newest = desk.store.find_runs(limit=1)
         clock = Clock(after=newest[0][1]["ended"] if newest else 0)
         started = clock()
-        layout = desk.lay_out(wanted, judge_only=orders.judge_only)
+        layout = desk.lay_out(wanted, judge_only=orders.judge_only, begun=started)
         plans = Plans(desk, layout)
         survey = plans.survey()
         get_leave(desk, survey, plans.price, orders, watcher)
