@@ -76,13 +76,18 @@ class Executor:
         judges: Mapping[str, Door],
         limits: Limits,
         rim: Rim,
+        stops_at: Callable[[Cell, list[Vote]], bool] = lambda _cell, _votes: False,
     ) -> None:
-        """`candidates` are by model version id, `judges` by evaluator id."""
+        """`candidates` are by model version id, `judges` by evaluator id.
+
+        Everything is halted at a cell and the votes on a session of it for which `stops_at`.
+        """
         self.store = store
         self.candidates = candidates
         self.judges = judges
         self.limits = limits
         self.rim = rim
+        self._stops_at = stops_at
         self.material = Material(store)
         self.sharing = Sharing(store, rim.warn)
         self._ledger = Ledger(store, rim, self.sharing.runner)
@@ -386,12 +391,19 @@ class Executor:
             if missing and missing[0][0] is None:
                 self._check(id, cell.case.evaluation, session.answer)
                 missing = list(missing_judgements(cell, self._votes(id)))
+                self._look_at_verdict(id, [cell])
             for judge, count in missing:
                 one = Judgement(cell, id, judge, count)
                 if (key := key_of(one)) not in self._owed:
                     self._owed.add(key)
                     owed.append(one)
         return owed
+
+    def _look_at_verdict(self, session: str, cells: Iterable[Cell]) -> None:
+        """Halt everything if a verdict asks for it."""
+        if any(self._stops_at(cell, self._votes(session)) for cell in cells):
+            self.outcome.stopped_at_failure = True
+            self.halt()
 
     def _judge_soon(self, id: str, cells: Iterable[Cell], session: Session) -> None:
         """Make a new session's checks, and queue its judgements: nobody else knows it yet."""
@@ -420,6 +432,7 @@ class Executor:
             )
         else:
             self._ledger.evaluation(evaluation)
+            self._look_at_verdict(item.session, [item.cell])
         self._left[key] -= 1
         if self._left[key] == 0:
             self._ledger.writer.give(key)

@@ -52,6 +52,7 @@ class Outcome:
     """Whether every call had a known price."""
     interrupted: bool = False
     over_budget: bool = False
+    stopped_at_failure: bool = False
     adopted: int = 0
     """Answers that other runs on the store have brought in the meantime."""
     spending: dict[tuple[str, str], Spending] = field(default_factory=dict)

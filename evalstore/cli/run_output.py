@@ -164,6 +164,8 @@ def print_report(report: RunReport, threshold: float | None) -> None:
         f"{report.judged:,} judged, {report.reused:,} reused, {output.money(report.cost)}"
         + (f"; saved {output.money(report.saved)} by reuse" if report.saved else "")
     )
+    if report.stopped_at_failure:
+        output.line("stopped at the first failure (-x); the next run goes on from there")
     if report.exit_code == STOPPED:
         output.line(
             output.paint("stopped at the bound on cost or time", "pending")

@@ -8,18 +8,21 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.errors import STOPPED, EvalstoreError
 from evalstore.execute import Executor, Limits, Outcome, Rim
 from evalstore.operations.doors import Doors
+from evalstore.operations.results import fails
 
 if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Orders
     from evalstore.operations.times import Clock
     from evalstore.operations.watching import Watcher
-    from evalstore.plan import Candidate, Judge, Plan
+    from evalstore.plan import Candidate, Cell, Judge, Plan
+    from evalstore.values import Vote
 
 _GRACE_SECONDS = 10.0
 _NONCES_AT_ONCE = 256
@@ -102,6 +105,7 @@ def carry_out(
             spent=watcher.spent,
             warn=watcher.note,
         ),
+        stops_at=partial(fails, rule=settings.verdict) if orders.exit_first else never,
     )
     for note in doors.notes:
         watcher.note(note)
@@ -118,6 +122,11 @@ def make_nonces() -> Iterator[str]:
     while True:
         some = secrets.token_hex(8 * _NONCES_AT_ONCE)
         yield from (some[start : start + 16] for start in range(0, len(some), 16))
+
+
+def never(_cell: Cell, _votes: list[Vote]) -> bool:
+    """Whatever the verdicts are, a run goes on."""
+    return False
 
 
 # --- money

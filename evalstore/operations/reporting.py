@@ -50,6 +50,7 @@ class RunReport:
     saved: float
     """What the stored answers and judgements that were used again had cost."""
     seconds: float
+    stopped_at_failure: bool
     gate: str
     exit_code: int
     tally: Tally

@@ -81,6 +81,14 @@ def settle(
     return results
 
 
+def fails(cell: Cell, stored: Iterable[Vote], rule: str) -> bool:
+    """Whether the votes on a session make a verdict that fails the cell; False if some lack."""
+    votes = counted_votes(cell, stored)
+    if cell.case.evaluation is None or not _is_complete(cell, votes):
+        return False
+    return judge_session(votes, cell.case.judged_by, CHECKS, rule).verdict in ("fail", "error")
+
+
 def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
     """Whether nothing more is wanted on a session."""
     if "checks" in cell.case.judged_by:

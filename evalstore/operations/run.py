@@ -76,6 +76,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             spending=describe_spending(outcome),
             saved=round(survey.saved + tally.saved, 8),
             seconds=(done.ended - started) / 1e6,
+            stopped_at_failure=outcome.stopped_at_failure,
             gate="passed",
             exit_code=OK,
             tally=tally,
