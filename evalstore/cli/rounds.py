@@ -1,0 +1,138 @@
+"""`--watch`: a run, and another one whenever files were saved, until Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Never
+
+from evalstore.cli import output
+from evalstore.cli.main import Globals, here
+from evalstore.cli.progress import ProgressWatcher
+from evalstore.errors import (
+    INTERRUPTED,
+    OK,
+    STOPPED,
+    USAGE,
+    EvalstoreError,
+    NothingSelectedError,
+    WorkspaceError,
+)
+from evalstore.operations.watch import Watch
+
+if TYPE_CHECKING:
+    from evalstore.operations.orders import Orders, Wanted
+    from evalstore.operations.reporting import RunReport
+    from evalstore.operations.summary import Status
+
+_NAMED = 3
+"""Files that are named when they change; more of them are only counted."""
+
+
+def keep_watching(wanted: Wanted, orders: Orders, show: Callable[[RunReport], None]) -> int:
+    """Run and watch until Ctrl-C or until `max_cost` is used up; the exit code.
+
+    Waiting ends with the exit code of the last round, and a round that is interrupted with its
+    own. What is wrong in a round is said, and the next change is another chance; only what is
+    wrong with the command itself ends it at once.
+    """
+    watch = Watch(here(), wanted, orders)
+    runs, exit_code, is_first = 0, OK, True
+    reported: int | None = None
+    while True:
+        try:
+            _listen()
+            report = _go_round(watch)
+            if report:
+                show(report)
+                runs += 1
+                reported = report.exit_code
+            exit_code = OK if reported is None else reported
+        except NothingSelectedError as problem:
+            output.talk(str(problem))
+            exit_code = problem.exit_code if reported is None else reported
+        except EvalstoreError as problem:
+            if is_first and problem.exit_code == USAGE and not isinstance(problem, WorkspaceError):
+                raise
+            output.failure(problem)
+            exit_code = problem.exit_code
+        except KeyboardInterrupt:
+            _say_goodbye(runs, watch.spent)
+            return INTERRUPTED
+        else:
+            if report and report.exit_code == INTERRUPTED:
+                _say_goodbye(runs, watch.spent)
+                return INTERRUPTED
+            if report and watch.is_used_up(report):
+                output.talk(
+                    f"the watch ends: {output.money(watch.spent)} of the "
+                    f"{output.money(orders.max_cost)} of --max-cost are spent, "
+                    "and the rest is not enough for the next call"
+                )
+                return STOPPED
+        is_first = False
+        try:
+            _listen()
+            output.talk(f"{_clock()} watching for changes; Ctrl-C ends")
+            changed = watch.wait()
+        except KeyboardInterrupt:
+            _say_goodbye(runs, watch.spent)
+            return exit_code
+        _print_rule(changed)
+
+
+def _go_round(watch: Watch) -> RunReport | None:
+    found = watch.plan()
+    if found is None:
+        output.talk("nothing to do")
+        return None
+    output.talk(_summary(found))
+    return watch.run(ProgressWatcher(Globals.progress))
+
+
+def _summary(found: Status) -> str:
+    """What a run would do, and its price."""
+    parts = [
+        f"{output.plural(count, word)} to {verb}"
+        for count, word, verb in (
+            (found.ask, "answer", "ask"),
+            (found.judge, "judgement", "make"),
+        )
+        if count
+    ]
+    if not parts:
+        return "nothing to ask or judge: all is stored"
+    price = "at an unknown price"
+    if found.cost is not None:
+        price = f"about {output.money(found.cost)}" if found.cost else "at no cost"
+    return f"{' and '.join(parts)}, {price}"
+
+
+def _print_rule(changed: list[str]) -> None:
+    """What separates one round from the next: the time, and what was saved."""
+    what = ", ".join(changed) if len(changed) <= _NAMED else output.plural(len(changed), "file")
+    columns = min(output.width(), 80)
+    text = output.clip(f"── {_clock()} {what}", columns - 3)
+    output.talk("")
+    output.talk(f"{text} {'─' * (columns - 1 - output.columns_of(text))}")
+
+
+def _say_goodbye(runs: int, usd: float) -> None:
+    # The terminal has shown `^C` at the place where the cursor was.
+    output.talk(f"\nended after {output.plural(runs, 'run')}, {output.money(usd)}")
+
+
+def _clock() -> str:
+    return time.strftime("%H:%M:%S")
+
+
+def _listen() -> None:
+    """Let SIGTERM do what Ctrl-C does; a run puts handlers of its own in the place."""
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(_number: int, _frame: object) -> Never:
+    raise KeyboardInterrupt
