@@ -13,14 +13,13 @@ from evalstore.cli.main import Globals, here
 from evalstore.cli.progress import ProgressWatcher
 from evalstore.errors import (
     INTERRUPTED,
-    OK,
     STOPPED,
     USAGE,
     EvalstoreError,
     NothingSelectedError,
     WorkspaceError,
 )
-from evalstore.operations.watch import Watch
+from evalstore.operations.watch import Watch, compare_rounds
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Orders, Wanted
@@ -39,57 +38,56 @@ def keep_watching(wanted: Wanted, orders: Orders, show: Callable[[RunReport], No
     wrong with the command itself ends it at once.
     """
     watch = Watch(here(), wanted, orders)
-    runs, exit_code, is_first = 0, OK, True
-    reported: int | None = None
+    exit_code = None
     while True:
         try:
             _listen()
-            report = _go_round(watch)
-            if report:
-                show(report)
-                runs += 1
-                reported = report.exit_code
-            exit_code = OK if reported is None else reported
-        except NothingSelectedError as problem:
-            output.talk(str(problem))
-            exit_code = problem.exit_code if reported is None else reported
-        except EvalstoreError as problem:
-            if is_first and problem.exit_code == USAGE and not isinstance(problem, WorkspaceError):
-                raise
-            output.failure(problem)
-            exit_code = problem.exit_code
+            exit_code = _go_round(watch, show, is_first=exit_code is None)
         except KeyboardInterrupt:
-            _say_goodbye(runs, watch.spent)
-            return INTERRUPTED
-        else:
-            if report and report.exit_code == INTERRUPTED:
-                _say_goodbye(runs, watch.spent)
-                return INTERRUPTED
-            if report and watch.is_used_up(report):
-                output.talk(
-                    f"the watch ends: {output.money(watch.spent)} of the "
-                    f"{output.money(orders.max_cost)} of --max-cost are spent, "
-                    "and the rest is not enough for the next call"
-                )
-                return STOPPED
-        is_first = False
+            exit_code = INTERRUPTED
+        if exit_code == INTERRUPTED:
+            break
+        if watch.is_used_up:
+            output.talk(
+                f"the watch ends: {output.money(watch.spent)} of the "
+                f"{output.money(orders.max_cost)} of --max-cost are spent, "
+                "and the rest is not enough for the next call"
+            )
+            return STOPPED
         try:
             _listen()
             output.talk(f"{_clock()} watching for changes; Ctrl-C ends")
-            changed = watch.wait()
+            _print_rule(watch.wait())
         except KeyboardInterrupt:
-            _say_goodbye(runs, watch.spent)
-            return exit_code
-        _print_rule(changed)
+            break
+    # The terminal has shown `^C` at the place where the cursor was.
+    output.talk(f"\nended after {output.plural(watch.runs, 'run')}, {output.money(watch.spent)}")
+    return exit_code
 
 
-def _go_round(watch: Watch) -> RunReport | None:
-    found = watch.plan()
-    if found is None:
-        output.talk("nothing to do")
-        return None
-    output.talk(_summary(found))
-    return watch.run(ProgressWatcher(Globals.progress))
+def _go_round(watch: Watch, show: Callable[[RunReport], None], *, is_first: bool) -> int:
+    """Do what is to be done, if anything is; the exit code, should it be the last round."""
+    before = watch.report
+    try:
+        found = watch.plan()
+        if found is None:
+            output.talk("nothing to do")
+        else:
+            output.talk(_summary(found))
+            report = watch.run(ProgressWatcher(Globals.progress))
+            show(report)
+            if before:
+                _print_news(before, report)
+    except NothingSelectedError as problem:
+        output.talk(str(problem))
+        return watch.report.exit_code if watch.report else problem.exit_code
+    except EvalstoreError as problem:
+        if is_first and problem.exit_code == USAGE and not isinstance(problem, WorkspaceError):
+            raise
+        output.failure(problem)
+        return problem.exit_code
+    assert watch.report is not None
+    return watch.report.exit_code
 
 
 def _summary(found: Status) -> str:
@@ -119,9 +117,16 @@ def _print_rule(changed: list[str]) -> None:
     output.talk(f"{text} {'─' * (columns - 1 - output.columns_of(text))}")
 
 
-def _say_goodbye(runs: int, usd: float) -> None:
-    # The terminal has shown `^C` at the place where the cursor was.
-    output.talk(f"\nended after {output.plural(runs, 'run')}, {output.money(usd)}")
+def _print_news(before: RunReport, after: RunReport) -> None:
+    """How many verdicts are others than in the round before."""
+    counts = compare_rounds(before, after)
+    news = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    output.talk(
+        f"since the last round: {news} "
+        f'(use "evalstore diff {output.short(before.run)} {output.short(after.run)}" to see how)'
+        if news
+        else "since the last round: no verdict has changed"
+    )
 
 
 def _clock() -> str:

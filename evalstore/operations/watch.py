@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from evalstore.workspace import Workspace
 if TYPE_CHECKING:
     from evalstore.operations.orders import Orders, Wanted, Where
     from evalstore.operations.reporting import RunReport
+    from evalstore.operations.results import CellResult
     from evalstore.operations.summary import Status
     from evalstore.operations.watching import Watcher
 
@@ -40,21 +41,23 @@ _UNREADABLE: Stamp = (-1, 0, 0, 0)
 class Lookout:
     """Looks at the files that a workspace is made of, and waits until some of them change."""
 
-    def __init__(self, workspace: Workspace, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         self._root = str(workspace.root)
-        self._pause = pause
         self._took = 0.0
-        self.follow(workspace)
-        self._files = self._look()
+        self._single = [str(workspace.config), *(os.path.join(self._root, one) for one in DOTENV)]
+        self._folders: dict[str, tuple[str, ...]] = {}
         self._mentioned: dict[str, Seen] = {}
+        self.follow(workspace)
 
     def follow(self, workspace: Workspace) -> None:
-        """From now on look where the settings say that the files are."""
-        self._single = [str(workspace.config), *(os.path.join(self._root, one) for one in DOTENV)]
-        self._folders = {
+        """From now on look where the settings say that the files are; call it before a reading."""
+        folders = {
             os.path.join(self._root, workspace.settings.paths[kind]): suffixes
             for kind, suffixes in SUFFIXES.items()
         }
+        if folders != self._folders:
+            self._folders = folders
+            self._files = self._look()
 
     def follow_mentioned(self, names: Collection[str]) -> None:
         """From now on look at these files too: where tests look for what they mention."""
@@ -76,7 +79,7 @@ class Lookout:
         return sorted(os.path.relpath(name, self._root) for name in changed)
 
     def _look_after_a_pause(self) -> tuple[dict[str, Stamp], dict[str, Seen]]:
-        self._pause(max(_PAUSE, _IDLE * self._took))
+        time.sleep(max(_PAUSE, _IDLE * self._took))
         began = time.monotonic()
         found = self._look(), {name: see_mentioned(name) for name in self._mentioned}
         self._took = time.monotonic() - began
@@ -110,6 +113,9 @@ class Watch:
         self._max_time = orders.max_time
         self._seen: object = None
         self._reported: object = None
+        self.report: RunReport | None = None
+        """Of the last round that had something to do or to tell."""
+        self.runs = 0
         self.spent = 0.0
         """USD, in all rounds."""
 
@@ -148,15 +154,17 @@ class Watch:
             )
         finally:
             self.spent += watcher.usd - before
-        self._reported = self._seen
+        self._reported, self.report = self._seen, report
+        self.runs += 1
         return report
 
-    def is_used_up(self, report: RunReport) -> bool:
-        """Whether a run stopped because what is left of `max_cost` is not enough."""
-        out_of_time = self._max_time is not None and report.seconds >= self._max_time
-        return (
-            report.status == "over budget" and self._orders.max_cost is not None and not out_of_time
-        )
+    @property
+    def is_used_up(self) -> bool:
+        """Whether the last run stopped because what was left of `max_cost` was not enough."""
+        if self.report is None or self.report.status != "over budget":
+            return False
+        out_of_time = self._max_time is not None and self.report.seconds >= self._max_time
+        return self._orders.max_cost is not None and not out_of_time
 
 
 def _refuse(wanted: Wanted) -> None:
@@ -195,3 +203,20 @@ def _gist(desk: Desk, wanted: Wanted) -> object:
         [(one.evaluator, one.times) for one in desk.judges(wanted)],
         desk.settings.verdict,
     )
+
+
+def compare_rounds(before: RunReport, after: RunReport) -> dict[str, int]:
+    """How many cells of both reports `broke`, were `fixed`, or got another verdict otherwise."""
+    verdicts = {_place(one): one.verdict for one in before.cells if one.verdict}
+    counts = {"broke": 0, "fixed": 0, "changed": 0}
+    for one in after.cells:
+        was, now = verdicts.get(_place(one)), one.verdict
+        if was and now and was != now:
+            counts["broke" if was == "pass" else "fixed" if now == "pass" else "changed"] += 1
+    return counts
+
+
+def _place(one: CellResult) -> tuple[str, str, int, str]:
+    """What stays when a prompt or a message is edited."""
+    cell = one.cell
+    return cell.file, cell.case.row, cell.case.prompts.index(cell.prompt), cell.candidate.id
