@@ -48,11 +48,9 @@ def keep_watching(wanted: Wanted, orders: Orders, show: Callable[[RunReport], No
         if exit_code == INTERRUPTED:
             break
         if watch.is_used_up:
-            output.talk(
-                f"the watch ends: {output.money(watch.spent)} of the "
-                f"{output.money(orders.max_cost)} of --max-cost are spent, "
-                "and the rest is not enough for the next call"
-            )
+            output.talk("the watch ends: the next call may cost more than is left")
+            most = output.money(orders.max_cost)
+            output.talk(f"  ({output.money(watch.spent)} of the {most} of --max-cost are spent)")
             return STOPPED
         try:
             _listen()
@@ -114,19 +112,21 @@ def _print_rule(changed: list[str]) -> None:
     columns = min(output.width(), 80)
     text = output.clip(f"── {_clock()} {what}", columns - 3)
     output.talk("")
-    output.talk(f"{text} {'─' * (columns - 1 - output.columns_of(text))}")
+    output.talk(output.faint(f"{text} {'─' * (columns - 1 - output.columns_of(text))}"))
 
 
 def _print_news(before: RunReport, after: RunReport) -> None:
     """How many verdicts are others than in the round before."""
     counts = compare_rounds(before, after)
-    news = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    output.talk(
-        f"since the last round: {news} "
-        f'(use "evalstore diff {output.short(before.run)} {output.short(after.run)}" to see how)'
-        if news
-        else "since the last round: no verdict has changed"
+    news = ", ".join(
+        output.paint(f"{count} {word}", word) for word, count in counts.items() if count
     )
+    if news:
+        output.talk(f"since the last round: {news}")
+        runs = f"{output.short(before.run)} {output.short(after.run)}"
+        output.talk(f'  (use "evalstore diff {runs}" to see how)')
+    elif after.status == "complete":
+        output.talk("since the last round: no verdict has changed")
 
 
 def _clock() -> str:

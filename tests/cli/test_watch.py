@@ -214,7 +214,7 @@ def test_an_edit_of_instructions_is_judged_and_nothing_is_asked(
     leniently()
     second = watching.round()
     assert re.match(r"\n── <time> tests/weather\.md ─+\n2 judgements to make, at no cost\n", second)
-    assert 'since the last round: 1 fixed (use "evalstore diff ' in second
+    assert 'since the last round: 1 fixed\n  (use "evalstore diff ' in second
     assert watching.end() == 0
     before, after = watching.documents()
     assert [counts(before), counts(after)] == [(2, 2), (0, 2)]
@@ -458,8 +458,8 @@ def test_max_cost_holds_for_all_rounds_together(
     played = play(warmly, command="run --json --max-cost 0.07")
     assert played.exit_code == 4
     assert played.rounds[1].endswith(
-        "the watch ends: $0.0600 of the $0.0700 of --max-cost are spent, "
-        "and the rest is not enough for the next call\n"
+        "the watch ends: the next call may cost more than is left\n"
+        "  ($0.0600 of the $0.0700 of --max-cost are spent)\n"
     )
     assert [one["status"] for one in played.documents] == ["complete", "over budget"]
 
