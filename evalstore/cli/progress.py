@@ -29,7 +29,7 @@ class ProgressWatcher(Watcher):
         self._tasks: dict[str, TaskID] = {}
         self._done = {"asked": 0, "judged": 0, "failed": 0}
         self._total = (0, 0)
-        self._usd, self._tokens = 0.0, 0
+        self._tokens = 0
         self._last = time.monotonic()
 
     def start(self, asks: int, judgements: int) -> None:
@@ -83,12 +83,12 @@ class ProgressWatcher(Watcher):
 
     def spent(self, usd: float, tokens: int) -> None:
         """Add to the bill."""
-        self._usd += usd
+        super().spent(usd, tokens)
         self._tokens += tokens
         self._update(spent=self._spent())
 
     def _spent(self) -> str:
-        return f"{output.money(self._usd)}, {output.count(self._tokens)} tokens"
+        return f"{output.money(self.usd)}, {output.count(self._tokens)} tokens"
 
     def _update(self, **shown: Any) -> None:
         """Show it at the end of the first bar."""
@@ -107,7 +107,10 @@ class ProgressWatcher(Watcher):
         """Ask, when somebody sits at the terminal."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
-        return typer.confirm(f"{question}; do it?", err=True)
+        try:
+            return typer.confirm(f"{question}; do it?", err=True)
+        except typer.Abort:  # Ctrl-C; it ends the command, as it does everywhere else
+            raise KeyboardInterrupt from None
 
     def stop(self) -> None:
         """Take the bars away."""

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.main import Globals, app, here
 from evalstore.cli.run_output import print_report, print_status
+from evalstore.errors import EvalstoreError
 from evalstore.operations.orders import FailOn, Orders, Wanted
 
+if TYPE_CHECKING:
+    from evalstore.operations.reporting import RunReport
+
+Watch = Annotated[
+    bool,
+    typer.Option("-w", "--watch", help="Then again whenever files are saved, until Ctrl-C."),
+]
 DryRun = Annotated[bool, typer.Option("-n", "--dry-run", help="Only list what would be done.")]
 Explain = Annotated[
     bool, typer.Option("--explain", help="With -n: why each question and judgement.")
@@ -122,6 +131,7 @@ def status(
 def run(
     wanted: Wanted,
     orders: Orders,
+    watch: Watch = False,
     dry_run: DryRun = False,
     explain: Explain = False,
     json: options.Json = False,
@@ -130,7 +140,7 @@ def run(
 
     Exit code 1: the gate failed; 3: something is missing or undecided, running again may help.
     """
-    _carry_out(wanted, orders, dry_run=dry_run, json=json)
+    _carry_out(wanted, orders, watch=watch, dry_run=dry_run, json=json)
 
 
 @app.command()
@@ -138,30 +148,47 @@ def run(
 def judge(
     wanted: Wanted,
     orders: Orders,
+    watch: Watch = False,
     dry_run: DryRun = False,
     explain: Explain = False,
     json: options.Json = False,
 ) -> None:
     """Judge stored answers that have no verdict; never ask a candidate."""
-    _carry_out(wanted, replace(orders, judge_only=True), dry_run=dry_run, json=json)
+    _carry_out(wanted, replace(orders, judge_only=True), watch=watch, dry_run=dry_run, json=json)
 
 
-def _carry_out(wanted: Wanted, orders: Orders, *, dry_run: bool, json: bool) -> None:
-    from evalstore.cli.progress import ProgressWatcher
-    from evalstore.operations.run import plan_run
-    from evalstore.operations.run import run as operation
+def _carry_out(wanted: Wanted, orders: Orders, *, watch: bool, dry_run: bool, json: bool) -> None:
+    if watch and dry_run:
+        raise EvalstoreError(
+            "'--watch' does not go with '--dry-run'",
+            hint="'evalstore status' lists what a run would do",
+        )
+    if watch:
+        from evalstore.cli.rounds import keep_watching
 
-    if dry_run:
+        exit_code = keep_watching(wanted, orders, partial(_show, orders=orders, json=json))
+    elif dry_run:
+        from evalstore.operations.run import plan_run
+
         found = plan_run(here(), wanted, judge_only=orders.judge_only)
         if json:
             output.document(found.document())
         else:
             print_status(found, explain=True)
         return
-    report = operation(here(), wanted, orders, ProgressWatcher(Globals.progress))
+    else:
+        from evalstore.cli.progress import ProgressWatcher
+        from evalstore.operations.run import run as operation
+
+        report = operation(here(), wanted, orders, ProgressWatcher(Globals.progress))
+        _show(report, orders, json=json)
+        exit_code = report.exit_code
+    if exit_code:
+        raise typer.Exit(exit_code)
+
+
+def _show(report: RunReport, orders: Orders, *, json: bool) -> None:
     if json:
         output.document(report.document())
     else:
         print_report(report, orders.threshold)
-    if report.exit_code:
-        raise typer.Exit(report.exit_code)

@@ -6,6 +6,9 @@ from __future__ import annotations
 class Watcher:
     """Looks on and says nothing; whoever wants to show something overrides it."""
 
+    usd = 0.0
+    """What the calls have cost up to now."""
+
     def start(self, asks: int, judgements: int) -> None:
         """The plan is known."""
 
@@ -14,6 +17,7 @@ class Watcher:
 
     def spent(self, usd: float, tokens: int) -> None:
         """A call has cost so much more."""
+        self.usd += usd
 
     def note(self, message: str) -> None:
         """Something the user should read now."""

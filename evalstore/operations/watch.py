@@ -1,0 +1,222 @@
+"""`--watch`: sees that files were saved, and says whether that calls for another run.
+
+Files are looked at a few times a second, which works on every file system. Only stamps are
+compared; what a change means is for the plan to say, as in any run.
+"""
+
+# Paths are texts here: thousands of files are looked at, again and again.
+# ruff: noqa: PTH118
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.index import SUFFIXES, Seen, Stamp, walk
+from evalstore.operations.desk import Desk, open_desk, open_workspace
+from evalstore.operations.doors import DOTENV
+from evalstore.operations.quiet import see, see_mentioned
+from evalstore.operations.run import plan_run
+from evalstore.operations.run import run as carry_out
+from evalstore.workspace import Workspace
+
+if TYPE_CHECKING:
+    from evalstore.operations.orders import Orders, Wanted, Where
+    from evalstore.operations.reporting import RunReport
+    from evalstore.operations.results import CellResult
+    from evalstore.operations.summary import Status
+    from evalstore.operations.watching import Watcher
+
+_PAUSE = 0.3
+"""Seconds between two looks."""
+_IDLE = 10
+"""A look at many files takes long: the pause is so many times as long, at least."""
+_UNREADABLE: Stamp = (-1, 0, 0, 0)
+
+
+class Lookout:
+    """Looks at the files that a workspace is made of, and waits until some of them change."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._root = str(workspace.root)
+        self._took = 0.0
+        self._single = [str(workspace.config), *(os.path.join(self._root, one) for one in DOTENV)]
+        self._folders: dict[str, tuple[str, ...]] = {}
+        self._mentioned: dict[str, Seen] = {}
+        self.follow(workspace)
+
+    def follow(self, workspace: Workspace) -> None:
+        """From now on look where the settings say that the files are; call it before a reading."""
+        folders = {
+            os.path.join(self._root, workspace.settings.paths[kind]): suffixes
+            for kind, suffixes in SUFFIXES.items()
+        }
+        if folders != self._folders:
+            self._folders = folders
+            self._files = self._look()
+
+    def follow_mentioned(self, names: Collection[str]) -> None:
+        """From now on look at these files too: where tests look for what they mention."""
+        self._mentioned = {name: self._mentioned.get(name) or see_mentioned(name) for name in names}
+
+    def wait(self) -> list[str]:
+        """Wait for a change, and until it is over; the paths that changed, relative and sorted.
+
+        An editor that saves a file in two steps has then taken both.
+        """
+        changed: set[str] = set()
+        while not changed:
+            now = self._look_after_a_pause()
+            while now != (self._files, self._mentioned):
+                changed |= _differences(self._files, now[0])
+                changed |= _differences(self._mentioned, now[1])
+                self._files, self._mentioned = now
+                now = self._look_after_a_pause()
+        return sorted(os.path.relpath(name, self._root) for name in changed)
+
+    def _look_after_a_pause(self) -> tuple[dict[str, Stamp], dict[str, Seen]]:
+        time.sleep(max(_PAUSE, _IDLE * self._took))
+        began = time.monotonic()
+        found = self._look(), {name: see_mentioned(name) for name in self._mentioned}
+        self._took = time.monotonic() - began
+        return found
+
+    def _look(self) -> dict[str, Stamp]:
+        found = {name: see(name)[1:] for name in self._single}
+        for folder, suffixes in self._folders.items():
+            try:
+                walk(folder, f"{folder}/", suffixes, found)
+            except EvalstoreError:
+                found[folder] = _UNREADABLE  # reading it will tell why
+        return found
+
+
+def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+class Watch:
+    """The rounds of one `--watch`: what they are about, and what may still be spent."""
+
+    def __init__(self, where: Where, wanted: Wanted, orders: Orders) -> None:
+        """Raises `EvalstoreError` when there is nothing to look at, or when it makes no sense."""
+        _refuse(wanted)
+        workspace = open_workspace(where)
+        self._where, self._wanted, self._orders = where, wanted, orders
+        self._root = workspace.root
+        self._lookout = Lookout(workspace)
+        self._environment = dict(os.environ)
+        self._max_time = orders.max_time
+        self._seen: object = None
+        self._reported: object = None
+        self.report: RunReport | None = None
+        """Of the last round that had something to do or to tell."""
+        self.runs = 0
+        self.spent = 0.0
+        """USD, in all rounds."""
+
+    def wait(self) -> list[str]:
+        """Wait until files have been saved; their paths."""
+        return self._lookout.wait()
+
+    def plan(self) -> Status | None:
+        """What a run would do now; None when there is nothing to do and nothing new to tell."""
+        # A run puts the keys of `.env` there; an edited key must not meet the old one.
+        os.environ.clear()
+        os.environ.update(self._environment)
+        self._seen = self._read()
+        found = plan_run(self._where, self._wanted, judge_only=self._orders.judge_only)
+        return found if found.items or self._seen != self._reported else None
+
+    def _read(self) -> object:
+        """Learn what must be looked at; what the selected cases are, to be compared."""
+        workspace = Workspace(self._root, self._where.config)
+        self._lookout.follow(workspace)
+        if self._orders.max_time is None:
+            self._max_time = workspace.settings.max_time
+        with open_desk(self._where, create=True, workspace=workspace) as desk:
+            self._lookout.follow_mentioned(workspace.references.looked)
+            desk.require_sound(self._wanted)
+            return _gist(desk, self._wanted)
+
+    def run(self, watcher: Watcher) -> RunReport:
+        """Carry out the plan, with what is left of `max_cost`."""
+        most = self._orders.max_cost
+        left = None if most is None else max(0.0, most - self.spent)
+        before = watcher.usd
+        try:
+            report = carry_out(
+                self._where, self._wanted, replace(self._orders, max_cost=left), watcher
+            )
+        finally:
+            self.spent += watcher.usd - before
+        self._reported, self.report = self._seen, report
+        self.runs += 1
+        return report
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether the last run stopped because what was left of `max_cost` was not enough."""
+        if self.report is None or self.report.status != "over budget":
+            return False
+        out_of_time = self._max_time is not None and self.report.seconds >= self._max_time
+        return self._orders.max_cost is not None and not out_of_time
+
+
+def _refuse(wanted: Wanted) -> None:
+    if wanted.refresh:
+        raise EvalstoreError(
+            "'--watch' does not go with '--refresh': each save would ask everything again",
+            hint="use 'evalstore run --refresh' first, then 'evalstore run --watch'",
+        )
+    if wanted.retry_errors:
+        raise EvalstoreError(
+            "'--watch' does not go with '--retry-errors': what is edited has not been tried yet",
+            hint="leave it out: what failed is tried again whenever a file is saved",
+        )
+
+
+def _gist(desk: Desk, wanted: Wanted) -> object:
+    """All that verdicts depend on: while it is the same, a report would say the same again."""
+    matches = desk.selection(wanted).matcher()
+    files = [
+        (
+            path,
+            file.attempts,
+            file.evaluators,
+            file.threshold,
+            [
+                (one.row, one.tests, one.prompts, one.evaluation, one.temperature, one.seed)
+                for one in file.cases
+                if matches(path, one)
+            ],
+        )
+        for path, file in sorted(desk.reading.files.items())
+    ]
+    return (
+        [one for one in files if one[-1]],
+        [(one.id, one.model, one.temperature, one.attempts) for one in desk.candidates(wanted)],
+        [(one.evaluator, one.times) for one in desk.judges(wanted)],
+        desk.settings.verdict,
+    )
+
+
+def compare_rounds(before: RunReport, after: RunReport) -> dict[str, int]:
+    """How many cells of both reports `broke`, were `fixed`, or got another verdict otherwise."""
+    verdicts = {_place(one): one.verdict for one in before.cells if one.verdict}
+    counts = {"broke": 0, "fixed": 0, "changed": 0}
+    for one in after.cells:
+        was, now = verdicts.get(_place(one)), one.verdict
+        if was and now and was != now:
+            counts["broke" if was == "pass" else "fixed" if now == "pass" else "changed"] += 1
+    return counts
+
+
+def _place(one: CellResult) -> tuple[str, str, int, str]:
+    """What stays when a prompt or a message is edited."""
+    cell = one.cell
+    return cell.file, cell.case.row, cell.case.prompts.index(cell.prompt), cell.candidate.id
