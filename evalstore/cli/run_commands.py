@@ -67,6 +67,9 @@ MaxTime = Annotated[
     float | None,
     typer.Option("--max-time", metavar="S", min=0, help="Stop after so many seconds; exit code 4."),
 ]
+ExitFirst = Annotated[
+    bool, typer.Option("-x", "--exitfirst", help="Stop at the first new verdict that is a failure.")
+]
 Yes = Annotated[
     bool, typer.Option("-y", "--yes", help="Do not ask, whatever the run is likely to cost.")
 ]
@@ -84,6 +87,7 @@ def ordering(
     max_cost: MaxCost = None,
     max_time: MaxTime = None,
     yes: Yes = False,
+    exit_first: ExitFirst = False,
     message: Message = None,
 ) -> Orders:
     """The options that say how a run is to go."""
@@ -96,6 +100,7 @@ def ordering(
         max_cost=max_cost,
         max_time=max_time,
         yes=yes,
+        exit_first=exit_first,
         # Bytes that are no UTF-8 are kept as escapes.
         message=message and message.encode(errors="backslashreplace").decode(),
     )

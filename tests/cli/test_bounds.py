@@ -1,0 +1,113 @@
+"""Bounds of a run: what it may cost, how long it may take, where it stops."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import Evalstore
+
+PRICED = "costs: [{costPerCall: 0.5}]\n"
+
+
+@pytest.fixture
+def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Ten questions; each answer costs half a dollar, each judgement a tenth."""
+    files = {
+        f"tests/t{number}.md": f"# 👤\n\nQuestion {number}\n\n---\n\nJudge.\n"
+        for number in range(10)
+    }
+    tree(
+        tmp_path,
+        {
+            **files,
+            "evalstore.yaml": "candidates: [one]\nevaluators: [judge]\nconcurrency: 1\n",
+            "models/one.yaml": "id: one\nprovider: scripted\nresponses:\n"
+            "  - {when: Question 3, answer: No way}\n  - {answer: Yes}\n" + PRICED,
+            "models/judge.yaml": (
+                "id: judge\nprovider: scripted\ncosts: [{costPerCall: 0.1}]\nresponses:\n"
+                "  - {when: No way, answer: {pass: false, feedback: no}}\n"
+                "  - {answer: {pass: true, feedback: yes}}\n"
+            ),
+        },
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def report(evalstore: Evalstore, *options: str) -> tuple[int, Any]:
+    ran = evalstore("run", "--json", *options)
+    return ran.exit_code, json.loads(ran.stdout)
+
+
+def test_a_run_ends_before_it_costs_more(many: Path, evalstore: Evalstore) -> None:
+    code, found = report(evalstore, "--max-cost", "2")
+    assert (code, found["status"], found["cost"]) == (4, "over budget", pytest.approx(1.8))
+    assert (found["asked"], found["judged"], found["failed"]) == (3, 3, 0)
+
+
+def test_the_next_run_goes_on_from_there(many: Path, evalstore: Evalstore) -> None:
+    report(evalstore, "--max-cost", "2")
+    code, found = report(evalstore, "--fail-on", "none")
+    assert (code, found["status"], found["asked"] + found["reused"]) == (0, "complete", 10)
+    assert found["saved"] == pytest.approx(0.5 * found["reused"] + 0.1 * (10 - found["judged"]))
+
+
+def test_the_bound_can_be_a_setting(many: Path, evalstore: Evalstore) -> None:
+    with (many / "evalstore.yaml").open("a") as settings:
+        settings.write("maxCost: 0.6\n")
+    ran = evalstore("run")
+    assert ran.exit_code == 4
+    assert "stopped at the bound on cost or time; what was finished is stored" in ran.stdout
+
+
+def test_a_bound_without_prices_is_refused(many: Path, evalstore: Evalstore) -> None:
+    edited = (many / "models/one.yaml").read_text().replace("scripted", "openai-compatible")
+    (many / "models/one.yaml").write_text(edited.split("responses")[0])
+    ran = evalstore("run", "--max-cost", "1")
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "the price of 'one' is not known, so no bound on the cost can be kept" in ran.stderr
+
+
+def test_what_costs_much_is_not_done_without_leave(many: Path, evalstore: Evalstore) -> None:
+    with (many / "evalstore.yaml").open("a") as settings:
+        settings.write("confirmAbove: 3\n")
+    ran = evalstore("run")
+    assert (ran.exit_code, ran.stdout) == (4, "")
+    assert ran.stderr == (
+        "error: this run would ask 10 answers and make 10 judgements, which is likely to cost "
+        "$6.00: more than the $3.00 that are spent without asking\n"
+        "hint: add --yes to do it, --max-cost to stop at a price, or set 'confirmAbove' in "
+        "evalstore.yaml\n"
+    )
+    assert json.loads(evalstore("log", "--json").stdout)["runs"] == []
+    assert report(evalstore, "--yes", "--fail-on", "none")[0] == 0
+
+
+def test_a_run_ends_when_its_time_is_up(many: Path, evalstore: Evalstore) -> None:
+    slow = (
+        (many / "models/one.yaml").read_text().replace("answer: Yes", "answer: Yes, latency: 0.2")
+    )
+    (many / "models/one.yaml").write_text(slow)
+    code, found = report(evalstore, "--max-time", "0.3")
+    assert (code, found["status"]) == (4, "over budget")
+    assert 0 < found["asked"] < 10
+    assert found["verdicts"]["pending"] > 0
+
+
+def test_x_stops_at_the_first_failure(many: Path, evalstore: Evalstore) -> None:
+    code, found = report(evalstore, "-x")
+    assert (code, found["status"]) == (1, "incomplete")
+    assert (found["asked"], found["judged"]) == (4, 4)
+    assert found["verdicts"] == {"pass": 3, "fail": 1, "undecided": 0, "error": 0, "pending": 6}
+    assert "stopped at the first failure" in evalstore("run", "-x", "--refresh").stdout
+
+
+def test_a_failure_that_is_known_stops_nothing(many: Path, evalstore: Evalstore) -> None:
+    report(evalstore, "-x")
+    code, found = report(evalstore, "-x")
+    assert (code, found["status"], found["asked"]) == (1, "complete", 6)
