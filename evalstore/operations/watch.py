@@ -27,9 +27,9 @@ from evalstore.workspace import Workspace
 if TYPE_CHECKING:
     from evalstore.operations.orders import Orders, Wanted, Where
     from evalstore.operations.reporting import RunReport
-    from evalstore.operations.results import CellResult
     from evalstore.operations.summary import Status
     from evalstore.operations.watching import Watcher
+    from evalstore.report.compare import Result
 
 _PAUSE = 0.3
 """Seconds between two looks."""
@@ -207,16 +207,15 @@ def _gist(desk: Desk, wanted: Wanted) -> object:
 
 def compare_rounds(before: RunReport, after: RunReport) -> dict[str, int]:
     """How many cells of both reports `broke`, were `fixed`, or got another verdict otherwise."""
-    verdicts = {_place(one): one.verdict for one in before.cells if one.verdict}
+    verdicts = {_place(one): one.verdict for one, _ in before.lines() if one.verdict}
     counts = {"broke": 0, "fixed": 0, "changed": 0}
-    for one in after.cells:
+    for one, _ in after.lines():
         was, now = verdicts.get(_place(one)), one.verdict
         if was and now and was != now:
             counts["broke" if was == "pass" else "fixed" if now == "pass" else "changed"] += 1
     return counts
 
 
-def _place(one: CellResult) -> tuple[str, str, int, str]:
+def _place(one: Result) -> tuple[str, str, int, str]:
     """What stays when a prompt or a message is edited."""
-    cell = one.cell
-    return cell.file, cell.case.row, cell.case.prompts.index(cell.prompt), cell.candidate.id
+    return one.file, one.row, one.prompt_number, one.model
