@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 FIRST = 8
-"""Calls at once to begin with."""
+"""Calls at once to begin with, or a quarter of the ceiling if that is more."""
 COOL_DOWN = 10.0
 """Seconds in which several refusals count as one: they answer the same burst of calls."""
 
@@ -38,7 +38,7 @@ class Pace:
         tokens_per_minute: float | None = None,
     ) -> None:
         self._ceiling = ceiling
-        self._limit = float(min(ceiling, FIRST))
+        self._limit = float(min(ceiling, max(FIRST, ceiling // 4)))
         self._doubling = True
         self._cool_until = self._resume = float("-inf")
         self._requests = _Window(requests_per_minute) if requests_per_minute else None

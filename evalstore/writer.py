@@ -30,8 +30,8 @@ class Writer:
         self._given: list[str] = []
         self._wake = asyncio.Event()
         self._closing = False
-        self._committed: asyncio.Future[None] | None = None
-        """Of what has been taken since the last commit."""
+        self._waiting: list[asyncio.Future[None]] = []
+        """Who waits for what has been taken since the last commit."""
 
     def put_session(self, session: Session) -> str:
         """Take a session to be stored; returns its id."""
@@ -70,10 +70,10 @@ class Writer:
 
     async def settled(self) -> None:
         """Wait until all that was taken so far is in the store."""
-        if self._committed is None:
-            self._committed = asyncio.get_running_loop().create_future()
+        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(committed)
         self._wake.set()
-        await asyncio.shield(self._committed)
+        await committed
 
     async def finish(self, running: asyncio.Task[None]) -> None:
         """Commit the rest and end; `running` is the task of `run`."""
@@ -85,18 +85,19 @@ class Writer:
     async def _commit(self) -> None:
         batch = (self._sessions, self._evaluations, self._failures)
         taken, given = self._taken, self._given
-        committed, self._committed = self._committed, None
+        waiting, self._waiting = self._waiting, []
         self._sessions, self._evaluations, self._failures = {}, {}, []
         self._taken, self._given = [], []
         try:
             if any(batch) or taken or given:
                 change = LeaseChange(self._runner, taken, given)
                 await asyncio.to_thread(self._store.record, *batch, change)
-            if committed is not None:
-                committed.set_result(None)
+            for one in waiting:
+                if not one.done():
+                    one.set_result(None)
         except BaseException:
-            if committed is not None:
-                committed.cancel()
+            for one in waiting:
+                one.cancel()
             self._sessions = {**batch[0], **self._sessions}
             self._evaluations = {**batch[1], **self._evaluations}
             self._failures = [*batch[2], *self._failures]

@@ -13,12 +13,16 @@ def use(pace: Pace, calls: int) -> None:
 
 
 def test_it_doubles_with_every_round_up_to_its_ceiling() -> None:
-    pace = Pace(100)
+    pace = Pace(30)
     assert pace.limit == FIRST
     use(pace, FIRST)
     assert pace.limit == 2 * FIRST
     use(pace, 1000)
-    assert pace.limit == 100
+    assert pace.limit == 30
+
+
+def test_with_a_high_ceiling_it_begins_at_a_quarter() -> None:
+    assert Pace(128).limit == 32
 
 
 def test_it_never_starts_above_its_ceiling() -> None:
@@ -26,7 +30,7 @@ def test_it_never_starts_above_its_ceiling() -> None:
 
 
 def test_places_that_are_not_used_let_it_not_grow() -> None:
-    pace = Pace(100)
+    pace = Pace(30)
     pace.busy = FIRST - 1
     pace.succeeded()
     assert pace.limit == FIRST

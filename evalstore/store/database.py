@@ -174,6 +174,13 @@ def ensure(connection: Connection, table: Any, rows: Mapping[str, dict[str, Any]
         connection.execute(insert(table), list(missing.values()))
 
 
+def append(connection: Connection, table: Any, rows: Mapping[str, dict[str, Any]]) -> None:
+    """Insert what is likely to be new; as `ensure` otherwise."""
+    inserted = connection.execute(insert(table).prefix_with("OR IGNORE"), list(rows.values()))
+    if inserted.rowcount != len(rows):
+        ensure(connection, table, rows)
+
+
 def chunks(ids: Iterable[str]) -> Iterator[list[str]]:
     """Different ids in lists that fit into one query."""
     wanted = list(dict.fromkeys(ids))

@@ -16,7 +16,7 @@ from sqlmodel import col
 
 from evalstore import hashing, restoring
 from evalstore.errors import StoreError
-from evalstore.store.database import Database, chunks, ensure
+from evalstore.store.database import Database, append, chunks, ensure
 from evalstore.store.leases import delete_leases, insert_leases
 from evalstore.store.tables import (
     EVENTS,
@@ -159,7 +159,7 @@ class Store(Database):
                 (FailureRow, _failure_rows(failures)),
             ):
                 if rows:
-                    ensure(connection, table, rows)
+                    append(connection, table, rows)
 
     def record_run(self, content: Json) -> str:
         """Append a run; returns its id."""
