@@ -70,8 +70,8 @@ class Rim:
     nonce: Callable[[], str]
     progress: Callable[[str, int], None] = lambda _what, _count: None
     """Called with `asked`, `judged` or `failed` and how many."""
-    spent: Callable[[float, int], None] = lambda _usd, _tokens: None
-    """Called with what a call has cost in USD, and its tokens."""
+    spent: Callable[[float | None, int], None] = lambda _usd, _tokens: None
+    """Called with what a call has cost in USD, None if nobody knows, and its tokens."""
     warn: Callable[[str], None] = lambda _message: None
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits so many seconds, before a call is tried again."""
@@ -131,23 +131,21 @@ class Calls:
         pace = self.pace(door.account)
         tokens = count_input(request)
         attempts = 0
-        ends: float | None = None
+        left = self._limits.timeout
         while True:
-            await self._admit(pace, tokens, attempts)
-            if model in self._stopped:
-                raise CallFailed(ProviderError(STOPPED, self._stopped[model]), attempts)
+            await self._admit(model, pace, tokens, attempts)
             likely = likely_cost(door.price, request, self._longest.get(model, 0))
             await self._afford(likely, attempts)
-            now = self._rim.monotonic()
-            ends = now + self._limits.timeout if ends is None else ends
             attempts += 1
+            # Only the call and the waits it causes count, not those for its account's turn.
+            began = self._rim.monotonic()
             try:
-                reply = await self._try(door, request, max(ends - now, 0.001), likely)
+                reply = await self._try(door, request, left, likely)
             except ProviderError as error:
                 self._learn(model, pace, error)
                 delay = self._delay(error, attempts)
-                late = self._rim.monotonic() + delay >= ends
-                if not error.retry or late or attempts > self._limits.retries:
+                left -= self._rim.monotonic() - began + delay
+                if not error.retry or left <= 0 or attempts > self._limits.retries:
                     self._give_up(model, error)
                     raise CallFailed(error, attempts) from error
                 await self._pause(delay)
@@ -161,15 +159,22 @@ class Calls:
                 pace.pause(self._rim.monotonic(), min(reply.wait, self._limits.timeout))
             return reply
 
-    async def _admit(self, pace: Pace, tokens: int, attempts: int) -> None:
-        """Wait until the account may be called; raises `CallFailed` when everything ends."""
+    async def _admit(
+        self, model: tuple[str, str], pace: Pace, tokens: int, attempts: int
+    ) -> None:
+        """Wait until the account may be called; raises `CallFailed` when it must not be."""
+        self._require_hope(model, attempts)
         start = pace.reserve(self._rim.monotonic(), tokens)
         while (wait := max(start, pace.resumes) - self._rim.monotonic()) > 0:
             await self._pause(wait)
-            if self.is_halted():
-                break
+            self._require_hope(model, attempts)
+
+    def _require_hope(self, model: tuple[str, str], attempts: int) -> None:
+        """Raise `CallFailed` when everything is halted, or the model was given up."""
         if self.is_halted():
             raise CallFailed(ProviderError(HALTED, "the run was stopped"), attempts)
+        if model in self._stopped:
+            raise CallFailed(ProviderError(STOPPED, self._stopped[model]), attempts)
 
     async def _afford(self, likely: float, attempts: int) -> None:
         """Set aside what the next try may cost; raises `CallFailed` when it must not be made."""
@@ -193,7 +198,7 @@ class Calls:
             if door.price is not None:
                 known = door.price.covers(reply.usage)
                 cost = door.price.cost(reply.usage, reply.latency).usd if known else likely
-            self._rim.spent(cost, _tokens(reply))
+            self._rim.spent(cost if door.price is not None else None, _tokens(reply))
             return reply
         finally:
             self.budget.settle(likely, cost)
@@ -203,19 +208,21 @@ class Calls:
         now = self._rim.monotonic()
         if error.status in _TOO_FAST or error.kind == "timeout":
             pace.throttled(now)
-        if error.status in _TOO_FAST and error.retry and error.retry_after:
-            pace.pause(now, min(error.retry_after, self._limits.timeout))
+        wait = error.retry_after or 0.0
         if error.stops_model:
             self._stop(model, error.message)
-        elif error.retry and (error.retry_after or 0) >= self._limits.timeout:
-            asks = f"it asks to wait {error.retry_after:,.0f} s"
+        elif error.retry and wait >= self._limits.timeout:
+            asks = f"it asks to wait {wait:,.0f} s"
             self._stop(
                 model, f"{error.message} ({asks}, and the timeout is {self._limits.timeout:g} s)"
             )
+        elif error.retry and error.status in _TOO_FAST:
+            pace.pause(now, wait)
 
     def _give_up(self, model: tuple[str, str], error: ProviderError) -> None:
         """Count the failures of a connection; after too many of them no more calls are made."""
         if error.kind not in ("connection", "timeout"):
+            self._in_a_row[model] = 0  # somebody is there
             return
         self._in_a_row[model] = self._in_a_row.get(model, 0) + 1
         if self._in_a_row[model] >= _MOST_IN_A_ROW:
@@ -228,8 +235,8 @@ class Calls:
 
     def _delay(self, error: ProviderError, attempts: int) -> float:
         """Seconds until the next try: what the server asks for, else a doubling bound's jitter."""
-        if error.retry_after is not None:
-            return max(error.retry_after, 0.0)
+        if error.retry_after:
+            return error.retry_after
         bound: float = min(_LONGEST_DELAY, _FIRST_DELAY * 2**attempts)
         return bound / 4 + self._rim.jitter() * bound * 3 / 4
 

@@ -15,8 +15,8 @@ class Watcher:
     def advance(self, what: str, count: int) -> None:
         """So many more are `asked`, `judged` or `failed`."""
 
-    def spent(self, usd: float, tokens: int) -> None:
-        """A call has cost so much more."""
+    def spent(self, usd: float | None, tokens: int) -> None:
+        """A call has cost so much more, None if nobody knows, and used so many tokens."""
         self.usd += usd
 
     def note(self, message: str) -> None:
