@@ -98,6 +98,8 @@ def _summary(found: Status) -> str:
         )
         if count
     ]
+    if not parts and (found.left_asks or found.left_judgements):
+        return "nothing to ask or judge without the network"
     if not parts:
         return "nothing to ask or judge: all is stored"
     price = "at an unknown price"
