@@ -224,7 +224,7 @@ def test_an_edit_of_instructions_is_judged_and_nothing_is_asked(
 def test_an_edited_question_is_asked_again(play: Play, warmly: Callable[[], None]) -> None:
     played = play(warmly)
     assert "2 answers to ask and 2 judgements to make, about $0.0" in played.rounds[1]
-    assert "since the last round: no verdict has changed\n" in played.rounds[1]
+    assert "since the last round: 2 changed\n" in played.rounds[1]
     assert counts(played.documents[1]) == (2, 2)
 
 
@@ -271,6 +271,7 @@ def test_another_way_to_count_votes_is_told_though_nothing_is_to_be_done(
     settings = workspace / "evalstore.yaml"
     played = play(editing(settings, "candidates:", "verdict: all\ncandidates:"))
     assert "nothing to ask or judge: all is stored\n" in played.rounds[1]
+    assert "since the last round: nothing broke, nothing was fixed\n" in played.rounds[1]
     assert len(played.documents) == 2
 
 
