@@ -26,6 +26,7 @@ has an environment variable: `EVALSTORE_` and the command's and option's name, s
 | 1 | the answer is no: failed verdicts, threshold missed, damage found, `--exit-code` |
 | 2 | usage, settings, or a file that cannot be honoured |
 | 3 | incomplete: a provider failed, or verdicts are undecided or pending; run again |
+| 4 | stopped by `--max-cost` or `--max-time`, or nobody agreed to the price |
 | 5 | nothing selected |
 | 6 | the store is damaged, locked, read-only, or newer than this program |
 | 70 | a bug in evalstore |

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import termios
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -107,6 +108,8 @@ class ProgressWatcher(Watcher):
         """Ask, when somebody sits at the terminal."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
+        # What was typed before the question is no answer to it.
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
         try:
             return typer.confirm(f"{question}; do it?", err=True)
         except typer.Abort:  # Ctrl-C; it ends the command, as it does everywhere else

@@ -19,7 +19,7 @@ from evalstore.errors import (
     NothingSelectedError,
     WorkspaceError,
 )
-from evalstore.operations.watch import Watch, compare_rounds
+from evalstore.operations.watch import Watch
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Orders, Wanted
@@ -75,7 +75,7 @@ def _go_round(watch: Watch, show: Callable[[RunReport], None], *, is_first: bool
             report = watch.run(ProgressWatcher(Globals.progress))
             show(report)
             if before:
-                _print_news(before, report)
+                _print_news(watch, before, report)
     except NothingSelectedError as problem:
         output.talk(str(problem))
         return watch.report.exit_code if watch.report else problem.exit_code
@@ -98,6 +98,8 @@ def _summary(found: Status) -> str:
         )
         if count
     ]
+    if not parts and (found.left_asks or found.left_judgements):
+        return "nothing to ask or judge without the network"
     if not parts:
         return "nothing to ask or judge: all is stored"
     price = "at an unknown price"
@@ -115,18 +117,24 @@ def _print_rule(changed: list[str]) -> None:
     output.talk(output.faint(f"{text} {'─' * (columns - 1 - output.columns_of(text))}"))
 
 
-def _print_news(before: RunReport, after: RunReport) -> None:
-    """How many verdicts are others than in the round before."""
-    counts = compare_rounds(before, after)
+def _print_news(watch: Watch, before: RunReport, after: RunReport) -> None:
+    """How many cases are not what they were in the round before, in the words of `diff`."""
+    found = watch.find_news(before.run)
     news = ", ".join(
-        output.paint(f"{count} {word}", word) for word, count in counts.items() if count
+        output.paint(f"{len(pairs)} {word}", word)
+        for word, pairs in (
+            ("broke", found.broke),
+            ("fixed", found.fixed),
+            ("changed", found.changed),
+        )
+        if pairs
     )
     if news:
         output.talk(f"since the last round: {news}")
         runs = f"{output.short(before.run)} {output.short(after.run)}"
         output.talk(f'  (use "evalstore diff {runs}" to see how)')
     elif after.status == "complete":
-        output.talk("since the last round: no verdict has changed")
+        output.talk("since the last round: nothing broke, nothing was fixed")
 
 
 def _clock() -> str:

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.index import SUFFIXES, Seen, Stamp, walk
-from evalstore.operations.desk import Desk, open_desk, open_workspace
+from evalstore.operations.desk import Desk, open_desk, open_store, open_workspace
 from evalstore.operations.doors import DOTENV
 from evalstore.operations.quiet import see, see_mentioned
+from evalstore.operations.results import read_results
 from evalstore.operations.run import plan_run
 from evalstore.operations.run import run as carry_out
+from evalstore.report.compare import Comparison, compare
 from evalstore.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from evalstore.operations.reporting import RunReport
     from evalstore.operations.summary import Status
     from evalstore.operations.watching import Watcher
-    from evalstore.report.compare import Result
 
 _PAUSE = 0.3
 """Seconds between two looks."""
@@ -143,6 +144,16 @@ class Watch:
             desk.require_sound(self._wanted)
             return _gist(desk, self._wanted)
 
+    def find_news(self, before: str) -> Comparison:
+        """What the last run found, compared with the run of this id."""
+        assert self.report is not None
+        with open_store(self._where) as store:
+            was, now = (
+                read_results(store, store.load_any("run", id).content)
+                for id in (before, self.report.run)
+            )
+        return compare(was, now)
+
     def run(self, watcher: Watcher) -> RunReport:
         """Carry out the plan, with what is left of `max_cost`."""
         most = self._orders.max_cost
@@ -203,19 +214,3 @@ def _gist(desk: Desk, wanted: Wanted) -> object:
         [(one.evaluator, one.times) for one in desk.judges(wanted)],
         desk.settings.verdict,
     )
-
-
-def compare_rounds(before: RunReport, after: RunReport) -> dict[str, int]:
-    """How many cells of both reports `broke`, were `fixed`, or got another verdict otherwise."""
-    verdicts = {_place(one): one.verdict for one, _ in before.lines() if one.verdict}
-    counts = {"broke": 0, "fixed": 0, "changed": 0}
-    for one, _ in after.lines():
-        was, now = verdicts.get(_place(one)), one.verdict
-        if was and now and was != now:
-            counts["broke" if was == "pass" else "fixed" if now == "pass" else "changed"] += 1
-    return counts
-
-
-def _place(one: Result) -> tuple[str, str, int, str]:
-    """What stays when a prompt or a message is edited."""
-    return one.file, one.row, one.prompt_number, one.model

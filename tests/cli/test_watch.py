@@ -224,7 +224,7 @@ def test_an_edit_of_instructions_is_judged_and_nothing_is_asked(
 def test_an_edited_question_is_asked_again(play: Play, warmly: Callable[[], None]) -> None:
     played = play(warmly)
     assert "2 answers to ask and 2 judgements to make, about $0.0" in played.rounds[1]
-    assert "since the last round: no verdict has changed\n" in played.rounds[1]
+    assert "since the last round: 2 changed\n" in played.rounds[1]
     assert counts(played.documents[1]) == (2, 2)
 
 
@@ -271,6 +271,7 @@ def test_another_way_to_count_votes_is_told_though_nothing_is_to_be_done(
     settings = workspace / "evalstore.yaml"
     played = play(editing(settings, "candidates:", "verdict: all\ncandidates:"))
     assert "nothing to ask or judge: all is stored\n" in played.rounds[1]
+    assert "since the last round: nothing broke, nothing was fixed\n" in played.rounds[1]
     assert len(played.documents) == 2
 
 
@@ -421,6 +422,14 @@ def test_lf_follows_what_fails_until_nothing_does(
     assert played.exit_code == 0
 
 
+def test_what_needs_the_network_is_left_and_not_said_to_be_stored(
+    workspace: Path, play: Play
+) -> None:
+    played = play(command="run --json --offline -m openai/gpt-4o-mini")
+    assert played.rounds[0] == "nothing to ask or judge without the network\n"
+    assert played.exit_code == 3
+
+
 def test_changed_is_what_was_edited_since_the_last_round(
     workspace: Path, play: Play, leniently: Callable[[], None]
 ) -> None:
@@ -534,40 +543,93 @@ def test_a_round_that_is_interrupted_finishes_what_is_in_flight_and_ends_the_wat
     assert watching.documents()[0]["asked"] == 1
 
 
-@pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")
-def test_on_a_terminal_it_shows_the_new_verdict_until_ctrl_c(
-    workspace: Path, tmp_path: Path, leniently: Callable[[], None]
+def test_a_bug_ends_the_watch_aloud(
+    workspace: Path, play: Play, leniently: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def tmux(*arguments: str) -> str:
-        command = ["tmux", "-S", str(tmp_path / "socket"), *arguments]
+    def fail(*_: object) -> None:
+        raise RuntimeError("all is lost")
+
+    def break_it() -> None:
+        monkeypatch.setattr("evalstore.opinions.read_opinion", fail)
+        leniently()
+
+    played = play(break_it)
+    assert played.exit_code == 70
+    assert played.rounds[1].endswith("RuntimeError: all is lost\nthis is a bug in evalstore\n")
+
+
+class Terminal:
+    """A command in a terminal of 80 columns; its keys and its screen."""
+
+    def __init__(self, socket: Path, place: Path, *arguments: str) -> None:
+        self._socket = socket
+        program = shlex.join([sys.executable, "-m", "evalstore", *arguments])
+        script = f"PYTHONPATH={shlex.quote(str(ROOT))} {program}; echo ended with $?; read _"
+        self.tmux("new-session", "-d", "-s", "w", "-x", "80", "-y", "40", "-c", str(place), script)
+
+    def tmux(self, *arguments: str) -> str:
+        command = ["tmux", "-S", str(self._socket), "-f", "/dev/null", *arguments]
         return subprocess.run(
             command, capture_output=True, text=True, check=True, timeout=PATIENCE
         ).stdout
 
-    def wait_for(text: str) -> str:
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            screen = tmux("capture-pane", "-p", "-t", "w")
-            if text in screen:
-                return screen
-        raise AssertionError(screen)
+    def press(self, *keys: str) -> None:
+        self.tmux("send-keys", "-t", "w", *keys)
 
-    program = shlex.join([sys.executable, "-m", "evalstore", "run", "--watch"])
-    script = f"PYTHONPATH={shlex.quote(str(ROOT))} {program}; echo ended with $?; read _"
-    tmux("new-session", "-d", "-s", "w", "-x", "80", "-y", "40", "-c", str(workspace), script)
-    try:
-        assert "It is cold there." in wait_for("watching for changes")
-        leniently()
-        screen = wait_for("since the last round: 1 fixed")
-        assert "2 pass (100.0%" in screen
-        wait_for("gate passed")
-        tmux("send-keys", "-t", "w", "C-c")
-        screen = wait_for("ended with")
-        assert "ended after 2 runs, $0.0600" in screen
-        assert "ended with 0" in screen
-        assert max(map(len, screen.splitlines())) <= 80
-    finally:
-        tmux("kill-server")
+    def wait_for(self, text: str) -> str:
+        """The screen once a text is on it."""
+        deadline = time.monotonic() + PATIENCE
+        while text not in (screen := self.tmux("capture-pane", "-p", "-J", "-t", "w")):
+            assert time.monotonic() < deadline, screen
+        return screen
+
+
+@pytest.fixture
+def terminal(workspace: Path, tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
+    """Start a command in a terminal."""
+    if not shutil.which("tmux"):
+        pytest.skip("tmux is not installed")
+    with ExitStack() as stack:
+
+        def start(*arguments: str) -> Terminal:
+            started = Terminal(tmp_path / "socket", workspace, *arguments)
+            stack.callback(started.tmux, "kill-server")
+            return started
+
+        yield start
+
+
+def test_on_a_terminal_it_shows_the_new_verdict_until_ctrl_c(
+    terminal: Callable[..., Terminal], leniently: Callable[[], None]
+) -> None:
+    started = terminal("run", "--watch")
+    assert "It is cold there." in started.wait_for("watching for changes")
+    leniently()
+    screen = started.wait_for("since the last round: 1 fixed")
+    assert "2 pass (100.0%" in screen
+    assert "gate passed" in screen
+    started.press("C-c")
+    screen = started.wait_for("ended with")
+    assert "ended after 2 runs, $0.0600" in screen
+    assert "ended with 0" in screen
+
+
+def test_what_was_typed_before_a_question_is_no_answer_and_ctrl_c_is_none_either(
+    workspace: Path, terminal: Callable[..., Terminal], warmly: Callable[[], None]
+) -> None:
+    settings = workspace / "evalstore.yaml"
+    edit(settings, "candidates:", "confirmAbove: 0.01\ncandidates:")
+    started = terminal("run", "--watch")
+    started.wait_for("do it? [y/N]:")
+    started.press("y", "Enter")
+    started.wait_for("watching for changes")
+    started.press("y", "Enter")
+    warmly()
+    started.wait_for("likely to cost $0.06; do it? [y/N]:")
+    started.press("C-c")
+    screen = started.wait_for("ended with")
+    assert "ended after 1 run, $0.0600" in screen
+    assert "ended with 130" in screen
 
 
 # --- the lookout
@@ -592,7 +654,7 @@ def test_a_save_in_two_steps_is_one_change(workspace: Path, weather: Path, look:
         nothing,
         lambda: weather.rename(workspace / "old"),
         lambda: weather.write_text("x"),
-        nothing,
+        *[nothing] * 3,
     )
     assert lookout.wait() == ["tests/weather.md"]
     with pytest.raises(KeyboardInterrupt):
