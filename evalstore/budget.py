@@ -19,6 +19,8 @@ _CHARACTERS_PER_TOKEN = 3
 _IMAGE_TOKENS = 2_000
 _BYTES_PER_TOKEN = 8
 """Of files that are no images."""
+_ROUNDING = 1e-9
+"""USD: three times 0.1 are 0.3, whatever floats say."""
 _OUTPUT_GUESS = 1_024
 """Tokens of an answer without a limit, until a longer one has been seen."""
 
@@ -40,7 +42,7 @@ class Budget:
     async def reserve(self, usd: float) -> None:
         """Set the cost of a call aside; raises `OverBudgetError` if it fits in no way."""
         if self._most is not None:
-            while self.spent + self._aside + usd > self._most:
+            while self.spent + self._aside + usd > self._most + _ROUNDING:
                 if not self._calls:
                     raise OverBudgetError
                 if self._changed is None:

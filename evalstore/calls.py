@@ -159,9 +159,7 @@ class Calls:
                 pace.pause(self._rim.monotonic(), min(reply.wait, self._limits.timeout))
             return reply
 
-    async def _admit(
-        self, model: tuple[str, str], pace: Pace, tokens: int, attempts: int
-    ) -> None:
+    async def _admit(self, model: tuple[str, str], pace: Pace, tokens: int, attempts: int) -> None:
         """Wait until the account may be called; raises `CallFailed` when it must not be."""
         self._require_hope(model, attempts)
         start = pace.reserve(self._rim.monotonic(), tokens)

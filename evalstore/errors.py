@@ -46,6 +46,10 @@ class StoreError(EvalstoreError):
     exit_code = STORE_UNUSABLE
 
 
+class StoreLockedError(StoreError):
+    """Another program holds the store for longer than we wait; later it may not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing wrong in one file of the workspace."""

@@ -59,6 +59,8 @@ class _Job(NamedTuple):
     """One call to make, with its retries."""
 
     item: Ask | Judgement
+    claimed: int
+    """After how many of our sleeps it was claimed."""
     session: Session | None = None
     """What is to be judged, if it is still in memory."""
 
@@ -94,6 +96,8 @@ class Executor:
         self.outcome = self._ledger.outcome
         self._calls = Calls(limits, rim)
         self._opinions = Opinions(self._calls.ask)
+        self._failed: set[str] = set()
+        """Keys of what has failed in this run: other plans may want it, too."""
         self._finished = asyncio.Event()
         self._open(Plan())
 
@@ -210,6 +214,8 @@ class Executor:
             self._finished.set()
 
     async def _work(self, job: _Job) -> None:
+        if job.claimed != self.sharing.look_at_clock() and not await self._is_still_ours(job):
+            return
         if isinstance(job.item, Ask):
             await self._ask(job.item)
         else:
@@ -218,6 +224,28 @@ class Executor:
             self.halt()
         # No call is made while what the last one brought could still be lost.
         await self._ledger.writer.settled()
+
+    async def _is_still_ours(self, job: _Job) -> bool:
+        """Whether nobody has taken a job over while we slept; else it is claimed anew."""
+        key = key_of(job.item)
+        await self._ledger.writer.settled()
+        if await self.sharing.still_has(key):
+            return True
+        if job.item.count > 1:
+            self._one_less(key)  # a part of it may be under way: the rest is for the next run
+        else:
+            del self._left[key]
+            self._put(await self._claim([job.item]))
+        return False
+
+    def _one_less(self, key: str) -> None:
+        """One of the answers or judgements under a key is there, or failed."""
+        self._left[key] -= 1
+        if self._left[key] == 0:
+            if key in self._sharing_cells:
+                self._judge_oldest(key)
+            self._ledger.writer.give(key)
+            del self._left[key]
 
     # --- what is to be done
 
@@ -235,7 +263,7 @@ class Executor:
             if one.judge is None
         }
         for one in self.plan.judgements:
-            if one.session is None or one.judge is None:
+            if one.session is None or one.judge is None or key_of(one) in self._failed:
                 continue  # a session that is still to be asked is judged when it is there
             if (one.session, one.cell.case.evaluation) in to_check:
                 continue  # whether a model judges depends on the checks
@@ -243,7 +271,7 @@ class Executor:
                 self._owed.add(key)
                 yield one
         for ask in self.plan.asks:
-            if self._account_of(ask) == account:
+            if self._account_of(ask) == account and ask.cell.question_id not in self._failed:
                 yield ask
 
     def _fetcher(self, account: str) -> Callable[[int], Awaitable[list[_Job] | None]]:
@@ -262,7 +290,7 @@ class Executor:
         jobs: list[_Job] = []
         for item in claimed.items:
             self._left[key_of(item)] = item.count
-            jobs += [_Job(item)] * item.count
+            jobs += [_Job(item, self.sharing.look_at_clock())] * item.count
         for key in claimed.done:
             self._ledger.writer.give(key)
         owed: list[Ask | Judgement] = []
@@ -322,16 +350,13 @@ class Executor:
             session = await self._hold(cell)
         except CallFailed as failed:
             model = self.candidates[cell.question.model].model.id
+            self._failed.add(question)
             self._ledger.failure(failed, question=question, model=model)
         else:
             id = self._ledger.session(question, session)
             self._answers[id] = session
             self._judge_soon(id, self._wanting(question, all_answers=True), session)
-        self._left[question] -= 1
-        if self._left[question] == 0:
-            self._judge_oldest(question)
-            self._ledger.writer.give(question)
-            del self._left[question]
+        self._one_less(question)
 
     def _wanting(self, question: str, *, all_answers: bool) -> list[Cell]:
         """The cells of a question that want all its answers, or those that want only some."""
@@ -413,7 +438,7 @@ class Executor:
             self._left[key] = one.count
             lane = self._lanes[self._account_of(one)]
             kept = session if lane.backlog < _KEPT_IN_MEMORY else None
-            lane.put([_Job(one, kept)] * one.count)
+            lane.put([_Job(one, self.sharing.look_at_clock(), kept)] * one.count)
 
     async def _judge(self, item: Judgement, session: Session | None) -> None:
         assert item.session
@@ -427,16 +452,14 @@ class Executor:
                 item.session, item.cell.case.evaluation, judge, session
             )
         except CallFailed as failed:
+            self._failed.add(key)
             self._ledger.failure(
                 failed, subject=item.session, evaluator=judge.evaluator, model=door.model.id
             )
         else:
             self._ledger.evaluation(evaluation)
             self._look_at_verdict(item.session, [item.cell])
-        self._left[key] -= 1
-        if self._left[key] == 0:
-            self._ledger.writer.give(key)
-            del self._left[key]
+        self._one_less(key)
 
     async def _load(self, id: str) -> Session:
         await self._ledger.writer.settled()

@@ -53,8 +53,6 @@ class Outcome:
     interrupted: bool = False
     over_budget: bool = False
     stopped_at_failure: bool = False
-    adopted: int = 0
-    """Answers that other runs on the store have brought in the meantime."""
     spending: dict[tuple[str, str], Spending] = field(default_factory=dict)
     """Display id and `candidate` or `evaluator` -> what its calls came to."""
     sessions: dict[str, list[Sample]] = field(default_factory=dict)

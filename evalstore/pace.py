@@ -113,4 +113,5 @@ class _Window:
         return max(start, now)
 
     def correct(self, amount: float) -> None:
-        self._free += amount / self._rate
+        # Whatever a server counts, it costs a minute at most.
+        self._free += min(amount / self._rate, 60.0)

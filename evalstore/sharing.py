@@ -8,13 +8,16 @@ is taken over.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.errors import StoreLockedError
 from evalstore.plan import CHECKS, Ask, Judgement, Plan, counts, limit_of
-from evalstore.store.leases import BEAT_SECONDS, Leases
+from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS, Leases
 
 if TYPE_CHECKING:
     from evalstore.store import Store
@@ -60,9 +63,9 @@ class Sharing:
         self._warn = warn
         self._leases = Leases(store)
         self.runner = self._leases.runner.id
-        self.adopted = 0
-        """How many answers other runs have brought."""
         self._told = False
+        self._awake = time.monotonic()
+        self._sleeps = 0
         self._one_at_a_time = asyncio.Lock()
         self.open(Plan())
 
@@ -89,7 +92,6 @@ class Sharing:
         self._held |= {key: by_key[key] for key in claimed.held}
         for question, sessions in claimed.sessions.items():
             self._plan.sessions[question] = [*self._plan.sessions.get(question, ()), *sessions]
-            self.adopted += len(sessions)
         for session, votes in claimed.votes.items():
             known = {vote.id for vote in self._plan.votes.get(session, ())}
             both = [*self._plan.votes.get(session, ()), *(v for v in votes if v.id not in known)]
@@ -171,10 +173,8 @@ class Sharing:
         if not self._told:
             self._told = True
             processes = sorted(f"process {one.pid}" for one in self._leases.others.values())
-            who = ", ".join(processes) or "it"
-            self._warn(
-                f"another run on this store works on a part of this one ({who}): it is shared"
-            )
+            who = f" ({', '.join(processes)})" if processes else ""
+            self._warn(f"another run on this store works on a part of this one{who}: it is shared")
         self._looking = True
         items = list(self._held.values())
         self._held.clear()
@@ -188,7 +188,25 @@ class Sharing:
         """Show other runs every few seconds that we live."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
-            await asyncio.to_thread(self._leases.beat)
+            self.look_at_clock()
+            with suppress(StoreLockedError):  # the next beat will do
+                await asyncio.to_thread(self._leases.beat)
+
+    def look_at_clock(self) -> int:
+        """How often we have slept for so long that other runs may have taken us for dead.
+
+        A laptop that was closed, or a process that was stopped: what was claimed before it
+        may be in other hands.
+        """
+        now = time.monotonic()
+        if now - self._awake > SILENT_SECONDS:
+            self._sleeps += 1
+        self._awake = now
+        return self._sleeps
+
+    async def still_has(self, key: str) -> bool:
+        """Whether the lease on a key is ours."""
+        return await asyncio.to_thread(self._leases.has, key)
 
     def leave(self) -> None:
         """Give back all leases."""

@@ -9,11 +9,16 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.errors import StoreLockedError
 from evalstore.store.store import LeaseChange
 
 if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.values import Evaluation, Failure, Session
+
+
+_TRIES = 6
+"""Each waits for a lock as long as the store does: a minute in all. What was paid is kept."""
 
 
 class Writer:
@@ -90,8 +95,7 @@ class Writer:
         self._taken, self._given = [], []
         try:
             if any(batch) or taken or given:
-                change = LeaseChange(self._runner, taken, given)
-                await asyncio.to_thread(self._store.record, *batch, change)
+                await self._record(*batch, LeaseChange(self._runner, taken, given))
             for one in waiting:
                 if not one.done():
                     one.set_result(None)
@@ -103,3 +107,20 @@ class Writer:
             self._failures = [*batch[2], *self._failures]
             self._taken, self._given = [*taken, *self._taken], [*given, *self._given]
             raise
+
+    async def _record(
+        self,
+        sessions: dict[str, tuple[Session, str]],
+        evaluations: dict[str, tuple[Evaluation, str]],
+        failures: list[Failure],
+        leases: LeaseChange,
+    ) -> None:
+        """Commit; while another program holds the store, again and again for a while."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                await asyncio.to_thread(self._store.record, sessions, evaluations, failures, leases)
+            except StoreLockedError:
+                if not tries_left:
+                    raise
+            else:
+                return

@@ -17,7 +17,7 @@ import pytest
 
 from evalstore import hashing
 from evalstore.catalogue import Model, ProviderFile
-from evalstore.errors import StoreError
+from evalstore.errors import StoreError, StoreLockedError
 from evalstore.execute import Door, Executor, Limits, Outcome, Rim
 from evalstore.ledger import Spending
 from evalstore.plan import CHECKS, Candidate, Cell, Plan, lay_out, plan_asks, plan_judgements
@@ -27,6 +27,7 @@ from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.scripted import ScriptedProvider
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
+from evalstore.store.leases import Leases
 from evalstore.values import (
     Case,
     CaseFile,
@@ -917,9 +918,18 @@ def test_stored_answers_are_judged_by_one_of_the_runs(lab: Lab) -> None:
 
 def test_a_run_that_was_told_of_work_elsewhere_says_so(lab: Lab) -> None:
     lab.add("Only one")
-    run_together(lab)
-    assert len(lab.asked) == 1
-    assert [line for line in lab.warned if "another run" in line]
+    executor = lab.executor()
+    other = Leases(lab.store)
+    other.claim([cell.question_id for cell in lab.plans[executor].cells])
+
+    def warn(message: str) -> None:
+        lab.warned.append(message)
+        other.leave()
+
+    executor.sharing._warn = warn
+    assert asyncio.run(lab.execute(executor)).asked == 1
+    (line,) = lab.warned
+    assert line.startswith("another run on this store works on a part of this one (process ")
 
 
 def test_several_answers_are_shared_too(lab: Lab) -> None:
@@ -949,6 +959,81 @@ def test_leases_are_gone_when_a_run_ends_however_it_ends(lab: Lab) -> None:
         assert raw.execute("SELECT count(*) FROM runners").fetchone() == (0,)
 
 
+def test_work_that_was_taken_over_while_we_slept_is_not_done_again(lab: Lab) -> None:
+    for number in range(12):
+        lab.add(f"Question {number}")
+    lab.limits = Limits(concurrency=1)
+    plans = [lab.plan() for _ in range(2)]
+    first, second = (lab.executor(plan) for plan in plans)
+    other: list[Outcome] = []
+
+    async def act_later(request: Request) -> Reply:
+        if len(lab.asked) == 3:
+            # The first run sleeps; another takes it for dead and does everything.
+            first.sharing._awake -= 1000
+            with first.store.writing() as connection:
+                connection.exec_driver_sql("DELETE FROM leases")
+                connection.exec_driver_sql("DELETE FROM runners")
+            other.append(await lab.execute(second))
+        return Reply("answer")
+
+    lab.act = lambda request, _count: act_later(request)
+    ours = asyncio.run(lab.execute(first))
+    assert ours.failed == 0
+    assert len(lab.asked) == 13  # only what was in flight when we fell asleep is asked twice
+    assert known(plans[0], ours) == (12, 12)
+    assert lab.is_done()
+
+
+def test_after_a_sleep_that_nobody_used_everything_goes_on(lab: Lab) -> None:
+    for number in range(12):
+        lab.add(f"Question {number}")
+    lab.limits = Limits(concurrency=1)
+    executor = lab.executor()
+
+    def act(_request: Request, _count: int) -> Reply:
+        if len(lab.asked) == 3:
+            executor.sharing._awake -= 1000
+        return Reply("answer")
+
+    lab.act = act
+    outcome = asyncio.run(lab.execute(executor))
+    assert (outcome.asked, outcome.judged, outcome.failed) == (12, 12, 0)
+
+
+def test_a_store_that_is_locked_for_a_while_loses_nothing(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        lab.add(f"Question {number}", told=None)
+    record, calls = lab.store.record, itertools.count()
+
+    def locked(*given: Any) -> None:
+        if next(calls) in (1, 2, 3):
+            raise StoreLockedError("the store is locked")
+        record(*given)
+
+    monkeypatch.setattr(lab.store, "record", locked)
+    outcome = lab.run()
+    assert (outcome.asked, outcome.failed, len(lab.stored("sessions"))) == (5, 0, 5)
+
+
+def test_what_failed_in_one_plan_is_not_tried_again_in_the_next(lab: Lab) -> None:
+    lab.add("Same", told=None)
+    lab.limits = Limits(retries=0)
+    lab.act = failing(*[busy()] * 9)
+    executor = lab.executor()
+
+    async def run() -> Outcome:
+        async with executor:
+            await executor.carry_out(lab.plan())
+            await executor.carry_out(lab.plan())
+        return executor.outcome
+
+    assert asyncio.run(run()).failed == 1
+    assert len(lab.asked) == 1
+
+
 # --- budget
 
 
@@ -974,6 +1059,14 @@ def test_answers_that_cost_less_than_feared_leave_room_for_more(lab: Lab) -> Non
     outcome = lab.run()
     assert (outcome.asked, outcome.over_budget) == (50, False)
     assert outcome.cost == pytest.approx(1.0)
+
+
+def test_three_times_a_tenth_fit_into_three_tenths(lab: Lab) -> None:
+    lab.price = Price("test", per_call=0.1)
+    for number in range(5):
+        lab.add(f"Question {number}", told=None)
+    lab.limits = Limits(concurrency=1, max_cost=0.3)
+    assert lab.run().asked == 3
 
 
 def test_judges_are_paid_from_the_same_budget(lab: Lab) -> None:
@@ -1035,6 +1128,53 @@ def test_calls_are_spread_over_the_minute(lab: Lab) -> None:
     lab.limits = Limits(concurrency=1, requests_per_minute=60)
     lab.run()
     assert lab.time == pytest.approx(3.0)  # one second's worth is made up for
+
+
+def test_waiting_for_a_turn_uses_up_no_timeout(lab: Lab) -> None:
+    for number in range(20):
+        lab.add(f"Question {number}", told=None)
+    lab.limits = Limits(timeout=2, requests_per_minute=10, concurrency=1)
+    failed = ProviderError("status", "oops", status=500, retry=True)
+    lab.act = failing(failed)
+    outcome = lab.run()
+    assert (outcome.asked, outcome.failed) == (20, 0)
+
+
+def test_a_model_that_was_given_up_lets_the_others_go_on_at_once(lab: Lab) -> None:
+    lab.models = ("m", "other")
+    for number in range(5):
+        lab.add(f"Question {number}", told=None)
+    lab.limits = Limits(concurrency=1)
+
+    def act(request: Request, _count: int) -> Reply:
+        if request.code == "m":
+            raise busy(1e9)
+        return Reply("answer")
+
+    lab.act = act
+    outcome = lab.run()
+    assert (outcome.asked, outcome.failed) == (5, 5)
+    assert lab.time == 0
+
+
+def test_a_server_that_answers_at_times_is_not_given_up(lab: Lab) -> None:
+    for number in range(100):
+        lab.add(f"Question {number}", told=None)
+    lab.limits = Limits(retries=0, concurrency=1)
+    errors = itertools.cycle(
+        [
+            ProviderError("connection", "connection refused", retry=True),
+            ProviderError("status", "bad request", status=400),
+        ]
+    )
+
+    def act(_request: Request, _count: int) -> Reply:
+        raise next(errors)
+
+    lab.act = act
+    lab.run()
+    assert len(lab.asked) == 100
+    assert lab.warned == []
 
 
 def test_a_call_with_its_tries_ends_at_the_timeout(lab: Lab) -> None:

@@ -123,9 +123,9 @@ _GARBAGE = (50_000, 20, 50)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     gc.set_threshold(*_GARBAGE)
-    _register()
     arguments = Globals.arguments = hoist(sys.argv[1:] if argv is None else argv)
     try:
+        _register()
         app(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
     except EvalstoreError as problem:
         output.failure(problem)

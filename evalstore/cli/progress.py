@@ -82,14 +82,15 @@ class ProgressWatcher(Watcher):
                 + f", {self._spent()}"
             )
 
-    def spent(self, usd: float, tokens: int) -> None:
+    def spent(self, usd: float | None, tokens: int) -> None:
         """Add to the bill."""
         super().spent(usd, tokens)
         self._tokens += tokens
         self._update(spent=self._spent())
 
     def _spent(self) -> str:
-        return f"{output.money(self.usd)}, {output.count(self._tokens)} tokens"
+        usd = output.money(self.usd if self.is_priced else None)
+        return f"{usd}, {output.count(self._tokens)} tokens"
 
     def _update(self, **shown: Any) -> None:
         """Show it at the end of the first bar."""

@@ -40,21 +40,15 @@ class Survey:
 
     asks: int = 0
     judgements: int = 0
-    reused: int = 0
-    saved: float = 0.0
-    """What the stored answers that count have cost, in USD."""
     candidates: dict[str, Candidate] = field(default_factory=dict)
     """By model version id; only those that are asked."""
     judges: dict[str, Judge] = field(default_factory=dict)
     """By evaluator id; only those that judge."""
 
-    def add(self, desk: Desk, plan: Plan) -> None:
+    def add(self, plan: Plan) -> None:
         """Add a portion."""
         self.asks += plan.ask_count
         self.judgements += plan.judge_count
-        self.reused += plan.reused
-        answers = (id for ids in plan.sessions.values() for id in ids)
-        self.saved += desk.store.sum_costs("session", answers)
         self.candidates |= {ask.cell.candidate.model: ask.cell.candidate for ask in plan.asks}
         self.judges |= {one.judge.evaluator: one.judge for one in plan.judgements if one.judge}
 
@@ -151,8 +145,10 @@ def get_leave(
             f"the price of '{unpriced[0]}' is not known, so no bound on the cost can be kept",
             hint="give it 'costs' in its model file, or leave --max-cost and 'maxCost' out",
         )
-    most = desk.settings.confirm_above
+    most, bound = desk.settings.confirm_above, _most(desk, orders)
     if orders.yes or most is None or not any(one and one.is_any for one in prices.values()):
+        return
+    if bound is not None and bound <= most:
         return
     likely = price()
     if likely is None or likely <= most:
@@ -217,7 +213,6 @@ async def _run_until_stopped(
                 await doing
             doing = None
             finish(plan, outcome)
-    outcome.adopted = executor.sharing.adopted
     return outcome
 
 

@@ -60,7 +60,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
         snapshot = _store_workspace(desk)
         tally = Tally(desk, started, desk.settings.verdict)
         outcome = carry_out(desk, survey, plans, tally.add, clock, orders, watcher)
-        done = _Done(wanted, orders, survey, tally, outcome, snapshot, started, clock())
+        done = _Done(wanted, orders, tally, outcome, snapshot, started, clock())
         content = _describe(desk, done)
         run_id = desk.store.record_run(content)
         report = RunReport(
@@ -74,7 +74,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             cost=content.get("cost"),
             judge_cost=outcome.judge_cost,
             spending=describe_spending(outcome),
-            saved=round(survey.saved + tally.saved, 8),
+            saved=round(tally.saved, 8),
             seconds=(done.ended - started) / 1e6,
             stopped_at_failure=outcome.stopped_at_failure,
             gate="passed",
@@ -118,18 +118,37 @@ class Plans:
         for cells in portions(self._layout.cells, PORTION):
             yield self._desk.fill(self._layout, cells)
 
+    def _once(self) -> Iterator[Plan]:
+        """The plans before anything is done; what several of them ask is only in the first."""
+        if self._only is not None:
+            yield self._only
+            return
+        asked: set[str] = set()
+        for plan in self:
+            again = {ask.cell.question_id for ask in plan.asks} & asked
+            if again:
+                plan.asks = [ask for ask in plan.asks if ask.cell.question_id not in again]
+                plan.judgements = [
+                    one
+                    for one in plan.judgements
+                    if one.session or one.cell.question_id not in again
+                ]
+            asked |= {ask.cell.question_id for ask in plan.asks}
+            yield plan
+
     def survey(self) -> Survey:
         """What they come to together."""
         survey = Survey()
-        for plan in self:
-            survey.add(self._desk, plan)
+        for plan in self._once():
+            survey.add(plan)
         return survey
 
     def price(self) -> float | None:
         """What they are likely to cost in USD; None if a price is not known."""
         explainer = Explainer(self._desk)
         prices = [
-            estimate(self._desk, explainer.asks(plan), explainer.judgements(plan)) for plan in self
+            estimate(self._desk, explainer.asks(plan), explainer.judgements(plan))
+            for plan in self._once()
         ]
         known = [price for price in prices if price is not None]
         return sum(known) if len(known) == len(prices) else None
@@ -155,7 +174,6 @@ class _Done(NamedTuple):
 
     wanted: Wanted
     orders: Orders
-    survey: Survey
     tally: Tally
     outcome: Outcome
     snapshot: str
@@ -190,7 +208,7 @@ def _describe(desk: Desk, done: _Done) -> Json:
         judgeOnly=True if done.orders.judge_only else None,
         asked=outcome.asked,
         judged=outcome.judged,
-        reused=done.survey.reused + outcome.adopted,
+        reused=done.tally.answers - outcome.asked,
         failed=outcome.failed,
         verdicts=done.tally.verdicts,
         cost=round(outcome.cost + outcome.judge_cost, 8) if outcome.priced else None,

@@ -48,8 +48,12 @@ class Tally:
         """Of the first of them, by id of the vote."""
         self.prompts: dict[str, dict[str | None, str]] = {}
         """Test files with several system prompts -> what to call each."""
+        self.answers = 0
+        """How many answers count."""
         self.saved = 0.0
-        """What the judgements that were used again have cost, in USD."""
+        """What the answers and judgements that were used again have cost, in USD."""
+        self._questions: set[str] = set()
+        """Their answers are counted: several portions may share them."""
 
     def add(self, plan: Plan, outcome: Outcome) -> None:
         """Add a portion, and store its results."""
@@ -62,8 +66,17 @@ class Tally:
         self._leaves |= leaves
         self._note([one for one in cells if one.word not in ("pass", None)])
         self.prompts |= prompt_labels(self._desk, cells)
+        self._count_answers(plan, outcome)
         reused = (v.id for one in cells for v in one.votes if v.started < self._started)
         self.saved += self._desk.store.sum_costs("judgement", reused)
+
+    def _count_answers(self, plan: Plan, outcome: Outcome) -> None:
+        new = {cell.question_id for cell in plan.cells} - self._questions
+        self._questions |= new
+        reused = [id for question in new for id in plan.sessions.get(question, ())]
+        made = sum(len(outcome.sessions.get(question, ())) for question in new)
+        self.answers += len(reused) + made
+        self.saved += self._desk.store.sum_costs("session", reused)
 
     def _note(self, cells: list[CellResult]) -> None:
         pending = sum(1 for one in self.notable if one.word == "pending")

@@ -7,7 +7,9 @@ class Watcher:
     """Looks on and says nothing; whoever wants to show something overrides it."""
 
     usd = 0.0
-    """What the calls have cost up to now."""
+    """What the calls have cost up to now, as far as it is known."""
+    is_priced = True
+    """Whether the cost of every call is known."""
 
     def start(self, asks: int, judgements: int) -> None:
         """The plan is known."""
@@ -17,7 +19,8 @@ class Watcher:
 
     def spent(self, usd: float | None, tokens: int) -> None:
         """A call has cost so much more, None if nobody knows, and used so many tokens."""
-        self.usd += usd
+        self.usd += usd or 0.0
+        self.is_priced = self.is_priced and usd is not None
 
     def note(self, message: str) -> None:
         """Something the user should read now."""

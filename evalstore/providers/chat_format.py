@@ -36,6 +36,8 @@ AUDIO_FORMATS = {
 SHORTEST_KEY = 8
 """A key shorter than this may be a word of an answer, as `none` or `test`."""
 
+_MOST_TOKENS = 10**9
+
 Body = dict[str, Json]
 
 
@@ -238,13 +240,14 @@ def _arguments(arguments: Json) -> Json:
 
 
 def _usage(usage: Json) -> Usage:
-    """The tokens a server counted; a count that is no whole number is no count."""
+    """The tokens a server counted; a count that no call can have is no count."""
 
     def count(*path: str) -> int | None:
         value = usage
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+        is_count = isinstance(value, int) and not isinstance(value, bool)
+        return value if is_count and 0 <= value <= _MOST_TOKENS else None
 
     return Usage(
         input_tokens=count("prompt_tokens"),

@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, se
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlmodel import col
 
-from evalstore.errors import StoreError
+from evalstore.errors import StoreError, StoreLockedError
 from evalstore.store import migrate
 from evalstore.store.tables import TABLES
 
@@ -32,6 +32,8 @@ class Database:
     def __init__(self, engine: Engine, path: str) -> None:
         self._engine = engine
         self.path = path
+        self._file: tuple[int, int] | None = None
+        """Names the open file, whatever is at its path by now."""
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False, busy: float = BUSY_SECONDS) -> Self:
@@ -51,6 +53,7 @@ class Database:
         database = cls(_engine(path, busy), name)
         try:
             database._bring_up_to_date()
+            database._file = _identify(path)
         except BaseException:
             database.close()
             raise
@@ -124,6 +127,12 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that writes, for the other modules of this package."""
+        if self._file and self._file != _identify(Path(self.path)):
+            # What is written into a file without a name is lost.
+            raise StoreError(
+                f"the store '{self.path}' was removed or replaced while it was open",
+                hint="put it back, or run again to begin a new one",
+            )
         with self._translated(), self._engine.connect() as connection:
             connection = connection.execution_options(evalstore_write=True)
             with connection.begin():
@@ -154,6 +163,15 @@ class Database:
         with self._connect() as connection:
             found = [str(line) for line in connection.scalars(text("PRAGMA integrity_check"))]
         return [] if found == ["ok"] else found
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    """The device and number of a file; None when there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def ensure(connection: Connection, table: Any, rows: Mapping[str, dict[str, Any]]) -> None:
@@ -210,9 +228,10 @@ def _engine(path: Path, busy: float) -> Engine:
     return engine
 
 
+_LOCKED = ("locked", "busy")
 _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
-        ("locked", "busy"),
+        _LOCKED,
         "the store '{path}' is locked by another program",
         "wait until it is done and try again",
     ),
@@ -241,7 +260,7 @@ _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("is full",),
         "there is no room left for the store '{path}'",
-        "free some space; nothing is lost",
+        "free some space and run again: what is in the store stays there",
     ),
 )
 """Words of SQLite, and what they mean for the user: message and hint."""
@@ -251,5 +270,6 @@ def _explain(error: Exception, path: str) -> StoreError:
     text = str(error.orig) if isinstance(error, DBAPIError) else str(error)
     for words, message, hint in _REASONS:
         if any(word in text.lower() for word in words):
-            return StoreError(message.format(path=path, text=text), hint=hint)
+            kind = StoreLockedError if words is _LOCKED else StoreError
+            return kind(message.format(path=path, text=text), hint=hint)
     return StoreError(f"the store '{path}' cannot be used: {text}")

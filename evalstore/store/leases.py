@@ -113,6 +113,12 @@ class Leases:
             return now - since < SILENT_SECONDS
         return _born(runner.pid) == runner.born and now - since < HUNG_SECONDS
 
+    def has(self, key: str) -> bool:
+        """Whether the lease on a key is ours."""
+        with self._store.writing() as connection:
+            query = select(col(LeaseRow.runner)).where(col(LeaseRow.id) == key)
+            return connection.scalar(query) == self.runner.id
+
     def beat(self) -> None:
         """Show that we live."""
         if not self._joined:
@@ -167,7 +173,8 @@ def _born(pid: int) -> str:
     """When a process began; empty when there is none, `?` when the system does not tell."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        return stat.rpartition(")")[2].split()[19]
+        state, *rest = stat.rpartition(")")[2].split()
+        return "" if state in "ZX" else rest[18]  # one that nobody has waited for is dead, too
     except FileNotFoundError:
         if Path("/proc/self/stat").exists():
             return ""

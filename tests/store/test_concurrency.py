@@ -76,3 +76,14 @@ def test_a_writer_never_keeps_others_from_reading(path: Path) -> None:
         other.execute("BEGIN IMMEDIATE")
         with closing(Store.open(path, busy=0.01)) as store:
             assert store.count_runs() == 1
+
+
+def test_a_store_that_is_replaced_while_it_is_open_takes_nothing_more(path: Path) -> None:
+    with closing(Store.open(path, create=True)) as store:
+        store.ensure_versions({})
+        path.rename(path.with_suffix(".old"))
+        with pytest.raises(StoreError, match="was removed or replaced while it was open"):
+            store.record_run({"kind": "run", "scheme": 1, "started": 1})
+        Store.open(path, create=True).close()
+        with pytest.raises(StoreError, match="was removed or replaced"):
+            store.record_run({"kind": "run", "scheme": 1, "started": 1})

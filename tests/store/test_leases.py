@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -142,3 +143,15 @@ def test_a_process_that_is_gone_was_never_born() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
     assert module._born(child.pid) in ("", "?")
+
+
+def test_a_process_that_nobody_has_waited_for_is_dead() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
+    assert child.stdout
+    child.stdout.read()  # ends when the process does
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    try:
+        assert module._born(child.pid) in ("", "?")
+    finally:
+        child.stdout.close()
+        child.wait()
