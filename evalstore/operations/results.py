@@ -155,8 +155,7 @@ def iterate_results(store: Store, run: Json, only: str | None = None) -> Iterato
 def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:
     """The cells of a run, each with the feedback on it."""
     for some in iterate_results(store, run):
-        votes = [id for one in some for id in one.evaluations]
-        feedback = {id: found.feedback for id, found in store.load_evaluations(votes).items()}
+        feedback = store.find_feedback(id for one in some for id in one.evaluations)
         for one in some:
             yield one, join_feedback(one.evaluations, feedback)
 
@@ -204,9 +203,7 @@ def as_result(found: CellResult) -> Result:
 def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
     """The feedback of every vote of these cells, by id; empty ones are missing."""
     ids = [vote.id for result in results for vote in result.votes]
-    return {
-        id: found.feedback for id, found in store.load_evaluations(ids).items() if found.feedback
-    }
+    return store.find_feedback(ids)
 
 
 def join_feedback(votes: Iterable[str], feedback: Mapping[str, str]) -> str:

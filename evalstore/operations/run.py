@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import subprocess
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import __version__, hashing
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 
 PORTION = 4_000
-"""Cells that are planned, carried out and settled together: a long run needs little memory."""
+"""About as many cells are planned, carried out and settled together: a long run needs little
+memory."""
 
 
 def plan_run(where: Where, wanted: Wanted, *, judge_only: bool = False) -> Status:
@@ -106,16 +108,16 @@ class Plans:
     def __init__(self, desk: Desk, layout: Layout) -> None:
         self._desk = desk
         self._layout = layout
-        self._only: Plan | None = None
-        if len(layout.cells) <= PORTION:
-            self._only = desk.fill(layout, layout.cells)
+        count = max(1, round(len(layout.cells) / PORTION))
+        self._size = ceil(len(layout.cells) / count)
+        self._only = desk.fill(layout, layout.cells) if count == 1 else None
 
     def __iter__(self) -> Iterator[Plan]:
         """The plans."""
         if self._only is not None:
             yield self._only
             return
-        for cells in portions(self._layout.cells, PORTION):
+        for cells in portions(self._layout.cells, self._size):
             yield self._desk.fill(self._layout, cells)
 
     def _once(self) -> Iterator[Plan]:

@@ -253,6 +253,18 @@ class Store(Database):
             for id, content in self._find(SessionRow, ids)
         }
 
+    def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:
+        """The feedback of these evaluations, of those that have some."""
+        found: dict[str, str] = {}
+        with self._connect() as connection:
+            for some in chunks(ids):
+                feedback = func.json_extract(col(EvaluationRow.content), "$.feedback")
+                query = select(col(EvaluationRow.id), feedback).where(
+                    col(EvaluationRow.id).in_(some), feedback.is_not(None)
+                )
+                found |= {row[0]: row[1] for row in connection.execute(query)}
+        return found
+
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Evaluations by id."""
         return {
