@@ -9,38 +9,19 @@ randomness come in from outside.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
+from evalstore.asking import Asking
 from evalstore.assemble import Material
 from evalstore.calls import CallFailed, Calls, Door, Limits, Rim
-from evalstore.catalogue import provider_options
-from evalstore.judge import judge_by_checks
+from evalstore.judging import Judging
 from evalstore.lanes import Lane
-from evalstore.ledger import Ledger, Outcome, sum_usage
-from evalstore.opinions import Opinions
-from evalstore.plan import (
-    CHECKS,
-    Ask,
-    Cell,
-    Judge,
-    Judgement,
-    Plan,
-    limit_of,
-    missing_judgements,
-)
-from evalstore.providers.base import ProviderError
+from evalstore.ledger import Ledger, Outcome
+from evalstore.plan import Ask, Cell, Judgement, Plan, missing_judgements
 from evalstore.sharing import Sharing, key_of
-from evalstore.values import (
-    Evaluation,
-    Reply,
-    Request,
-    Session,
-    Vote,
-)
+from evalstore.values import Session, Vote
 
 if TYPE_CHECKING:
     from evalstore.store import Store
@@ -95,7 +76,9 @@ class Executor:
         self._ledger = Ledger(store, rim, self.sharing.runner)
         self.outcome = self._ledger.outcome
         self._calls = Calls(limits, rim)
-        self._opinions = Opinions(self._calls.ask)
+        made_of = (self.material, self._calls, self._ledger, rim)
+        self._asking = Asking(candidates, *made_of)
+        self._judging = Judging(judges, *made_of, limits.judge_tokens)
         self._failed: set[str] = set()
         """Keys of what has failed in this run: other plans may want it, too."""
         self._finished = asyncio.Event()
@@ -347,7 +330,7 @@ class Executor:
     async def _ask(self, ask: Ask) -> None:
         cell, question = ask.cell, ask.cell.question_id
         try:
-            session = await self._hold(cell)
+            session = await self._asking.hold(cell, self.plan.newest.get(question, 0))
         except CallFailed as failed:
             model = self.candidates[cell.question.model].model.id
             self._failed.add(question)
@@ -374,37 +357,13 @@ class Executor:
         for sample in new:
             del self._answers[sample.id]
 
-    async def _hold(self, cell: Cell) -> Session:
-        """Hold the conversation of a question; raises `CallFailed`."""
-        door = self.candidates[cell.question.model]
-        limit = limit_of(cell)
-        request, test = self.material.ask(
-            cell.question, door.version.code, limit, provider_options(door.version)
-        )
-        # Never older than a stored session, whatever the clock says: the oldest ones count.
-        started = max(self.rim.now(), self.plan.newest.get(cell.question_id, 0) + 1)
-        reply = await self._calls.ask(door, request)
-        cost = self._ledger.spend(door, reply)
-        if test.schema:
-            _require_json(reply)
-        return Session(
-            question=cell.question,
-            turns=(replace(reply, text=reply.text.strip() if reply.text is not None else None),),
-            started=started,
-            nonce=self.rim.nonce(),
-            cost=cost,
-            limit=limit if reply.is_cut else None,
-        )
-
     # --- judging
 
     def _votes(self, session: str) -> list[Vote]:
         return [*self.plan.votes.get(session, ()), *self.outcome.votes.get(session, ())]
 
-    def _time_of_vote(self, session: str) -> int:
-        """Now, but after every stored vote: whatever the clock says, the oldest ones count."""
-        newest = max((vote.started for vote in self._votes(session)), default=0)
-        return max(self.rim.now(), newest + 1)
+    def _newest_vote(self, session: str) -> int:
+        return max((vote.started for vote in self._votes(session)), default=0)
 
     def _check_and_find(self, id: str, cells: Iterable[Cell], session: Session) -> list[Judgement]:
         """Make the checks that a session lacks; returns what then is left to models, each once."""
@@ -414,7 +373,9 @@ class Executor:
                 continue
             missing = list(missing_judgements(cell, self._votes(id)))
             if missing and missing[0][0] is None:
-                self._check(id, cell.case.evaluation, session.answer)
+                newest = self._newest_vote(id)
+                found = self._judging.check(id, session.answer, cell.case.evaluation, newest)
+                self._ledger.evaluation(found)
                 missing = list(missing_judgements(cell, self._votes(id)))
                 self._look_at_verdict(id, [cell])
             for judge, count in missing:
@@ -448,8 +409,12 @@ class Executor:
         door = self.judges[judge.evaluator]
         try:
             session = session or await self._load(item.session)
-            evaluation = await self._consult(
-                item.session, item.cell.case.evaluation, judge, session
+            evaluation = await self._judging.consult(
+                judge,
+                item.session,
+                session,
+                item.cell.case.evaluation,
+                self._newest_vote(item.session),
             )
         except CallFailed as failed:
             self._failed.add(key)
@@ -465,65 +430,6 @@ class Executor:
         await self._ledger.writer.settled()
         return self.store.load_sessions([id])[id]
 
-    async def _consult(
-        self, id: str, evaluation: str, judge: Judge, session: Session
-    ) -> Evaluation:
-        """What a judge says of a session; raises `CallFailed`."""
-        started = self._time_of_vote(id)
-        door = self.judges[judge.evaluator]
-        messages = self.material.judge(
-            judge.prompt, evaluation, session.question, session.answer, self.rim.nonce()
-        )
-        request = Request(
-            code=door.version.code,
-            messages=messages,
-            temperature=door.temperature,
-            max_output_tokens=self.limits.judge_tokens,
-            provider_options=provider_options(door.version),
-        )
-        spent: list[Reply] = []
-        try:
-            opinion = await self._opinions.get(door, request, spent)
-        finally:
-            cost = self._ledger.spend_judging(door, spent)
-        return Evaluation(
-            sessions=(id,),
-            evaluation=evaluation,
-            evaluator=judge.evaluator,
-            verdict=opinion.verdict,
-            started=started,
-            nonce=self.rim.nonce(),
-            score=opinion.score,
-            label=opinion.label,
-            feedback=opinion.feedback,
-            reasoning=opinion.reasoning,
-            usage=sum_usage(spent),
-            cost=cost,
-            latency=sum(reply.latency for reply in spent),
-        )
-
-    def _check(self, session: str, evaluation: str, answer: Reply) -> None:
-        """Judge a session by the checks of an evaluation version."""
-        checks = self.material.content("evaluation", evaluation).get("checks", [])
-        schemas = {
-            check["schema"]: self.material.schema(check["schema"])
-            for check in checks
-            if "schema" in check
-        }
-        opinion, results = judge_by_checks(checks, answer, schemas)
-        self._ledger.evaluation(
-            Evaluation(
-                sessions=(session,),
-                evaluation=evaluation,
-                evaluator=CHECKS,
-                verdict=opinion.verdict,
-                started=self._time_of_vote(session),
-                nonce=self.rim.nonce(),
-                feedback=opinion.feedback,
-                checks=results,
-            )
-        )
-
 
 async def _see_through(work: Awaitable[T]) -> T:
     """Wait for what must not be left half done, however often the waiting is cancelled."""
@@ -534,20 +440,3 @@ async def _see_through(work: Awaitable[T]) -> T:
         except asyncio.CancelledError:
             if task.done():
                 raise
-
-
-def _require_json(reply: Reply) -> None:
-    """A structured answer that is no JSON at all is a failure of the call, not an answer.
-
-    One that was cut off or refused is an answer; one that is JSON but breaks the schema
-    is an answer that fails its check.
-    """
-    if reply.refusal or reply.is_cut or reply.finish_reason == "content_filter":
-        return
-    try:
-        json.loads(reply.text or "")
-    except (ValueError, RecursionError) as error:
-        problem = ProviderError(
-            "malformed", f"the model did not answer with JSON as its schema asks: {error}"
-        )
-        raise CallFailed(problem, 1) from error

@@ -1,0 +1,79 @@
+"""A question to a session: the conversation with a candidate, as it is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstore.calls import CallFailed, Calls, Door, Rim
+from evalstore.catalogue import provider_options
+from evalstore.plan import Cell, limit_of
+from evalstore.providers.base import ProviderError
+from evalstore.values import Reply, Session
+
+if TYPE_CHECKING:
+    from evalstore.assemble import Material
+    from evalstore.ledger import Ledger
+
+
+class Asking:
+    """Holds the conversations of one execution; `doors` are by model version id."""
+
+    def __init__(
+        self,
+        doors: Mapping[str, Door],
+        material: Material,
+        calls: Calls,
+        ledger: Ledger,
+        rim: Rim,
+    ) -> None:
+        self._doors = doors
+        self._material = material
+        self._calls = calls
+        self._ledger = ledger
+        self._rim = rim
+
+    async def hold(self, cell: Cell, newest: int) -> Session:
+        """Hold the conversation of a question; raises `CallFailed`.
+
+        `newest` is when the newest stored session of the question started.
+        """
+        question = cell.question
+        door = self._doors[question.model]
+        limit = limit_of(cell)
+        request, test = self._material.ask(
+            question, door.version.code, limit, provider_options(door.version)
+        )
+        # Never older than a stored session, whatever the clock says: the oldest ones count.
+        started = max(self._rim.now(), newest + 1)
+        reply = await self._calls.ask(door, request)
+        cost = self._ledger.spend(door, reply)
+        if test.schema:
+            _require_json(reply)
+        return Session(
+            question=question,
+            turns=(replace(reply, text=reply.text.strip() if reply.text is not None else None),),
+            started=started,
+            nonce=self._rim.nonce(),
+            cost=cost,
+            limit=limit if reply.is_cut else None,
+        )
+
+
+def _require_json(reply: Reply) -> None:
+    """A structured answer that is no JSON at all is a failure of the call, not an answer.
+
+    One that was cut off or refused is an answer; one that is JSON but breaks the schema
+    is an answer that fails its check.
+    """
+    if reply.refusal or reply.is_cut or reply.finish_reason == "content_filter":
+        return
+    try:
+        json.loads(reply.text or "")
+    except (ValueError, RecursionError) as error:
+        problem = ProviderError(
+            "malformed", f"the model did not answer with JSON as its schema asks: {error}"
+        )
+        raise CallFailed(problem, 1) from error

@@ -1,0 +1,98 @@
+"""A session to an evaluation: by the checks of an evaluation version, or by a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from evalstore.catalogue import provider_options
+from evalstore.judge import judge_by_checks
+from evalstore.ledger import Ledger, sum_usage
+from evalstore.opinions import Opinions
+from evalstore.plan import CHECKS, Judge
+from evalstore.values import Evaluation, Reply, Request, Session
+
+if TYPE_CHECKING:
+    from evalstore.assemble import Material
+    from evalstore.calls import Calls, Door, Rim
+
+
+class Judging:
+    """Makes the evaluations of one execution; `doors` are by evaluator id.
+
+    `newest` is when the newest stored evaluation of a session started: no new one is older,
+    whatever the clock says, for the oldest ones count.
+    """
+
+    def __init__(
+        self,
+        doors: Mapping[str, Door],
+        material: Material,
+        calls: Calls,
+        ledger: Ledger,
+        rim: Rim,
+        limit: int | None,
+    ) -> None:
+        """`limit` is the token limit of a judgement."""
+        self._doors = doors
+        self._material = material
+        self._opinions = Opinions(calls.ask)
+        self._ledger = ledger
+        self._rim = rim
+        self._limit = limit
+
+    async def consult(
+        self, judge: Judge, id: str, session: Session, evaluation: str, newest: int
+    ) -> Evaluation:
+        """What a model says of a session; raises `CallFailed`."""
+        started = max(self._rim.now(), newest + 1)
+        door = self._doors[judge.evaluator]
+        request = Request(
+            code=door.version.code,
+            messages=self._material.judge(
+                judge.prompt, evaluation, session.question, session.answer, self._rim.nonce()
+            ),
+            temperature=door.temperature,
+            max_output_tokens=self._limit,
+            provider_options=provider_options(door.version),
+        )
+        spent: list[Reply] = []
+        try:
+            opinion = await self._opinions.get(door, request, spent)
+        finally:
+            cost = self._ledger.spend_judging(door, spent)
+        return Evaluation(
+            sessions=(id,),
+            evaluation=evaluation,
+            evaluator=judge.evaluator,
+            verdict=opinion.verdict,
+            started=started,
+            nonce=self._rim.nonce(),
+            score=opinion.score,
+            label=opinion.label,
+            feedback=opinion.feedback,
+            reasoning=opinion.reasoning,
+            usage=sum_usage(spent),
+            cost=cost,
+            latency=sum(reply.latency for reply in spent),
+        )
+
+    def check(self, id: str, answer: Reply, evaluation: str, newest: int) -> Evaluation:
+        """What the checks of an evaluation version say of a session."""
+        checks = self._material.content("evaluation", evaluation).get("checks", [])
+        schemas = {
+            check["schema"]: self._material.schema(check["schema"])
+            for check in checks
+            if "schema" in check
+        }
+        opinion, results = judge_by_checks(checks, answer, schemas)
+        return Evaluation(
+            sessions=(id,),
+            evaluation=evaluation,
+            evaluator=CHECKS,
+            verdict=opinion.verdict,
+            started=max(self._rim.now(), newest + 1),
+            nonce=self._rim.nonce(),
+            feedback=opinion.feedback,
+            checks=results,
+        )
