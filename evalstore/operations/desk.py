@@ -9,18 +9,14 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore import hashing
-from evalstore.catalogue import Model, bare_model
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
-from evalstore.fields import suggest
 from evalstore.operations import choice, retries
+from evalstore.operations.participants import Participants
 from evalstore.operations.targets import find_targets
-from evalstore.operations.times import today
 from evalstore.plan import (
-    CHECKS,
     UNSETTLED,
     Bound,
     Candidate,
@@ -32,14 +28,11 @@ from evalstore.plan import (
     plan_asks,
     plan_judgements,
 )
-from evalstore.pricing import Price, find
-from evalstore.providers.services import SCRIPTED
 from evalstore.selection import Placed, Selection, Target
-from evalstore.settings import Participant, Settings
 from evalstore.store import Store
 from evalstore.store.trees import build_tree
-from evalstore.values import CaseFile, Evaluator, ModelVersion, Verdict
-from evalstore.workspace import Reading, Workspace, find_root, is_known_kind
+from evalstore.values import CaseFile, Verdict
+from evalstore.workspace import Reading, Workspace, find_root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,130 +56,18 @@ class Layout:
     judge_only: bool
 
 
-@dataclass
-class Desk:
+class Desk(Participants):
     """An open workspace, read, with its store."""
 
-    where: Where
-    workspace: Workspace
-    store: Store
-    reading: Reading
-    contents: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Id -> kind and content of model versions and evaluators that are in use."""
-    warnings: list[str] = field(default_factory=list)
-    _prices: dict[str, Price | None] = field(default_factory=dict)
-
-    @property
-    def settings(self) -> Settings:
-        """The workspace's settings."""
-        return self.workspace.settings
+    def __init__(self, where: Where, workspace: Workspace, store: Store, reading: Reading) -> None:
+        super().__init__(workspace.settings, reading)
+        self.where = where
+        self.workspace = workspace
+        self.store = store
 
     def snapshot(self) -> tuple[str, dict[str, tuple[str, str]]]:
         """The id of the tree of all cases as they are now, and its nodes."""
         return build_tree(self.reading.nodes)
-
-    # --- participants
-
-    def candidates(self, wanted: Wanted) -> list[Candidate]:
-        """The models that answer."""
-        found = []
-        for one in self._participants(self.settings.candidates, wanted.models, "candidates"):
-            model = self.find_model(one.id, "candidates")
-            if not model.active and not wanted.models:
-                self.warnings.append(f"candidate '{one.id}' is not active and is left out")
-                continue
-            temperature = (
-                self.settings.candidates_temperature if one.temperature is None else one.temperature
-            )
-            found.append(
-                Candidate(
-                    id=one.name or one.id,
-                    model=self._keep_model(model.version("candidate")),
-                    temperature=model.temperature("candidate", temperature),
-                    limit=self.settings.max_test_output_tokens,
-                    attempts=self.settings.attempts,
-                    lacks=model.lacks,
-                    required_tags=one.required_tags,
-                    prohibited_tags=one.prohibited_tags,
-                    reachable=_is_reachable(model, wanted),
-                )
-            )
-        if not found:
-            raise EvalstoreError(
-                "there are no candidates",
-                hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
-            )
-        return found
-
-    def judges(self, wanted: Wanted) -> list[Judge]:
-        """The models that judge, once for each version of their evaluator prompt."""
-        assert self.reading.library is not None
-        prompts = self.reading.library.evaluator_prompts
-        found: list[Judge] = []
-        for one in self._participants(self.settings.evaluators, wanted.evaluators, "evaluators"):
-            model = self.find_model(one.id, "evaluators")
-            if not model.active and not wanted.evaluators:
-                self.warnings.append(f"evaluator '{one.id}' is not active and is left out")
-                continue
-            if one.prompt not in prompts:
-                raise EvalstoreError(
-                    f"evalstore.yaml: there is no evaluator prompt '{one.prompt}'",
-                    hint=suggest(one.prompt, prompts, "evaluator prompts"),
-                )
-            version = self._keep_model(model.version("evaluator"))
-            temperature = (
-                self.settings.evaluators_temperature if one.temperature is None else one.temperature
-            )
-            for prompt in prompts[one.prompt]:
-                evaluator = Evaluator(version, prompt, model.temperature("evaluator", temperature))
-                id, content = hashing.identify(hashing.describe_evaluator(evaluator))
-                if any(judge.evaluator == id for judge in found):
-                    continue  # the model file overrides the temperatures they differ in
-                self.contents[id] = ("evaluator", content)
-                found.append(
-                    Judge(
-                        id=one.id,
-                        evaluator=id,
-                        prompt=prompt,
-                        times=self.settings.evaluations_per_evaluator,
-                        required_tags=one.required_tags,
-                        prohibited_tags=one.prohibited_tags,
-                        reachable=_is_reachable(model, wanted),
-                    )
-                )
-        self.contents[CHECKS] = (
-            "evaluator",
-            hashing.identify(hashing.describe_evaluator(Evaluator(checks=True)))[1],
-        )
-        return found
-
-    def find_model(self, id: str, part: str) -> Model:
-        """The model of a model file, of a litellm name, or of a candidate's name."""
-        named = {one.name: one.id for one in self.settings.candidates}
-        return find_model(self.reading, named.get(id, id), part)
-
-    def price_of(self, id: str) -> Price | None:
-        """The price of a model today; None when it is not known."""
-        if id not in self._prices:
-            model = self.find_model(id, "price")
-            self._prices[id] = find(model, self.reading.currencies, today())
-        return self._prices[id]
-
-    @staticmethod
-    def _participants(
-        listed: tuple[Participant, ...], named: tuple[str, ...], part: str
-    ) -> Iterator[Participant]:
-        if not named:
-            yield from listed
-            return
-        for id in dict.fromkeys(named):
-            same = [one for one in listed if id in (one.id, one.name)]
-            yield from same or [Participant(id)]
-
-    def _keep_model(self, version: ModelVersion) -> str:
-        id, content = hashing.identify(hashing.describe_model(version))
-        self.contents[id] = ("model", content)
-        return id
 
     # --- selection and plan
 
@@ -330,19 +211,6 @@ class Desk:
         return None
 
 
-def find_model(reading: Reading, id: str, part: str) -> Model:
-    """The model of a model file, or of a litellm name; raises `EvalstoreError`."""
-    model = reading.models.get(id) or bare_model(id, is_known_kind)
-    if model is None:
-        raise EvalstoreError(
-            f"there is no model '{id}' ({part})",
-            hint=suggest(id, reading.models, "models")
-            if reading.models
-            else "write a model file, or a litellm name such as 'openai/gpt-4o-mini'",
-        )
-    return model
-
-
 @contextmanager
 def open_desk(
     where: Where,
@@ -394,10 +262,6 @@ def store_path(workspace: Workspace, where: Where) -> Path:
             hint="this version keeps its store in a SQLite file",
         )
     return base / text
-
-
-def _is_reachable(model: Model, wanted: Wanted) -> bool:
-    return not wanted.offline or model.provider.type == SCRIPTED
 
 
 def files_of(reading: Reading) -> Mapping[str, CaseFile]:

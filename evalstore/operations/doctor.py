@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Literal
 
 from evalstore import __version__
 from evalstore.errors import INCOMPLETE, OK, STORE_UNUSABLE, USAGE, EvalstoreError, WorkspaceError
-from evalstore.operations.desk import find_model, open_workspace, store_path
+from evalstore.operations.desk import open_workspace, store_path
 from evalstore.operations.doors import DOTENV, Doorkeeper
 from evalstore.operations.listing import find_unknown_prices
+from evalstore.operations.participants import find_model
 from evalstore.operations.pinging import Checkup, Target, examine_all
 from evalstore.operations.times import today
 from evalstore.store.migrate import HEAD
