@@ -252,7 +252,7 @@ def print_failures(found: FailureLog, *, oneline: bool) -> None:
             output.ago(entry.content["at"], now),
             output.safe((one["model"] or "") + (" (as evaluator)" if one["evaluator"] else "")),
             output.safe(place),
-            f"{output.paint(what, 'error')}, {output.plural(one['attempts'], 'attempt')}",
+            f"{output.paint(what, 'error')}, {output.plural(one['attempts'], 'try')}",
         )
         line = "  ".join(part for part in parts if part)
         message = output.safe(one["message"])

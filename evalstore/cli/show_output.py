@@ -118,7 +118,7 @@ def _print_failure(found: Shown) -> None:
     output.line(f"at: {iso(content['at'])} ({_ago(content['at'])})")
     output.line(f"class: {output.paint(output.safe(content['type']), 'error')}")
     _block("status", str(content.get("status") or ""))
-    _block("attempts", str(content["attempts"]))
+    _block("tries", str(content["attempts"]))
     _block("message", content["message"])
     _block("hint", related["hint"] or "")
     ids = ("question", related["question"]), ("session", content.get("subject"))

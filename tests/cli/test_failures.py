@@ -41,7 +41,7 @@ def test_no_failures(workspace: Path, evalstore: Evalstore) -> None:
 
 def test_a_failure_is_listed_with_its_place_and_a_hint(failing: Path, evalstore: Evalstore) -> None:
     evalstore("run")
-    head = "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]  status 401, 1 attempt"
+    head = "<short>  <when>  scripted/one  tests/weather.md [city=Oslo]  status 401, 1 try"
     said = "the server answered 401: bad key"
     hint = f"hint: status 401: {KEY_HINT}\n"
     assert evalstore("log", "--failures") == Ran(0, f"{head}\n    {said}\n", hint)
@@ -127,7 +127,7 @@ def test_show_a_failure(failing: Path, evalstore: Evalstore, documents: Any) -> 
         "at: <time> (<when>)\n"
         "class: status\n"
         "status: 401\n"
-        "attempts: 1\n"
+        "tries: 1\n"
         "message: the server answered 401: bad key\n"
         f"hint: {KEY_HINT}\n"
         "ids: question <short>\n"
