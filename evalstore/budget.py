@@ -21,7 +21,7 @@ _BYTES_PER_TOKEN = 8
 """Of files that are no images."""
 _ROUNDING = 1e-9
 """USD: three times 0.1 are 0.3, whatever floats say."""
-_OUTPUT_GUESS = 1_024
+_OUTPUT_GUESS = 300
 """Tokens of an answer without a limit, until a longer one has been seen."""
 
 
@@ -50,6 +50,11 @@ class Budget:
                 await asyncio.shield(self._changed)
         self._aside += usd
         self._calls += 1
+
+    @property
+    def left(self) -> float:
+        """What may still be spent, in USD."""
+        return max((self._most or 0.0) - self.spent, 0.0)
 
     def settle(self, reserved: float, cost: float) -> None:
         """A call is over: it has cost this instead of what was set aside for it."""

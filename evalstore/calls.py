@@ -104,6 +104,7 @@ class Calls:
         """Model -> failures of its connection since it last answered."""
         self._longest: dict[tuple[str, str], int] = {}
         """Model -> the most output tokens of an answer."""
+        self._told_of_budget = False
         self._halted = asyncio.Event()
 
     def is_halted(self) -> bool:
@@ -179,8 +180,13 @@ class Calls:
         try:
             await self.budget.reserve(likely)
         except OverBudgetError:
-            error = ProviderError(OVER_BUDGET, "the budget is used up")
-            raise CallFailed(error, attempts) from None
+            words = (
+                f"the next call may cost up to ${likely:.4f}, and ${self.budget.left:.4f} is left"
+            )
+            if not self._told_of_budget:
+                self._told_of_budget = True
+                self._rim.warn(words)
+            raise CallFailed(ProviderError(OVER_BUDGET, words), attempts) from None
         if self.is_halted():
             self.budget.settle(likely, 0.0)
             raise CallFailed(ProviderError(HALTED, "the run was stopped"), attempts)

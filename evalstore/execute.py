@@ -9,7 +9,9 @@ randomness come in from outside.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
@@ -59,11 +61,11 @@ class Executor:
         judges: Mapping[str, Door],
         limits: Limits,
         rim: Rim,
-        stops_at: Callable[[Cell, list[Vote]], bool] = lambda _cell, _votes: False,
+        stops_at: Callable[[Cell, Plan, Outcome], bool] | None = None,
     ) -> None:
         """`candidates` are by model version id, `judges` by evaluator id.
 
-        Everything is halted at a cell and the votes on a session of it for which `stops_at`.
+        Everything is halted at a cell for which `stops_at`, by its plan and what came of it.
         """
         self.store = store
         self.candidates = candidates
@@ -79,8 +81,8 @@ class Executor:
         made_of = (self.material, self._calls, self._ledger, rim)
         self._asking = Asking(candidates, *made_of)
         self._judging = Judging(judges, *made_of, limits.judge_tokens)
-        self._failed: set[str] = set()
-        """Keys of what has failed in this run: other plans may want it, too."""
+        self._failed: Counter[str] = Counter()
+        """Key -> how often it has failed in this run: other plans may want it, too."""
         self._finished = asyncio.Event()
         self._open(Plan())
 
@@ -254,8 +256,9 @@ class Executor:
                 self._owed.add(key)
                 yield one
         for ask in self.plan.asks:
-            if self._account_of(ask) == account and ask.cell.question_id not in self._failed:
-                yield ask
+            count = ask.count - self._failed[ask.cell.question_id]
+            if self._account_of(ask) == account and count > 0:
+                yield replace(ask, count=count)
 
     def _fetcher(self, account: str) -> Callable[[int], Awaitable[list[_Job] | None]]:
         planned = self._planned(account)
@@ -333,7 +336,7 @@ class Executor:
             session = await self._asking.hold(cell, self.plan.newest.get(question, 0))
         except CallFailed as failed:
             model = self.candidates[cell.question.model].model.id
-            self._failed.add(question)
+            self._failed[question] += 1
             self._ledger.failure(failed, question=question, model=model)
         else:
             id = self._ledger.session(question, session)
@@ -377,7 +380,7 @@ class Executor:
                 found = self._judging.check(id, session.answer, cell.case.evaluation, newest)
                 self._ledger.evaluation(found)
                 missing = list(missing_judgements(cell, self._votes(id)))
-                self._look_at_verdict(id, [cell])
+                self._look_at_verdict(cell)
             for judge, count in missing:
                 one = Judgement(cell, id, judge, count)
                 if (key := key_of(one)) not in self._owed:
@@ -385,9 +388,9 @@ class Executor:
                     owed.append(one)
         return owed
 
-    def _look_at_verdict(self, session: str, cells: Iterable[Cell]) -> None:
-        """Halt everything if a verdict asks for it."""
-        if any(self._stops_at(cell, self._votes(session)) for cell in cells):
+    def _look_at_verdict(self, cell: Cell) -> None:
+        """Halt everything if the verdict on a cell asks for it."""
+        if self._stops_at and self._stops_at(cell, self.plan, self.outcome):
             self.outcome.stopped_at_failure = True
             self.halt()
 
@@ -417,13 +420,13 @@ class Executor:
                 self._newest_vote(item.session),
             )
         except CallFailed as failed:
-            self._failed.add(key)
+            self._failed[key] += 1
             self._ledger.failure(
                 failed, subject=item.session, evaluator=judge.evaluator, model=door.model.id
             )
         else:
             self._ledger.evaluation(evaluation)
-            self._look_at_verdict(item.session, [item.cell])
+            self._look_at_verdict(item.cell)
         self._one_less(key)
 
     async def _load(self, id: str) -> Session:

@@ -291,10 +291,12 @@ def plan_judgements(
     votes: Mapping[str, Sequence[Vote]],
     bound: Bound = EVER,
     again: Collection[Verdict] = (),
+    begun: float = math.inf,
 ) -> None:
     """Fill in the judgements that stored and coming sessions lack; each is listed once.
 
-    Votes with a verdict of `again` do not count, nor do those before the bound.
+    Votes with a verdict of `again` from before the run has `begun` do not count, nor do those
+    before the bound.
     """
     found: dict[tuple[str, str, str], Judgement] = {}
     asked = {ask.cell.question_id: ask.count for ask in plan.asks}
@@ -305,7 +307,10 @@ def plan_judgements(
         for session in sessions:
             stored = votes.get(session, ())
             counting = [
-                vote for vote in stored if vote.started >= bound.since and vote.verdict not in again
+                vote
+                for vote in stored
+                if vote.started >= bound.since
+                and not (vote.verdict in again and vote.started < begun)
             ]
             plan.votes[session] = counting
             plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.report.compare import Comparison, Result, compare
+from evalstore.report.compare import Comparison, Known, Result, compare
 from evalstore.values import Verdict
 
 GROUPS = ("broke", "fixed", "changed", "new", "gone", "unchanged")
@@ -81,6 +81,28 @@ def test_rows_left_over_are_paired_by_their_label() -> None:
 def test_different_models_and_prompts_are_never_paired() -> None:
     was = [result(model="m1"), result(prompt_number=1)]
     assert groups(compare(was, [result(model="m2")])) == {"new": 1, "gone": 2}
+
+
+def test_system_prompts_that_changed_places_are_paired_by_their_content() -> None:
+    was = [result("pass", prompt="A", prompt_number=0), result("fail", prompt="B", prompt_number=1)]
+    now = [result("fail", prompt="B", prompt_number=0), result("pass", prompt="A", prompt_number=1)]
+    assert groups(compare(was, now)) == {"unchanged": 2}
+    known = Known(was)
+    assert [known.find(one, ("B", "A")) for one in now] == [was[1], was[0]]
+
+
+def test_a_system_prompt_that_was_edited_is_paired_by_its_place() -> None:
+    was = [result("pass", prompt="A", prompt_number=0), result("fail", prompt="B", prompt_number=1)]
+    now = [result("pass", prompt="A", prompt_number=0), result("pass", prompt="C", prompt_number=1)]
+    assert groups(compare(was, now)) == {"unchanged": 1, "fixed": 1}
+    assert Known(was).find(now[1], ("A", "C")) == was[1]
+
+
+def test_a_system_prompt_that_was_put_first_is_new() -> None:
+    was = [result("fail", prompt="A", prompt_number=0)]
+    now = [result("pass", prompt="N", prompt_number=0), result("fail", prompt="A", prompt_number=1)]
+    assert groups(compare(was, now)) == {"unchanged": 1, "new": 1}
+    assert Known(was).find(now[0], ("N", "A")) is None
 
 
 def test_different_files_are_never_paired() -> None:

@@ -17,6 +17,7 @@ from evalstore.errors import (
     USAGE,
     EvalstoreError,
     NothingSelectedError,
+    StoreError,
     WorkspaceError,
 )
 from evalstore.operations.watch import Watch
@@ -119,7 +120,10 @@ def _print_rule(changed: list[str]) -> None:
 
 def _print_news(watch: Watch, before: RunReport, after: RunReport) -> None:
     """How many cases are not what they were in the round before, in the words of `diff`."""
-    found = watch.find_news(before.run)
+    try:
+        found = watch.find_news(before.run)
+    except StoreError:
+        return  # the store is another one by now
     news = ", ".join(
         output.paint(f"{len(pairs)} {word}", word)
         for word, pairs in (

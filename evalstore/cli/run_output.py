@@ -151,8 +151,10 @@ def print_report(report: RunReport, threshold: float | None) -> None:
     _print_cells(report)
     _print_models(report)
     _print_counts(report)
-    for message, count in report.failures.items():
+    for message, count in sorted(report.failures.items(), key=lambda one: -one[1]):
         output.line(output.paint(f"failed {count}x: {output.safe(message)}", "fail"))
+    if report.failures:
+        output.talk('(use "evalstore log --failures" to see where, and what to do)')
     if report.skipped:
         output.line(
             f"{output.plural(len(report.skipped), 'pair')} skipped for lack of a capability "
@@ -168,11 +170,10 @@ def print_report(report: RunReport, threshold: float | None) -> None:
         output.line("stopped at the first failure (-x); the next run goes on from there")
     if report.exit_code == STOPPED:
         output.line(
-            output.paint("stopped at the bound on cost or time", "pending")
-            + "; what was finished is stored, and the next run goes on from there"
+            output.paint("stopped at the bound on cost or time", "pending") + _goes_on(report)
         )
     elif report.exit_code == INTERRUPTED:
-        output.line("interrupted; what was finished is stored, and the next run goes on from there")
+        output.line(f"interrupted{_goes_on(report)}")
     elif report.gate == "failed":
         why = (
             f": {output.percent(report.tally.rate.rate)} is less than {output.percent(threshold)}"
@@ -181,7 +182,7 @@ def print_report(report: RunReport, threshold: float | None) -> None:
         )
         output.line(output.paint(f"gate failed{why}", "fail"))
     elif report.exit_code:
-        output.line(output.paint("incomplete; running again may help", "pending"))
+        output.line(output.paint(f"incomplete; {_what_helps(report)}", "pending"))
     elif report.gate_off:
         output.line("gate off (--fail-on none)")
     else:
@@ -244,6 +245,23 @@ def _print_counts(report: RunReport) -> None:
         else ""
     )
     output.line(f"{counts}{interval}")
+
+
+def _goes_on(report: RunReport) -> str:
+    """What becomes of a run that was stopped."""
+    if report.is_refresh:
+        return "; what was finished is stored (--max-age instead of --refresh keeps it)"
+    return "; what was finished is stored, and the next run goes on from there"
+
+
+def _what_helps(report: RunReport) -> str:
+    """What may make an incomplete run complete."""
+    verdicts = report.tally.verdicts
+    if verdicts["pending"] and report.judge_only and not report.failed:
+        return "'evalstore run' asks for the answers that are missing"
+    if verdicts["undecided"] and not verdicts["pending"] and not report.failed:
+        return "'evalstore run --retry-errors' has the undecided judged again"
+    return "running again may help"
 
 
 def _print_spending(report: RunReport) -> None:

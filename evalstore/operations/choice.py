@@ -7,11 +7,11 @@ is to be retried; of it a sample; of it a shard; of it the first few.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
-from evalstore.operations.results import read_results
+from evalstore.operations.results import CellResult, as_result, read_results
 from evalstore.operations.times import now
 from evalstore.plan import (
     EVER,
@@ -19,6 +19,7 @@ from evalstore.plan import (
     Cell,
     Plan,
 )
+from evalstore.report.compare import Known
 from evalstore.selection import Placed, Portion, read_shard
 from evalstore.settings import AGE_HINT, Settings, read_age
 from evalstore.store.trees import read_tree
@@ -137,14 +138,10 @@ def only_failed(desk: Desk, cells: Sequence[Cell]) -> list[Cell]:
         is_first = False
         if not waiting:
             break
-        before = {
-            (one.file, row, one.prompt_number, one.model): one
-            for one in read_results(desk.store, run)
-            for row in (one.row, one.key)
-        }
+        before = Known(read_results(desk.store, run))
         left = []
         for cell in waiting:
-            result = _find(before, cell)
+            result = before.find(as_result(CellResult(cell, None, None, (), ())), cell.case.prompts)
             if result is None:
                 left.append(cell)
             elif _has_failed(result):
@@ -154,15 +151,6 @@ def only_failed(desk: Desk, cells: Sequence[Cell]) -> list[Cell]:
         words = "there is no run yet" if is_first else "nothing failed when it last ran"
         raise NothingSelectedError(f"nothing is selected: {words}", hint=_ALL)
     return [cell for cell in cells if id(cell) in failed]
-
-
-def _find(before: Mapping[tuple[str, str, int, str], Result], cell: Cell) -> Result | None:
-    number = cell.case.prompts.index(cell.prompt)
-    for row in (cell.case.key, cell.case.row):
-        found = before.get((cell.file, row, number, cell.candidate.id))
-        if found:
-            return found
-    return None
 
 
 def _has_failed(result: Result) -> bool:

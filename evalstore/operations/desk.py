@@ -54,6 +54,8 @@ class Layout:
     tried: retries.Tried | None
     """Nothing but this is to be done; None: all that is missing is."""
     judge_only: bool
+    begun: float
+    """When the run did."""
 
 
 class Desk(Participants):
@@ -133,7 +135,7 @@ class Desk(Participants):
             skipped = [one for one in skipped if (one.file, one.row) in taken]
         self._require_judges(cells, judges)
         again = UNSETTLED if wanted.retry_errors else ()
-        return Layout(cells, skipped, answers, judgements, again, tried, judge_only)
+        return Layout(cells, skipped, answers, judgements, again, tried, judge_only, begun)
 
     def plan(self, wanted: Wanted, *, judge_only: bool = False) -> Plan:
         """What a run would do; with `judge_only`, what `judge` would do."""
@@ -148,7 +150,7 @@ class Desk(Participants):
         samples = self.store.find_samples({cell.question_id for cell in plan.cells})
         plan_asks(plan, samples, layout.answers)
         votes = self.store.find_votes(session for one in plan.sessions.values() for session in one)
-        plan_judgements(plan, votes, layout.judgements, layout.again)
+        plan_judgements(plan, votes, layout.judgements, layout.again, layout.begun)
         if layout.tried:
             retries.drop_untried(plan, *layout.tried)
         if layout.judge_only:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstore.assemble import show_answer
 from evalstore.operations.desk import Desk, open_desk
@@ -260,20 +260,23 @@ def _follow(was: _Side, renamed: dict[str, str]) -> _Side:
     )
 
 
+def _places(one: Result) -> set[tuple[str, str, str, Any]]:
+    """Where a cell may be paired with another."""
+    return {
+        (one.file, one.model, row, prompt)
+        for row in (one.key, one.row)
+        for prompt in (one.prompt, one.prompt_number)
+    }
+
+
 def _comparable(side: _Side, other: _Side, selection: Selection) -> list[Result]:
     """The selected cells of a side, without those that the other side knew but did not run."""
-    there = {
-        (one.file, row, one.model, one.prompt_number)
-        for one in other.results
-        for row in (one.key, one.row)
-    }
+    there = {place for one in other.results for place in _places(one)}
 
     def counts(one: Result) -> bool:
         if not selection.covers_file(one.file):
             return False
-        if any(
-            (one.file, row, one.model, one.prompt_number) in there for row in (one.key, one.row)
-        ):
+        if there & _places(one):
             return True
         node = other.nodes.get(one.file)
         if node is None or (other.models is not None and one.model not in other.models):

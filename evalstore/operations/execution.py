@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from evalstore.operations.orders import Orders
     from evalstore.operations.times import Clock
     from evalstore.operations.watching import Watcher
-    from evalstore.plan import Candidate, Cell, Judge, Plan
-    from evalstore.values import Vote
+    from evalstore.plan import Candidate, Judge, Plan
 
 _GRACE_SECONDS = 10.0
 _NONCES_AT_ONCE = 256
@@ -99,7 +98,7 @@ def carry_out(
             spent=watcher.spent,
             warn=watcher.note,
         ),
-        stops_at=partial(fails, rule=settings.verdict) if orders.exit_first else never,
+        stops_at=partial(fails, rule=settings.verdict) if orders.exit_first else None,
     )
     for note in doors.notes:
         watcher.note(note)
@@ -116,11 +115,6 @@ def make_nonces() -> Iterator[str]:
     while True:
         some = secrets.token_hex(8 * _NONCES_AT_ONCE)
         yield from (some[start : start + 16] for start in range(0, len(some), 16))
-
-
-def never(_cell: Cell, _votes: list[Vote]) -> bool:
-    """Whatever the verdicts are, a run goes on."""
-    return False
 
 
 # --- money
@@ -151,11 +145,12 @@ def get_leave(
     if bound is not None and bound <= most:
         return
     likely = price()
+    likely = min(likely, bound) if likely is not None and bound is not None else likely
     if likely is None or likely <= most:
         return
     what = (
         f"this run would ask {survey.asks:,} answers and make {survey.judgements:,} judgements, "
-        f"which is likely to cost ${likely:,.2f}"
+        f"which is likely to cost {'up to ' if bound is not None else ''}${likely:,.2f}"
     )
     if not watcher.agrees(what):
         raise TooExpensiveError(

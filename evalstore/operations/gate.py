@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED
 from evalstore.operations.results import read_results
+from evalstore.report.compare import Known
 
 if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
@@ -69,25 +70,16 @@ def _regresses(desk: Desk, report: RunReport) -> bool:
     for _, run in desk.store.find_runs(limit=_RUNS_BACK, offset=1):
         if not waiting:
             return False
-        before: dict[tuple[str, str, int, str], str] = {}
-        for one in read_results(desk.store, run):
-            if one.verdict:
-                for row in (one.row, one.key):
-                    before[one.file, row, one.prompt_number, one.model] = one.verdict
-        known = {id(one): _find(before, one) for one in waiting}
+        before = Known(one for one in read_results(desk.store, run) if one.verdict)
+        found = {id(one): before.find(one, _prompts(desk, one)) for one in waiting}
+        known = {key: one.verdict if one else None for key, one in found.items()}
         if "pass" in known.values():
             return True
         waiting = [one for one in waiting if known[id(one)] is None]
     return False
 
 
-def _find(before: dict[tuple[str, str, int, str], str], one: Result) -> str | None:
-    """The verdict of the same cell, its row paired by values, else by label."""
-    return next(
-        (
-            before[one.file, row, one.prompt_number, one.model]
-            for row in (one.key, one.row)
-            if (one.file, row, one.prompt_number, one.model) in before
-        ),
-        None,
-    )
+def _prompts(desk: Desk, one: Result) -> tuple[str | None, ...]:
+    """All system prompts of a cell's case."""
+    cases = desk.reading.files[one.file].cases
+    return next((case.prompts for case in cases if case.key == one.key), (one.prompt,))

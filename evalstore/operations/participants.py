@@ -85,8 +85,6 @@ class Participants:
             for prompt in prompts[one.prompt]:
                 evaluator = Evaluator(version, prompt, model.temperature("evaluator", temperature))
                 id, content = hashing.identify(hashing.describe_evaluator(evaluator))
-                if any(judge.evaluator == id for judge in found):
-                    continue  # the model file overrides the temperatures they differ in
                 self.contents[id] = ("evaluator", content)
                 found.append(
                     Judge(
@@ -107,8 +105,11 @@ class Participants:
 
     def find_model(self, id: str, part: str) -> Model:
         """The model of a model file, of a litellm name, or of a candidate's name."""
-        named = {one.name: one.id for one in self.settings.candidates}
+        named = {} if id in self.reading.models else self._names_of_candidates()
         return find_model(self.reading, named.get(id, id), part)
+
+    def _names_of_candidates(self) -> dict[str, str]:
+        return {one.name: one.id for one in self.settings.candidates}
 
     def price_of(self, id: str) -> Price | None:
         """The price of a model today; None when it is not known."""

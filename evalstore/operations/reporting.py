@@ -27,7 +27,7 @@ def describe_spending(outcome: Outcome) -> list[Json]:
             "cachedTokens": one.cached_tokens,
             "cost": None if one.cost is None else round(one.cost, 8),
         }
-        for (model, part), one in sorted(outcome.spending.items())
+        for (model, part), one in sorted(outcome.spending.items(), key=lambda one: one[0][::-1])
     ]
 
 
@@ -51,6 +51,8 @@ class RunReport:
     """What the stored answers and judgements that were used again had cost."""
     seconds: float
     stopped_at_failure: bool
+    is_refresh: bool
+    judge_only: bool
     gate: str
     exit_code: int
     tally: Tally
@@ -75,7 +77,7 @@ class RunReport:
             ],
             "verdicts": self.tally.verdicts,
             "cost": self.cost,
-            "judgeCost": self.judge_cost,
+            "judgeCost": round(self.judge_cost, 8),
             "saved": self.saved,
             "seconds": round(self.seconds, 3),
             "spending": self.spending,

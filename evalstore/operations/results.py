@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from evalstore.values import CaseFile, Json, Sample, Verdict, Vote
 from evalstore.verdicts import Judged, combine, judge_session
 
 if TYPE_CHECKING:
+    from evalstore.execute import Outcome
     from evalstore.store import Store
 
 
@@ -81,12 +82,11 @@ def settle(
     return results
 
 
-def fails(cell: Cell, stored: Iterable[Vote], rule: str) -> bool:
-    """Whether the votes on a session make a verdict that fails the cell; False if some lack."""
-    votes = counted_votes(cell, stored)
-    if cell.case.evaluation is None or not _is_complete(cell, votes):
-        return False
-    return judge_session(votes, cell.case.judged_by, CHECKS, rule).verdict in ("fail", "error")
+def fails(cell: Cell, plan: Plan, outcome: Outcome, rule: str) -> bool:
+    """Whether a cell has a verdict that fails it; False if answers or votes lack."""
+    alone = replace(plan, cells=[cell])
+    (result,) = settle(alone, rule, outcome.sessions, outcome.votes)
+    return result.verdict in ("fail", "error")
 
 
 def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import subprocess
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -53,7 +54,10 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
     with open_desk(where, create=True, keep=True) as desk:
         desk.require_sound(wanted)
         newest = desk.store.find_runs(limit=1)
-        clock = Clock(after=newest[0][1]["ended"] if newest else 0)
+        after = newest[0][1]["ended"] if newest else 0
+        if wanted.refresh or wanted.retry_errors:
+            after = max(after, desk.store.newest_time())  # what is new must be told from what was
+        clock = Clock(after)
         started = clock()
         layout = desk.lay_out(wanted, judge_only=orders.judge_only, begun=started)
         plans = Plans(desk, layout)
@@ -79,6 +83,8 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             saved=round(tally.saved, 8),
             seconds=(done.ended - started) / 1e6,
             stopped_at_failure=outcome.stopped_at_failure,
+            is_refresh=wanted.refresh,
+            judge_only=orders.judge_only,
             gate="passed",
             exit_code=OK,
             tally=tally,
@@ -125,17 +131,15 @@ class Plans:
         if self._only is not None:
             yield self._only
             return
-        asked: set[str] = set()
+        planned: dict[str, int] = {}
         for plan in self:
-            again = {ask.cell.question_id for ask in plan.asks} & asked
-            if again:
-                plan.asks = [ask for ask in plan.asks if ask.cell.question_id not in again]
-                plan.judgements = [
-                    one
-                    for one in plan.judgements
-                    if one.session or one.cell.question_id not in again
-                ]
-            asked |= {ask.cell.question_id for ask in plan.asks}
+            asks, plan.asks = plan.asks, []
+            for ask in asks:
+                question = ask.cell.question_id
+                before = planned.get(question, 0)
+                if ask.count > before:
+                    plan.asks.append(replace(ask, count=ask.count - before))
+                    planned[question] = ask.count
             yield plan
 
     def survey(self) -> Survey:

@@ -52,8 +52,10 @@ class Tally:
         """How many answers count."""
         self.saved = 0.0
         """What the answers and judgements that were used again have cost, in USD."""
-        self._questions: set[str] = set()
-        """Their answers are counted: several portions may share them."""
+        self._answered: dict[str, int] = {}
+        """Question id -> how many of its answers are counted: several portions may share it."""
+        self._votes: set[str] = set()
+        """Ids of the votes of earlier runs that are counted."""
 
     def add(self, plan: Plan, outcome: Outcome) -> None:
         """Add a portion, and store its results."""
@@ -67,15 +69,20 @@ class Tally:
         self._note([one for one in cells if one.word not in ("pass", None)])
         self.prompts |= prompt_labels(self._desk, cells)
         self._count_answers(plan, outcome)
-        reused = (v.id for one in cells for v in one.votes if v.started < self._started)
-        self.saved += self._desk.store.sum_costs("judgement", reused)
+        reused = {v.id for one in cells for v in one.votes if v.started < self._started}
+        self.saved += self._desk.store.sum_costs("judgement", reused - self._votes)
+        self._votes |= reused
 
     def _count_answers(self, plan: Plan, outcome: Outcome) -> None:
-        new = {cell.question_id for cell in plan.cells} - self._questions
-        self._questions |= new
-        reused = [id for question in new for id in plan.sessions.get(question, ())]
-        made = sum(len(outcome.sessions.get(question, ())) for question in new)
-        self.answers += len(reused) + made
+        reused: list[str] = []
+        for question in {cell.question_id for cell in plan.cells}:
+            counted = self._answered.get(question, 0)
+            stored = plan.sessions.get(question, ())[counted:]
+            made = len(outcome.sessions.get(question, ()))
+            if stored or made:
+                self._answered[question] = counted + len(stored) + made
+                self.answers += len(stored) + made
+                reused += stored
         self.saved += self._desk.store.sum_costs("session", reused)
 
     def _note(self, cells: list[CellResult]) -> None:

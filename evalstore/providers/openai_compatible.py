@@ -101,6 +101,10 @@ class OpenAICompatibleProvider:
             ) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 return Answer(response.status, headers, await read_bounded(response.content))
+        except aiohttp.ClientConnectorError as problem:
+            reason = problem.os_error.strerror or str(problem.os_error)
+            words = clean(f"no connection to {self._url}: {reason}", self._secrets)
+            raise ProviderError("connection", words, retry=True) from problem
         except (aiohttp.ClientError, OSError) as problem:
             words = clean(f"the connection failed: {str(problem) or repr(problem)}", self._secrets)
             raise ProviderError("connection", words, retry=True) from problem

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from evalstore.report.statistics import Rate, mcnemar, wilson
 from evalstore.values import Verdict
@@ -97,20 +98,19 @@ class Comparison:
 def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
     """Pair two sides: same file, same row, same prompt, same model.
 
-    Rows are paired by their values; rows left over by their label.
+    Rows are paired by their values, else by their label; system prompts by their content, and
+    what is left, which was edited, by their place.
     """
     old = list(was)
     new = list(now)
     pairs: list[Pair] = []
-    for attribute in ("key", "row"):
-        waiting: dict[tuple[str, str, int, str], list[Result]] = {}
+    for place_of in (_by("key", "prompt"), _by("row", "prompt"), *_BY_NUMBER):
+        waiting: dict[Place, list[Result]] = {}
         for result in old:
-            place = (result.file, getattr(result, attribute), result.prompt_number, result.model)
-            waiting.setdefault(place, []).append(result)
+            waiting.setdefault(place_of(result), []).append(result)
         left: list[Result] = []
         for result in new:
-            place = (result.file, getattr(result, attribute), result.prompt_number, result.model)
-            partners = waiting.get(place)
+            partners = waiting.get(place_of(result))
             if partners:
                 pairs.append(Pair(partners.pop(0), result))
             else:
@@ -123,6 +123,39 @@ def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
     for pair in sorted(pairs, key=lambda one: (one.either.file, one.either.row, one.either.model)):
         _sort(pair, found)
     return found
+
+
+Place = tuple[str, str, str, Any]
+
+
+def _by(row: str, prompt: str) -> Callable[[Result], Place]:
+    """Where a result belongs, by these attributes of its row and its system prompt."""
+    return lambda one: (one.file, one.model, getattr(one, row), getattr(one, prompt))
+
+
+_BY_NUMBER = (_by("key", "prompt_number"), _by("row", "prompt_number"))
+
+
+class Known:
+    """What a run knew of a cell, found as `compare` pairs."""
+
+    def __init__(self, results: Iterable[Result]) -> None:
+        results = list(results)
+        self._places: dict[tuple[str, Place], Result] = {}
+        for prompt in ("prompt", "prompt_number"):
+            for one in results:
+                for row in ("row", "key"):
+                    self._places[prompt, _by(row, prompt)(one)] = one
+
+    def find(self, one: Result, prompts: Collection[str | None]) -> Result | None:
+        """The result of the same cell; `prompts` are all system prompts of its case now."""
+        for prompt in ("prompt", "prompt_number"):
+            for row in ("key", "row"):
+                found = self._places.get((prompt, _by(row, prompt)(one)))
+                # One with another system prompt of the case is the result of that one.
+                if found and (found.prompt == one.prompt or found.prompt not in prompts):
+                    return found
+        return None
 
 
 def _sort(pair: Pair, found: Comparison) -> None:

@@ -332,6 +332,15 @@ class Store(Database):
         with self._connect() as connection:
             return [(id, json.loads(content)) for id, content in connection.execute(query)]
 
+    def newest_time(self) -> int:
+        """When the newest session or evaluation started; looks at all of them."""
+        with self._connect() as connection:
+            times = [
+                connection.scalar(select(func.max(col(table.started)))) or 0
+                for table in (SessionRow, EvaluationRow)
+            ]
+        return max(times)
+
     def count_runs(self) -> int:
         """How many runs there are."""
         with self._connect() as connection:

@@ -107,6 +107,16 @@ def test_x_stops_at_the_first_failure(many: Path, evalstore: Evalstore) -> None:
     assert "stopped at the first failure" in evalstore("run", "-x", "--refresh").stdout
 
 
+def test_an_attempt_that_fails_is_no_failure_yet(many: Path, evalstore: Evalstore) -> None:
+    (many / "models/one.yaml").write_text(
+        "id: one\nprovider: scripted\nresponses: [{answer: No way, times: 1}, {answer: Yes}]\n"
+    )
+    with (many / "evalstore.yaml").open("a") as settings:
+        settings.write("attempts: 2\nverdict: any\n")
+    code, found = report(evalstore, "-x")
+    assert (code, found["status"], found["verdicts"]["pass"]) == (0, "complete", 10)
+
+
 def test_a_failure_that_is_known_stops_nothing(many: Path, evalstore: Evalstore) -> None:
     report(evalstore, "-x")
     code, found = report(evalstore, "-x")

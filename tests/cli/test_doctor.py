@@ -192,7 +192,7 @@ def test_a_refused_connection(desk: Path, evalstore: Evalstore, documents: Any) 
         ran = evalstore("doctor")
         [one] = documents("doctor")["models"]
     assert ran.exit_code == 3
-    assert "fail  model one  the connection failed: " in "\n".join(lines(ran.stdout))
+    assert "fail  model one  no connection to " in "\n".join(lines(ran.stdout))
     assert "hint: check that the server runs" in ran.stdout
     assert (one["reachable"], one["known"], one["class"]) == (False, None, "connection")
 

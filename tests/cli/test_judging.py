@@ -102,6 +102,22 @@ def test_two_prompts_of_the_same_words_have_one_voice(
     assert "1 pass, 1 undecided" in evalstore("run").stdout
 
 
+def test_entries_that_come_to_one_evaluator_are_meant_for_the_tags_of_both(
+    two: Path, documents: Any
+) -> None:
+    (two / "models/judge.yaml").write_text(JUDGE + "evaluatorOverrides: {temperature: 0}\n")
+    (two / "evalstore.yaml").write_text(
+        "candidates: [scripted/one]\nevaluators:\n"
+        "  - {id: scripted/judge, requiredTags: [x]}\n"
+        "  - {id: scripted/judge, temperature: 1, requiredTags: [y]}\n"
+        "  - scripted/other\n"
+    )
+    test = two / "tests/weather.md"
+    test.write_text(test.read_text().replace("---\n", "---\ntags: [y]\n", 1))
+    found = documents("run", "--yes")
+    assert (found["asked"], found["judged"]) == (2, 4)
+
+
 def test_a_prompt_shows_the_judge_what_was_asked(workspace: Path, documents: Any) -> None:
     prompt = PROMPT.format("{{_systemPrompt}} {{_schema}} {{_tools}}") + "\n{{_messages}}\n"
     asked = r"\[no system prompt.*\[no schema.*\[no tools.*user\]\nHow is (Oslo|Rome)\?\n\[end"

@@ -16,8 +16,8 @@ fail       tests/weather.md [city=Oslo]  scripted/one  <short>
            It is cold there.
 
 1 pass, 1 fail (50.0%, 95% interval 9.5% to 90.5%)
-scripted/judge (judging)  2 calls  402 tokens in  20 out  $0
 scripted/one              2 calls  20 tokens in   4 out   $0.0600
+scripted/judge (judging)  2 calls  402 tokens in  20 out  $0
 run <short> complete: 2 asked, 2 judged, 0 reused, $0.0600
 gate failed
 """
@@ -322,5 +322,8 @@ def test_a_missing_key_is_said_before_the_first_call(workspace: Path, evalstore:
     (workspace / "models/desk.yaml").write_text("id: desk/m\nprovider: desk\n")
     ran = evalstore("run", "-m", "desk/m", "--retries", "0")
     assert ran.exit_code == 3
-    assert ran.stderr == "DESK_KEY is not set, so 'desk/m' is called without a key\n"
+    assert ran.stderr == (
+        "DESK_KEY is not set, so 'desk/m' is called without a key\n"
+        '(use "evalstore log --failures" to see where, and what to do)\n'
+    )
     assert "failed 2x: desk/m: " in ran.stdout

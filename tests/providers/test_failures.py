@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
 
-from evalstore.providers.failures import clean, find_retry_after, status_error
+from evalstore.providers.failures import clean, deadline, find_retry_after, status_error
 from evalstore.values import Json
 
 
@@ -108,3 +109,22 @@ def test_other_failures_stay_what_they_are(status: int, said: Json, kind: str, r
 def test_nothing_is_refused_that_was_not_asked_for() -> None:
     problem = status_error(500, "bad response_format")
     assert (problem.kind, problem.retry) == ("status", True)
+
+
+def test_a_process_that_slept_reads_what_came_in_the_meantime() -> None:
+    async def sleep_and_read() -> str:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[str] = loop.create_future()
+        real, slept = loop.time, 0.0
+        loop.time = lambda: real() + slept  # type: ignore[method-assign]
+
+        def wake() -> None:
+            nonlocal slept
+            slept = 100.0
+            loop.call_later(0.01, answer.set_result, "answer")
+
+        loop.call_soon(wake)
+        async with deadline(5.0):
+            return await answer
+
+    assert asyncio.run(sleep_and_read()) == "answer"

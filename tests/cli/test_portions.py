@@ -1,0 +1,102 @@
+"""A run in several portions says and costs what it would in one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.operations import run as module
+from tests.builders import tree
+from tests.cli.conftest import Evalstore
+
+SAME = "# 👤\n\nThe same question\n\n---\n\nThe same instructions.\n"
+SCRIPT = "provider: scripted\ncosts: [{costPerCall: 0.1}]\nresponses: "
+GOOD = "[{answer: {pass: true, feedback: fine}}]\n"
+WORKSPACE = {
+    "evalstore.yaml": "candidates: [one]\nevaluators: [judge]\n",
+    "models/one.yaml": f"id: one\n{SCRIPT}[{{answer: Yes}}]\n",
+    "models/judge.yaml": f"id: judge\n{SCRIPT}{GOOD}",
+    "models/other.yaml": f"id: other\n{SCRIPT}{GOOD}",
+    "tests/a.md": SAME,
+    "tests/b.md": "# 👤\n\nAnother one\n\n---\n\nJudge.\n",
+    "tests/z.md": SAME,
+}
+
+
+@pytest.fixture(autouse=True, params=[1, 4_000], ids=["portions", "whole"])
+def _portion(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PORTION", request.param)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tree(tmp_path, WORKSPACE)
+
+
+def run(evalstore: Evalstore, *options: str) -> Any:
+    ran = evalstore("run", "--json", *options)
+    assert ran.exit_code == 0, ran
+    return json.loads(ran.stdout)
+
+
+def numbers(report: Any) -> tuple[Any, ...]:
+    return (
+        report["asked"],
+        report["judged"],
+        report["reused"],
+        pytest.approx(report["cost"]),
+        pytest.approx(report["saved"]),
+    )
+
+
+def test_what_two_files_ask_is_asked_and_counted_once(place: Path, evalstore: Evalstore) -> None:
+    assert numbers(run(evalstore)) == (2, 2, 0, 0.4, 0)
+    assert numbers(run(evalstore)) == (0, 0, 2, 0, 0.4)
+
+
+def test_a_later_file_that_wants_more_answers_gets_them(place: Path, evalstore: Evalstore) -> None:
+    (place / "tests/z.md").write_text("---\nattempts: 3\n---\n\n" + SAME)
+    assert numbers(run(evalstore)) == (4, 4, 0, 0.8, 0)
+    assert numbers(run(evalstore)) == (0, 0, 4, 0, 0.8)
+
+
+def test_a_judge_that_only_a_later_file_wants_judges(place: Path, evalstore: Evalstore) -> None:
+    (place / "evalstore.yaml").write_text("candidates: [one]\nevaluators: [judge, other]\n")
+    for name, who in (("a", "judge"), ("b", "judge"), ("z", "other")):
+        path = place / f"tests/{name}.md"
+        path.write_text(f"---\nevaluators: [{who}]\n---\n\n" + path.read_text())
+    assert numbers(run(evalstore)) == (2, 3, 0, 0.5, 0)
+
+
+def test_the_price_is_that_of_all_files(place: Path, evalstore: Evalstore) -> None:
+    (place / "tests/z.md").write_text("---\nattempts: 30\n---\n\n" + SAME)
+    with (place / "evalstore.yaml").open("a") as settings:
+        settings.write("confirmAbove: 3\n")
+    assert evalstore("run").exit_code == 4
+
+
+def test_a_refresh_asks_what_two_files_ask_once(place: Path, evalstore: Evalstore) -> None:
+    run(evalstore)
+    assert numbers(run(evalstore, "--refresh")) == (2, 2, 0, 0.4, 0)
+
+
+def test_a_retry_judges_what_two_files_share_once(place: Path, evalstore: Evalstore) -> None:
+    good = (place / "models/judge.yaml").read_text()
+    (place / "models/judge.yaml").write_text(f"id: judge\n{SCRIPT}[{{answer: What?}}]\n")
+    assert evalstore("run").exit_code == 3
+    ran = evalstore("run", "--retry-errors", "--json")
+    assert (ran.exit_code, json.loads(ran.stdout)["judged"]) == (3, 2)
+    (place / "models/judge.yaml").write_text(good)
+    assert numbers(run(evalstore, "--retry-errors"))[:2] == (0, 2)
+    assert evalstore("status").stdout.startswith("Nothing to do")
+
+
+def test_what_fails_is_tried_as_often(place: Path, evalstore: Evalstore) -> None:
+    (place / "tests/z.md").write_text("---\nattempts: 3\n---\n\n" + SAME)
+    (place / "models/one.yaml").write_text(f"id: one\n{SCRIPT}[{{error: 400}}]\n")
+    ran = evalstore("run", "--json")
+    assert (ran.exit_code, json.loads(ran.stdout)["failed"]) == (3, 4)
