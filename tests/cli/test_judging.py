@@ -113,7 +113,7 @@ def test_entries_that_come_to_one_evaluator_are_meant_for_the_tags_of_both(
         "  - scripted/other\n"
     )
     test = two / "tests/weather.md"
-    test.write_text(test.read_text().replace("---\n", "---\ntags: [y]\n", 1))
+    test.write_text(test.read_text().replace("[weather]", "[weather, y]"))
     found = documents("run", "--yes")
     assert (found["asked"], found["judged"]) == (2, 4)
 
