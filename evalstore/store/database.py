@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +20,7 @@ from sqlmodel import col
 
 from evalstore.errors import StoreError, StoreLockedError
 from evalstore.store import migrate
-from evalstore.store.tables import TABLES
+from evalstore.store.tables import TABLES, Id, as_bytes
 
 BUSY_SECONDS = 10.0
 _AT_ONCE = 8_000
@@ -194,9 +195,37 @@ def ensure(connection: Connection, table: Any, rows: Mapping[str, dict[str, Any]
 
 def append(connection: Connection, table: Any, rows: Mapping[str, dict[str, Any]]) -> None:
     """Insert what is likely to be new; as `ensure` otherwise."""
-    inserted = connection.execute(insert(table).prefix_with("OR IGNORE"), list(rows.values()))
-    if inserted.rowcount != len(rows):
+    statement, columns = _insert(table)
+    inserted = execute_many(
+        connection,
+        statement,
+        [
+            tuple(as_bytes(row[name]) if is_id else row[name] for name, is_id in columns)
+            for row in rows.values()
+        ],
+    )
+    if inserted != len(rows):
         ensure(connection, table, rows)
+
+
+@cache
+def _insert(table: Any) -> tuple[str, list[tuple[str, bool]]]:
+    """A statement that passes over what is there, and the columns with whether they hold ids."""
+    columns = [(one.name, isinstance(one.type, Id)) for one in table.__table__.columns]
+    names = ", ".join(name for name, _ in columns)
+    places = ", ".join("?" for _ in columns)
+    return f"INSERT OR IGNORE INTO {table.__tablename__} ({names}) VALUES ({places})", columns
+
+
+def execute_many(connection: Connection, statement: str, rows: list[tuple[Any, ...]]) -> int:
+    """Execute a statement for many rows in the connection's transaction; returns how many changed.
+
+    Straight at the driver: a run commits a few rows hundreds of times, and to make a statement
+    each time takes longer than to execute it.
+    """
+    with closing(connection.connection.cursor()) as cursor:
+        cursor.executemany(statement, rows)
+        return int(cursor.rowcount)
 
 
 def chunks(ids: Iterable[str]) -> Iterator[list[str]]:

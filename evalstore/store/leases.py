@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import Connection, delete, insert, select, update
 from sqlmodel import col
 
-from evalstore.store.database import chunks
-from evalstore.store.tables import LeaseRow, RunnerRow
+from evalstore.store.database import chunks, execute_many
+from evalstore.store.tables import LeaseRow, RunnerRow, as_bytes
 
 if TYPE_CHECKING:
     from evalstore.store.store import Store
@@ -141,17 +141,17 @@ class Leases:
 
 def insert_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
     """Enter leases on keys that nobody has."""
-    rows = [{"id": key, "runner": runner} for key in keys]
+    rows = [(as_bytes(key), as_bytes(runner)) for key in keys]
     if rows:
-        connection.execute(insert(LeaseRow).prefix_with("OR REPLACE"), rows)
+        statement = "INSERT OR REPLACE INTO leases (id, runner) VALUES (?, ?)"
+        execute_many(connection, statement, rows)
 
 
 def delete_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
     """Give back leases, unless somebody else has them by now."""
-    for some in chunks(keys):
-        connection.execute(
-            delete(LeaseRow).where(col(LeaseRow.id).in_(some), col(LeaseRow.runner) == runner)
-        )
+    rows = [(as_bytes(key), as_bytes(runner)) for key in keys]
+    if rows:
+        execute_many(connection, "DELETE FROM leases WHERE id = ? AND runner = ?", rows)
 
 
 def _remove(connection: Connection, runner: str) -> None:

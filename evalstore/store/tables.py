@@ -23,14 +23,15 @@ class Id(TypeDecorator[str]):
 
     def bind_processor(self, dialect: Dialect) -> Any:
         """To bytes; straight to the driver, as thousands of ids go into one query."""
-        return _to_bytes
+        return as_bytes
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Any:
         """To digits."""
         return _to_digits
 
 
-def _to_bytes(value: str | None) -> bytes | None:
+def as_bytes(value: str | None) -> bytes | None:
+    """An id as the database has it."""
     return None if value is None else bytes.fromhex(value)
 
 
