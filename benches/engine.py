@@ -38,6 +38,7 @@ def engine(setting: Setting) -> Iterator[Figure]:
         if setting.largest_load:
             root = setting.folder / "load-largest"
             workspaces.make_load(root, setting.largest_load, fast)
+            run(program(root, "status", "--limit", "1"))
             memory[setting.largest_load] = run(_asking(root, _AT_ONCE[0])).memory
     small, large = sorted(memory)[-2:]
     yield figure(
@@ -67,6 +68,9 @@ class Load:
         """
         workspaces.forget(self.root)
         workspaces.write_one(self.root, "Rome")
+        run(
+            program(self.root, "status", "--limit", "1")
+        )  # makes the store: once, whatever its size
         report = setting.folder / "report.json"
         cost = run(_asking(self.root, self.at_once), report)
         found = json.loads(report.read_text(encoding="utf-8"))

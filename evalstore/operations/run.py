@@ -64,8 +64,8 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
         survey = plans.survey()
         get_leave(desk, survey, plans.price, orders, watcher)
         snapshot = _store_workspace(desk)
-        tally = Tally(desk, started, desk.settings.verdict)
-        outcome = carry_out(desk, survey, plans, tally.add, clock, orders, watcher)
+        tally = Tally(desk, started, desk.settings.verdict, plans.shared)
+        outcome = carry_out(desk, survey, plans.take(), tally.add, clock, orders, watcher)
         done = _Done(wanted, orders, tally, outcome, snapshot, started, clock())
         content = _describe(desk, done)
         run_id = desk.store.record_run(content)
@@ -117,14 +117,29 @@ class Plans:
         count = max(1, round(len(layout.cells) / PORTION))
         self._size = ceil(len(layout.cells) / count)
         self._only = desk.fill(layout, layout.cells) if count == 1 else None
+        self.shared = set[str]() if count == 1 else self._find_shared()
+        """Ids of the questions that several portions ask."""
 
-    def __iter__(self) -> Iterator[Plan]:
-        """The plans."""
+    def _find_shared(self) -> set[str]:
+        first: dict[str, int] = {}
+        return {
+            cell.question_id
+            for number, cells in enumerate(portions(self._layout.cells, self._size))
+            for cell in cells
+            if first.setdefault(cell.question_id, number) != number
+        }
+
+    def take(self) -> Iterator[Plan]:
+        """The plans, to be carried out: what they are about is forgotten on the way."""
         if self._only is not None:
             yield self._only
             return
-        for cells in portions(self._layout.cells, self._size):
-            yield self._desk.fill(self._layout, cells)
+        cells = self._layout.cells
+        while cells:
+            some = next(portions(cells, self._size))
+            plan = self._desk.fill(self._layout, some)
+            del cells[: len(some)], some
+            yield plan
 
     def _once(self) -> Iterator[Plan]:
         """The plans before anything is done; what several of them ask is only in the first."""
@@ -132,14 +147,16 @@ class Plans:
             yield self._only
             return
         planned: dict[str, int] = {}
-        for plan in self:
+        for cells in portions(self._layout.cells, self._size):
+            plan = self._desk.fill(self._layout, cells)
             asks, plan.asks = plan.asks, []
             for ask in asks:
                 question = ask.cell.question_id
                 before = planned.get(question, 0)
                 if ask.count > before:
                     plan.asks.append(replace(ask, count=ask.count - before))
-                    planned[question] = ask.count
+                    if question in self.shared:
+                        planned[question] = ask.count
             yield plan
 
     def survey(self) -> Survey:

@@ -18,6 +18,8 @@ from evalstore.report.statistics import Rate, wilson
 from evalstore.store.trees import build_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from evalstore.execute import Outcome
     from evalstore.operations.desk import Desk
     from evalstore.plan import Plan
@@ -32,8 +34,12 @@ MOST_FEEDBACK = 60
 class Tally:
     """The verdicts of a run so far; those that are no pass are kept, the others counted."""
 
-    def __init__(self, desk: Desk, started: int, rule: str) -> None:
-        """`started` is when the run did; `rule` makes a verdict of several votes."""
+    def __init__(self, desk: Desk, started: int, rule: str, shared: Collection[str]) -> None:
+        """`started` is when the run did; `rule` makes a verdict of several votes.
+
+        `shared` are the ids of the questions that several portions ask.
+        """
+        self._shared = shared
         self._desk = desk
         self._started = started
         self._rule = rule
@@ -53,7 +59,7 @@ class Tally:
         self.saved = 0.0
         """What the answers and judgements that were used again have cost, in USD."""
         self._answered: dict[str, int] = {}
-        """Question id -> how many of its answers are counted: several portions may share it."""
+        """Shared question -> how many of its answers are counted."""
         self._votes: set[str] = set()
         """Ids of the votes of earlier runs that are counted."""
 
@@ -79,10 +85,10 @@ class Tally:
             counted = self._answered.get(question, 0)
             stored = plan.sessions.get(question, ())[counted:]
             made = len(outcome.sessions.get(question, ()))
-            if stored or made:
+            self.answers += len(stored) + made
+            reused += stored
+            if question in self._shared:
                 self._answered[question] = counted + len(stored) + made
-                self.answers += len(stored) + made
-                reused += stored
         self.saved += self._desk.store.sum_costs("session", reused)
 
     def _note(self, cells: list[CellResult]) -> None:
