@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Asking:
-    """Holds the conversations of one execution; `doors` are by model version id."""
+    """Holds the conversations of one execution; `doors` are by candidate."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Asking:
         `newest` is when the newest stored session of the question started.
         """
         question = cell.question
-        door = self._doors[question.model]
+        door = self._doors[cell.candidate.id]
         limit = limit_of(cell)
         request, test = self._material.ask(
             question, door.version.code, limit, provider_options(door.version)

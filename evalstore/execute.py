@@ -63,7 +63,7 @@ class Executor:
         rim: Rim,
         stops_at: Callable[[Cell, Plan, Outcome], bool] | None = None,
     ) -> None:
-        """`candidates` are by model version id, `judges` by evaluator id.
+        """`candidates` are by display id, `judges` by evaluator id.
 
         Everything is halted at a cell for which `stops_at`, by its plan and what came of it.
         """
@@ -236,7 +236,7 @@ class Executor:
 
     def _account_of(self, item: Ask | Judgement) -> str:
         if isinstance(item, Ask):
-            return self.candidates[item.cell.question.model].account.name
+            return self.candidates[item.cell.candidate.id].account.name
         assert item.judge is not None
         return self.judges[item.judge.evaluator].account.name
 
@@ -335,7 +335,7 @@ class Executor:
         try:
             session = await self._asking.hold(cell, self.plan.newest.get(question, 0))
         except CallFailed as failed:
-            model = self.candidates[cell.question.model].model.id
+            model = self.candidates[cell.candidate.id].model.id
             self._failed[question] += 1
             self._ledger.failure(failed, question=question, model=model)
         else:

@@ -52,6 +52,8 @@ class Outcome:
     """Whether every call had a known price."""
     interrupted: bool = False
     over_budget: bool = False
+    """Whether it ended at its bound on cost or time."""
+    time_is_up: bool = False
     stopped_at_failure: bool = False
     spending: dict[tuple[str, str], Spending] = field(default_factory=dict)
     """Display id and `candidate` or `evaluator` -> what its calls came to."""

@@ -224,7 +224,7 @@ class Lab:
 
         executor = Executor(
             self.store,
-            {cell.question.model: door(cell.candidate.id, self.candidate) for cell in plan.cells},
+            {cell.candidate.id: door(cell.candidate.id, self.candidate) for cell in plan.cells},
             {
                 judge.evaluator: door(judge.id, self.judge)
                 for cell in plan.cells

@@ -163,14 +163,17 @@ def print_report(report: RunReport, threshold: float | None) -> None:
     _print_spending(report)
     output.line(
         f"run {output.short(report.run)} {report.status}: {report.asked:,} asked, "
-        f"{report.judged:,} judged, {report.reused:,} reused, {output.money(report.cost)}"
+        f"{report.judged:,} judged, {report.reused:,} reused, {_cost(report)}"
         + (f"; saved {output.money(report.saved)} by reuse" if report.saved else "")
     )
     if report.stopped_at_failure:
         output.line("stopped at the first failure (-x); the next run goes on from there")
     if report.exit_code == STOPPED:
         output.line(
-            output.paint("stopped at the bound on cost or time", "pending") + _goes_on(report)
+            output.paint(
+                f"stopped at the bound on {'time' if report.time_is_up else 'cost'}", "pending"
+            )
+            + _goes_on(report)
         )
     elif report.exit_code == INTERRUPTED:
         output.line(f"interrupted{_goes_on(report)}")
@@ -245,6 +248,14 @@ def _print_counts(report: RunReport) -> None:
         else ""
     )
     output.line(f"{counts}{interval}")
+
+
+def _cost(report: RunReport) -> str:
+    """What the run has cost; with a price unknown, what is known of it."""
+    known = sum(one["cost"] or 0.0 for one in report.spending)
+    if report.cost is None and known:
+        return f"{output.money(known)} and what has no known price"
+    return output.money(report.cost)
 
 
 def _goes_on(report: RunReport) -> str:

@@ -89,7 +89,7 @@ class Doors(Doorkeeper):
         self.desk = desk
 
     def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Door]:
-        """By model version id."""
+        """By display id."""
         return {
             id: self.door(self.desk.find_model(one.id, "candidates"), "candidate", None)
             for id, one in used.items()

@@ -40,7 +40,7 @@ class Survey:
     asks: int = 0
     judgements: int = 0
     candidates: dict[str, Candidate] = field(default_factory=dict)
-    """By model version id; only those that are asked."""
+    """By display id; only those that are asked."""
     judges: dict[str, Judge] = field(default_factory=dict)
     """By evaluator id; only those that judge."""
 
@@ -48,7 +48,7 @@ class Survey:
         """Add a portion."""
         self.asks += plan.ask_count
         self.judgements += plan.judge_count
-        self.candidates |= {ask.cell.candidate.model: ask.cell.candidate for ask in plan.asks}
+        self.candidates |= {ask.cell.candidate.id: ask.cell.candidate for ask in plan.asks}
         self.judges |= {one.judge.evaluator: one.judge for one in plan.judgements if one.judge}
 
     @property
@@ -194,7 +194,7 @@ async def _run_until_stopped(
 
     def end() -> None:
         if not executor.is_halted:
-            outcome.over_budget = True
+            outcome.over_budget = outcome.time_is_up = True
             stop(f"time is up ({longest:g} s)")
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -51,6 +51,7 @@ class RunReport:
     """What the stored answers and judgements that were used again had cost."""
     seconds: float
     stopped_at_failure: bool
+    time_is_up: bool
     is_refresh: bool
     judge_only: bool
     gate: str

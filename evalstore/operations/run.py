@@ -83,6 +83,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             saved=round(tally.saved, 8),
             seconds=(done.ended - started) / 1e6,
             stopped_at_failure=outcome.stopped_at_failure,
+            time_is_up=outcome.time_is_up,
             is_refresh=wanted.refresh,
             judge_only=orders.judge_only,
             gate="passed",

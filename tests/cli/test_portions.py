@@ -100,3 +100,19 @@ def test_what_fails_is_tried_as_often(place: Path, evalstore: Evalstore) -> None
     (place / "models/one.yaml").write_text(f"id: one\n{SCRIPT}[{{error: 400}}]\n")
     ran = evalstore("run", "--json")
     assert (ran.exit_code, json.loads(ran.stdout)["failed"]) == (3, 4)
+
+
+def test_two_names_of_one_model_cost_what_each_of_them_costs(
+    place: Path, evalstore: Evalstore
+) -> None:
+    script = "provider: scripted\nproviderModelCode: same\nresponses: [{answer: Yes}]\n"
+    (place / "models/one.yaml").write_text(f"id: one\n{script}costs: [{{costPerCall: 0.1}}]\n")
+    (place / "models/dear.yaml").write_text(f"id: dear\n{script}costs: [{{costPerCall: 5}}]\n")
+    (place / "evalstore.yaml").write_text(
+        "candidates:\n  - {id: one, prohibitedTags: [x]}\n  - {id: dear, requiredTags: [x]}\n"
+        "evaluators: [judge]\n"
+    )
+    (place / "tests/b.md").write_text("---\ntags: [x]\n---\n\n# 👤\n\nDear?\n\n---\n\nJudge.\n")
+    found = run(evalstore)
+    costs = {one["model"]: one["cost"] for one in found["spending"] if one["part"] == "candidate"}
+    assert costs == {"one": pytest.approx(0.1), "dear": pytest.approx(5)}
