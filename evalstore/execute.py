@@ -70,7 +70,6 @@ class Executor:
         self.store = store
         self.candidates = candidates
         self.judges = judges
-        self.limits = limits
         self.rim = rim
         self._stops_at = stops_at
         self.material = Material(store)

@@ -12,7 +12,7 @@ from evalstore import restoring
 from evalstore.checks import REGISTRY
 from evalstore.errors import Problem, WorkspaceError
 from evalstore.operations.desk import Desk, files_of, open_desk, open_workspace
-from evalstore.operations.models import describe_models
+from evalstore.operations.model_table import describe_models
 from evalstore.operations.orders import Wanted, Where
 from evalstore.operations.targets import find_targets
 from evalstore.operations.times import iso, today

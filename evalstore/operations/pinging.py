@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.catalogue import provider_options
 from evalstore.errors import EvalstoreError
 from evalstore.operations.failures import hint_for
-from evalstore.operations.models import describe_model
+from evalstore.operations.model_table import describe_model
 from evalstore.providers.base import ProviderError
 from evalstore.providers.services import SCRIPTED
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Text

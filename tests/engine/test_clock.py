@@ -45,6 +45,17 @@ def is_ascending(moments: list[int]) -> bool:
     return all(one < other for one, other in pairwise(moments))
 
 
+def jump_while_asked(place: Place, clock: Clock, jump: int) -> None:
+    """Let the clock jump at every call."""
+    reply = place.server.reply
+
+    def jump_and_reply(request: Any) -> Any:
+        clock.at += jump
+        return reply(request)
+
+    place.server.reply = jump_and_reply
+
+
 @JUMPS
 def test_a_jump_between_runs_changes_nothing_that_counts(
     place: Place, clock: Clock, jump: int
@@ -75,13 +86,7 @@ def test_a_later_sample_never_comes_before_an_earlier_one(
 
 
 def test_a_jump_inside_of_a_run_keeps_the_order_of_samples(place: Place, clock: Clock) -> None:
-    reply = place.server.reply
-
-    def jump_and_reply(request: Any) -> Any:
-        clock.at -= HOUR
-        return reply(request)
-
-    place.server.reply = jump_and_reply
+    jump_while_asked(place, clock, -HOUR)
     place.ask("one")
     first = place.run("--attempts", "3")
     assert first.counts == (3, 3, 0)
@@ -90,13 +95,7 @@ def test_a_jump_inside_of_a_run_keeps_the_order_of_samples(place: Place, clock: 
 
 @JUMPS
 def test_an_answer_took_as_long_as_it_took(place: Place, clock: Clock, jump: int) -> None:
-    reply = place.server.reply
-
-    def jump_and_reply(request: Any) -> Any:
-        clock.at += jump
-        return reply(request)
-
-    place.server.reply = jump_and_reply
+    jump_while_asked(place, clock, jump)
     place.ask("one")
     place.run()
     (session,) = place.stored("sessions")
@@ -105,13 +104,7 @@ def test_an_answer_took_as_long_as_it_took(place: Place, clock: Clock, jump: int
 
 @JUMPS
 def test_a_run_never_ends_before_it_started(place: Place, clock: Clock, jump: int) -> None:
-    reply = place.server.reply
-
-    def jump_and_reply(request: Any) -> Any:
-        clock.at += jump
-        return reply(request)
-
-    place.server.reply = jump_and_reply
+    jump_while_asked(place, clock, jump)
     place.ask("one")
     place.run()
     (run,) = place.stored("runs")
