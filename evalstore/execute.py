@@ -23,6 +23,7 @@ from evalstore.lanes import Lane
 from evalstore.ledger import Ledger, Outcome
 from evalstore.plan import Ask, Cell, Judgement, Plan, missing_judgements
 from evalstore.sharing import Sharing, key_of
+from evalstore.turns import Turns
 from evalstore.values import Session, Vote
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Executor:
         self._failed: Counter[str] = Counter()
         """Key -> how often it has failed in this run: other plans may want it, too."""
         self._finished = asyncio.Event()
+        self._turns = Turns()
         self._open(Plan())
 
     def _open(self, plan: Plan) -> None:
@@ -338,9 +340,12 @@ class Executor:
             self._failed[question] += 1
             self._ledger.failure(failed, question=question, model=model)
         else:
-            id = self._ledger.session(question, session)
-            self._answers[id] = session
-            self._judge_soon(id, self._wanting(question, all_answers=True), session)
+            try:
+                await self._turns.wait()
+            finally:  # whatever happens: this is paid
+                id = self._ledger.session(question, session)
+                self._answers[id] = session
+                self._judge_soon(id, self._wanting(question, all_answers=True), session)
         self._one_less(question)
 
     def _wanting(self, question: str, *, all_answers: bool) -> list[Cell]:

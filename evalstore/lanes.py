@@ -61,13 +61,7 @@ class Lane(Generic[J]):
         """Begin as many jobs as there is room for."""
         if self._halted:
             return
-        while self.pace.has_room:
-            if self._urgent:
-                job = self._urgent.popleft()
-            elif self._fetched:
-                job = self._fetched.popleft()
-            else:
-                break
+        while self.pace.has_room and (job := self._next()) is not None:
             self.pace.busy += 1
             self._spawn(self._do(job))
         if not self._dry and not self._fetching and len(self._fetched) < self.pace.limit:
@@ -78,9 +72,18 @@ class Lane(Generic[J]):
         """Begin nothing more."""
         self._halted = True
 
-    async def _do(self, job: J) -> None:
+    def _next(self) -> J | None:
+        jobs = self._urgent or self._fetched
+        return jobs.popleft() if jobs else None
+
+    async def _do(self, job: J | None) -> None:
+        """Do a job, and others after it as long as this place is wanted."""
         try:
-            await self._work(job)
+            while job is not None:
+                await self._work(job)
+                self.start()
+                wanted = not self._halted and self.pace.busy <= self.pace.limit
+                job = self._next() if wanted else None
         finally:
             self.pace.busy -= 1
 

@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.errors import StoreLockedError
 from evalstore.plan import CHECKS, Ask, Judgement, Plan, counts, limit_of
+from evalstore.promptly import promptly
 from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS, Leases
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ class Sharing:
             return Claimed()
         by_key = {key_of(item): item for item in items}
         async with self._one_at_a_time:
-            claimed = await asyncio.to_thread(self._claim, by_key)
+            claimed = await promptly(partial(self._claim, by_key))
         self._held |= {key: by_key[key] for key in claimed.held}
         for question, sessions in claimed.sessions.items():
             self._plan.sessions[question] = [*self._plan.sessions.get(question, ()), *sessions]
@@ -98,8 +100,8 @@ class Sharing:
             self._plan.votes[session] = sorted(both, key=lambda vote: vote[:2])
         return claimed
 
-    def _claim(self, by_key: Mapping[str, Item]) -> Claimed:
-        granted = self._leases.claim(by_key.keys())
+    def _claim(self, by_key: Mapping[str, Item], *, wait: bool) -> Claimed:
+        granted = self._leases.claim(by_key.keys(), wait=wait)
         claimed = Claimed(held=[key for key in by_key if key not in granted])
         ours = [item for key, item in by_key.items() if key in granted]
         self._look_for_answers([one for one in ours if isinstance(one, Ask)], claimed)

@@ -6,10 +6,12 @@ What comes while a commit is under way is committed together with the next one.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.errors import StoreLockedError
+from evalstore.promptly import promptly
 from evalstore.store.store import LeaseChange
 
 if TYPE_CHECKING:
@@ -116,9 +118,10 @@ class Writer:
         leases: LeaseChange,
     ) -> None:
         """Commit; while another program holds the store, again and again for a while."""
+        facts = (sessions, evaluations, failures, leases)
         for tries_left in reversed(range(_TRIES)):
             try:
-                await asyncio.to_thread(self._store.record, sessions, evaluations, failures, leases)
+                await promptly(partial(self._store.record, *facts))
             except StoreLockedError:
                 if not tries_left:
                     raise

@@ -683,11 +683,11 @@ def test_one_writer_commits_many_answers_at_once(lab: Lab, monkeypatch: pytest.M
     writing: list[int] = []
     record = Store.record
 
-    def counting(store: Store, sessions: Any, *rest: Any) -> None:
+    def counting(store: Store, sessions: Any, *rest: Any, wait: bool) -> None:
         writing.append(1)
         assert len(writing) == 1
         batches.append(len(sessions))
-        record(store, sessions, *rest)
+        record(store, sessions, *rest, wait=wait)
         writing.pop()
 
     monkeypatch.setattr(Store, "record", counting)
@@ -699,7 +699,7 @@ def test_one_writer_commits_many_answers_at_once(lab: Lab, monkeypatch: pytest.M
 
 
 def test_an_error_of_the_store_surfaces(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    def record(*_: Any) -> None:
+    def record(*_: Any, wait: bool) -> None:
         raise StoreError("the store is locked")
 
     monkeypatch.setattr(Store, "record", record)
@@ -716,11 +716,11 @@ def test_an_answer_that_could_not_be_stored_is_stored_at_the_end(
     record = Store.record
     calls: list[int] = []
 
-    def once(store: Store, *rest: Any) -> None:
+    def once(store: Store, *rest: Any, wait: bool) -> None:
         calls.append(1)
         if len(calls) == 1:
             raise StoreError("the store is locked")
-        record(store, *rest)
+        record(store, *rest, wait=wait)
 
     def act(_request: Request, count: int) -> Any:
         async def later() -> Reply:
@@ -807,7 +807,9 @@ def test_however_often_it_is_cancelled_what_was_answered_is_stored(
     tasks: list[asyncio.Task[Outcome]] = []
     loops: list[asyncio.AbstractEventLoop] = []
 
-    def cancelled_meanwhile(store: Store, *rest: Any) -> None:
+    def cancelled_meanwhile(store: Store, *rest: Any, wait: bool) -> None:
+        if not wait:
+            raise StoreLockedError("the store is locked")
         for _ in range(3):
             loops[0].call_soon_threadsafe(tasks[0].cancel)
         asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loops[0]).result()
@@ -972,8 +974,8 @@ def test_work_that_was_taken_over_while_we_slept_is_not_done_again(lab: Lab) -> 
             # The first run sleeps; another takes it for dead and does everything.
             first.sharing._awake -= 1000
             with first.store.writing() as connection:
-                connection.exec_driver_sql("DELETE FROM leases")
-                connection.exec_driver_sql("DELETE FROM runners")
+                connection.execute("DELETE FROM leases")
+                connection.execute("DELETE FROM runners")
             other.append(await lab.execute(second))
         return Reply("answer")
 
@@ -1008,10 +1010,10 @@ def test_a_store_that_is_locked_for_a_while_loses_nothing(
         lab.add(f"Question {number}", told=None)
     record, calls = lab.store.record, itertools.count()
 
-    def locked(*given: Any) -> None:
-        if next(calls) in (1, 2, 3):
+    def locked(*given: Any, wait: bool) -> None:
+        if next(calls) in (2, 3, 4, 5, 6, 7):
             raise StoreLockedError("the store is locked")
-        record(*given)
+        record(*given, wait=wait)
 
     monkeypatch.setattr(lab.store, "record", locked)
     outcome = lab.run()

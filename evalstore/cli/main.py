@@ -116,7 +116,7 @@ def _register() -> None:
     )
 
 
-_GARBAGE = (5_000, 10, 10)
+_GARBAGE = (50_000, 10, 10)
 """Thousands of cases are made at once and kept: looking through them often finds nothing."""
 
 

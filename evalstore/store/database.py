@@ -14,13 +14,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, select, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlmodel import col
 
 from evalstore.errors import StoreError, StoreLockedError
 from evalstore.store import migrate
-from evalstore.store.tables import TABLES, Id, as_bytes
+from evalstore.store.tables import TABLES, Id, as_bytes, as_digits
 
 BUSY_SECONDS = 10.0
 _AT_ONCE = 8_000
@@ -30,8 +29,10 @@ _AT_ONCE = 8_000
 class Database:
     """An open SQLite file whose tables are those of this program."""
 
-    def __init__(self, engine: Engine, path: str) -> None:
+    def __init__(self, engine: Engine, path: str, busy: int) -> None:
+        """`busy` is how many milliseconds to wait for other writers."""
         self._engine = engine
+        self._busy = busy
         self.path = path
         self._file: tuple[int, int] | None = None
         """Names the open file, whatever is at its path by now."""
@@ -51,7 +52,8 @@ class Database:
                     f"there is no store at '{name}'", hint="run 'evalstore init' first"
                 )
             path.parent.mkdir(parents=True, exist_ok=True)
-        database = cls(_engine(path, busy), name)
+        patience = int(busy * 1000)
+        database = cls(_engine(path, patience), name, patience)
         try:
             database._bring_up_to_date()
             database._file = _identify(path)
@@ -67,7 +69,7 @@ class Database:
             return
         if found is None:
             self._make_wal()
-        with self.writing() as connection:
+        with self._migrating() as connection:
             # Another process may have been faster.
             found = self._version(connection)
             if found != migrate.HEAD:
@@ -111,6 +113,13 @@ class Database:
         """Give the file back."""
         self._engine.dispose()
 
+    @contextmanager
+    def _migrating(self) -> Iterator[Connection]:
+        with self._translated(), self._engine.connect() as connection:
+            connection = connection.execution_options(evalstore_write=True)
+            with connection.begin():
+                yield connection
+
     # --- transactions
 
     @contextmanager
@@ -121,22 +130,41 @@ class Database:
             raise _explain(error, self.path) from error
 
     @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """The driver's connection, for what is read hundreds of times in a run."""
+        with self._translated(), closing(self._engine.raw_connection()) as pooled:
+            connection = pooled.driver_connection
+            assert isinstance(connection, sqlite3.Connection)
+            yield connection
+
+    @contextmanager
     def _connect(self) -> Iterator[Connection]:
         with self._translated(), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction that writes, for the other modules of this package."""
+    def writing(self, *, wait: bool = True) -> Iterator[sqlite3.Connection]:
+        """A transaction that writes, for the other modules of this package.
+
+        It is the driver's: a run commits a few rows hundreds of times, and to make a statement
+        each time takes longer than to execute it. Without `wait`, `StoreLockedError` is raised
+        at once while another program writes.
+        """
         if self._file and self._file != _identify(Path(self.path)):
             # What is written into a file without a name is lost.
             raise StoreError(
                 f"the store '{self.path}' was removed or replaced while it was open",
                 hint="put it back, or run again to begin a new one",
             )
-        with self._translated(), self._engine.connect() as connection:
-            connection = connection.execution_options(evalstore_write=True)
-            with connection.begin():
+        with self._reading() as connection:
+            if not wait:
+                connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            finally:
+                if not wait:
+                    connection.execute(f"PRAGMA busy_timeout = {self._busy}")
+            with connection:  # commits, or rolls back
                 yield connection
 
     # --- everything, for `fsck`
@@ -175,57 +203,61 @@ def _identify(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def ensure(connection: Connection, table: Any, rows: Mapping[str, dict[str, Any]]) -> None:
+def select_each(
+    connection: sqlite3.Connection, statement: str, ids: Iterable[str]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of a statement that ends with `IN`, for these ids; columns are as SQLite has them."""
+    for some in chunks(ids):
+        places = ", ".join(["?"] * len(some))
+        query = f"{statement} ({places})"
+        yield from connection.execute(query, [as_bytes(id) for id in some]).fetchall()
+
+
+def ensure(connection: sqlite3.Connection, table: Any, rows: Mapping[str, dict[str, Any]]) -> None:
     """Insert what is missing, compare what is there; rows are by id.
 
     Raises `StoreError` when an id stands for other content.
     """
     missing = dict(rows)
-    for some in chunks(rows):
-        query = select(col(table.id), col(table.content)).where(col(table.id).in_(some))
-        for id, content in connection.execute(query):
-            if content != missing.pop(id)["content"]:
-                raise StoreError(
-                    f"id {id} stands for other content in the store",
-                    hint="run 'evalstore fsck': the store is damaged",
-                )
-    if missing:
-        connection.execute(insert(table), list(missing.values()))
+    statement = f"SELECT id, content FROM {table.__tablename__} WHERE id IN"
+    for digits, content in select_each(connection, statement, rows):
+        id = as_digits(digits)
+        if content != missing.pop(id)["content"]:
+            raise StoreError(
+                f"id {id} stands for other content in the store",
+                hint="run 'evalstore fsck': the store is damaged",
+            )
+    _insert(connection, "INSERT", table, missing)
 
 
-def append(connection: Connection, table: Any, rows: Mapping[str, dict[str, Any]]) -> None:
+def append(connection: sqlite3.Connection, table: Any, rows: Mapping[str, dict[str, Any]]) -> None:
     """Insert what is likely to be new; as `ensure` otherwise."""
-    statement, columns = _insert(table)
-    inserted = execute_many(
-        connection,
-        statement,
-        [
-            tuple(as_bytes(row[name]) if is_id else row[name] for name, is_id in columns)
-            for row in rows.values()
-        ],
-    )
-    if inserted != len(rows):
+    if _insert(connection, "INSERT OR IGNORE", table, rows) != len(rows):
         ensure(connection, table, rows)
 
 
+def _insert(
+    connection: sqlite3.Connection, verb: str, table: Any, rows: Mapping[str, dict[str, Any]]
+) -> int:
+    """Insert rows; returns how many."""
+    names, are_ids = _columns(table)
+    places = ", ".join("?" * len(names))
+    values = [
+        tuple(
+            as_bytes(row[name]) if is_id else row[name]
+            for name, is_id in zip(names, are_ids, strict=True)
+        )
+        for row in rows.values()
+    ]
+    statement = f"{verb} INTO {table.__tablename__} ({', '.join(names)}) VALUES ({places})"
+    return connection.executemany(statement, values).rowcount if values else 0
+
+
 @cache
-def _insert(table: Any) -> tuple[str, list[tuple[str, bool]]]:
-    """A statement that passes over what is there, and the columns with whether they hold ids."""
-    columns = [(one.name, isinstance(one.type, Id)) for one in table.__table__.columns]
-    names = ", ".join(name for name, _ in columns)
-    places = ", ".join("?" for _ in columns)
-    return f"INSERT OR IGNORE INTO {table.__tablename__} ({names}) VALUES ({places})", columns
-
-
-def execute_many(connection: Connection, statement: str, rows: list[tuple[Any, ...]]) -> int:
-    """Execute a statement for many rows in the connection's transaction; returns how many changed.
-
-    Straight at the driver: a run commits a few rows hundreds of times, and to make a statement
-    each time takes longer than to execute it.
-    """
-    with closing(connection.connection.cursor()) as cursor:
-        cursor.executemany(statement, rows)
-        return int(cursor.rowcount)
+def _columns(table: Any) -> tuple[list[str], list[bool]]:
+    """The columns of a table, and whether they hold ids."""
+    columns = table.__table__.columns
+    return [one.name for one in columns], [isinstance(one.type, Id) for one in columns]
 
 
 def chunks(ids: Iterable[str]) -> Iterator[list[str]]:
@@ -235,16 +267,16 @@ def chunks(ids: Iterable[str]) -> Iterator[list[str]]:
         yield wanted[start : start + _AT_ONCE]
 
 
-def _engine(path: Path, busy: float) -> Engine:
+def _engine(path: Path, busy: int) -> Engine:
     # Made from parts: as a text, a path with a question mark would be cut off there.
     url = URL.create("sqlite", database=str(path))
-    engine = create_engine(url, connect_args={"timeout": busy})
+    engine = create_engine(url, connect_args={"timeout": busy / 1000})
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout = {int(busy * 1000)}")
+        cursor.execute(f"PRAGMA busy_timeout = {busy}")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.execute("PRAGMA synchronous = NORMAL")
         cursor.close()

@@ -11,16 +11,14 @@ from __future__ import annotations
 import os
 import platform
 import secrets
+import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select, update
-from sqlmodel import col
-
-from evalstore.store.database import chunks, execute_many
-from evalstore.store.tables import LeaseRow, RunnerRow, as_bytes
+from evalstore.store.database import select_each
+from evalstore.store.tables import as_bytes, as_digits
 
 if TYPE_CHECKING:
     from evalstore.store.store import Store
@@ -56,16 +54,18 @@ class Leases:
         self.others: dict[str, Runner] = {}
         """Living runners that hold what we wanted at the last `claim`."""
 
-    def claim(self, keys: Collection[str]) -> set[str]:
-        """Take leases on these keys; returns those that are ours now: nobody else has them."""
-        with self._store.writing() as connection:
+    def claim(self, keys: Collection[str], *, wait: bool = True) -> set[str]:
+        """Take leases on these keys; returns those that are ours now: nobody else has them.
+
+        Without `wait`, `StoreLockedError` is raised at once while another program writes.
+        """
+        statement = "SELECT id, runner FROM leases WHERE id IN"
+        with self._store.writing(wait=wait) as connection:
             self._join(connection)
-            held: dict[str, str] = {}
-            for some in chunks(keys):
-                rows = connection.execute(
-                    select(col(LeaseRow.id), col(LeaseRow.runner)).where(col(LeaseRow.id).in_(some))
-                )
-                held |= {row[0]: row[1] for row in rows}
+            held = {
+                as_digits(id): as_digits(runner)
+                for id, runner in select_each(connection, statement, keys)
+            }
             alive = self._bury(connection, set(held.values()) - {self.runner.id})
             taken = {key for key, runner in held.items() if runner in alive}
             own = {key for key, runner in held.items() if runner == self.runner.id}
@@ -74,29 +74,25 @@ class Leases:
         self.others = alive
         return granted
 
-    def _join(self, connection: Connection) -> None:
+    def _join(self, connection: sqlite3.Connection) -> None:
         """Enter ourselves, and the first time clear away the dead of this machine."""
         if not self._joined:
-            runners = connection.scalars(select(col(RunnerRow.id))).all()
-            self._bury(connection, set(runners))
+            rows = connection.execute("SELECT id FROM runners").fetchall()
+            self._bury(connection, {as_digits(row[0]) for row in rows})
             self._joined = True
         # Again each time: whoever took us for dead has removed us.
-        connection.execute(insert(RunnerRow).prefix_with("OR IGNORE"), [self.runner._asdict()])
+        id, *rest = self.runner
+        statement = "INSERT OR IGNORE INTO runners (id, place, pid, born, beat)"
+        connection.execute(f"{statement} VALUES (?, ?, ?, ?, ?)", (as_bytes(id), *rest))
 
-    def _bury(self, connection: Connection, runners: set[str]) -> dict[str, Runner]:
+    def _bury(self, connection: sqlite3.Connection, runners: set[str]) -> dict[str, Runner]:
         """Those of these runners that live; the leases of the others are gone."""
         alive: dict[str, Runner] = {}
         if not runners:
             return alive
-        query = select(
-            col(RunnerRow.id),
-            col(RunnerRow.place),
-            col(RunnerRow.pid),
-            col(RunnerRow.born),
-            col(RunnerRow.beat),
-        ).where(col(RunnerRow.id).in_(runners))
-        for row in connection.execute(query):
-            runner = Runner(*row)
+        statement = "SELECT id, place, pid, born, beat FROM runners WHERE id IN"
+        for id, place, pid, born, beat in select_each(connection, statement, runners):
+            runner = Runner(as_digits(id), place, pid, born, beat)
             if self._lives(runner):
                 alive[runner.id] = runner
         for dead in runners - alive.keys():
@@ -116,8 +112,8 @@ class Leases:
     def has(self, key: str) -> bool:
         """Whether the lease on a key is ours."""
         with self._store.writing() as connection:
-            query = select(col(LeaseRow.runner)).where(col(LeaseRow.id) == key)
-            return connection.scalar(query) == self.runner.id
+            rows = select_each(connection, "SELECT runner FROM leases WHERE id IN", [key])
+            return [as_digits(row[0]) for row in rows] == [self.runner.id]
 
     def beat(self) -> None:
         """Show that we live."""
@@ -126,9 +122,8 @@ class Leases:
         self.runner = self.runner._replace(beat=self.runner.beat + 1)
         with self._store.writing() as connection:
             connection.execute(
-                update(RunnerRow)
-                .where(col(RunnerRow.id) == self.runner.id)
-                .values(beat=self.runner.beat)
+                "UPDATE runners SET beat = ? WHERE id = ?",
+                (self.runner.beat, as_bytes(self.runner.id)),
             )
 
     def leave(self) -> None:
@@ -139,24 +134,24 @@ class Leases:
             self._joined = False
 
 
-def insert_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
+def insert_leases(connection: sqlite3.Connection, runner: str, keys: Iterable[str]) -> None:
     """Enter leases on keys that nobody has."""
     rows = [(as_bytes(key), as_bytes(runner)) for key in keys]
     if rows:
         statement = "INSERT OR REPLACE INTO leases (id, runner) VALUES (?, ?)"
-        execute_many(connection, statement, rows)
+        connection.executemany(statement, rows)
 
 
-def delete_leases(connection: Connection, runner: str, keys: Iterable[str]) -> None:
+def delete_leases(connection: sqlite3.Connection, runner: str, keys: Iterable[str]) -> None:
     """Give back leases, unless somebody else has them by now."""
     rows = [(as_bytes(key), as_bytes(runner)) for key in keys]
     if rows:
-        execute_many(connection, "DELETE FROM leases WHERE id = ? AND runner = ?", rows)
+        connection.executemany("DELETE FROM leases WHERE id = ? AND runner = ?", rows)
 
 
-def _remove(connection: Connection, runner: str) -> None:
-    connection.execute(delete(LeaseRow).where(col(LeaseRow.runner) == runner))
-    connection.execute(delete(RunnerRow).where(col(RunnerRow.id) == runner))
+def _remove(connection: sqlite3.Connection, runner: str) -> None:
+    connection.execute("DELETE FROM leases WHERE runner = ?", (as_bytes(runner),))
+    connection.execute("DELETE FROM runners WHERE id = ?", (as_bytes(runner),))
 
 
 def _place() -> str:

@@ -16,7 +16,7 @@ from sqlmodel import col
 
 from evalstore import hashing, restoring
 from evalstore.errors import StoreError
-from evalstore.store.database import Database, append, chunks, ensure
+from evalstore.store.database import Database, append, chunks, ensure, select_each
 from evalstore.store.leases import delete_leases, insert_leases
 from evalstore.store.tables import (
     EVENTS,
@@ -28,6 +28,7 @@ from evalstore.store.tables import (
     NodeRow,
     RunRow,
     SessionRow,
+    as_digits,
 )
 from evalstore.values import (
     VERDICTS,
@@ -131,10 +132,10 @@ class Store(Database):
         return wanted
 
     def _find(self, table: Any, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
-        with self._connect() as connection:
-            for some in chunks(ids):
-                query = select(col(table.id), col(table.content)).where(col(table.id).in_(some))
-                yield from connection.execute(query)
+        statement = f"SELECT id, content FROM {table.__tablename__} WHERE id IN"
+        with self._reading() as connection:
+            for id, content in select_each(connection, statement, ids):
+                yield as_digits(id), content
 
     # --- facts
 
@@ -144,12 +145,14 @@ class Store(Database):
         evaluations: Mapping[str, tuple[Evaluation, str]] | None = None,
         failures: Sequence[Failure] = (),
         leases: LeaseChange | None = None,
+        *,
+        wait: bool = True,
     ) -> None:
         """Append facts in one transaction; sessions and evaluations by id, with their content.
 
         With `leases`: what is worked on next, and what is done with these facts.
         """
-        with self.writing() as connection:
+        with self.writing(wait=wait) as connection:
             if leases:
                 insert_leases(connection, leases.runner, leases.taken)
                 delete_leases(connection, leases.runner, leases.given)
@@ -171,45 +174,30 @@ class Store(Database):
 
     def find_samples(self, questions: Iterable[str]) -> dict[str, list[Sample]]:
         """The sessions of these questions, oldest first."""
-        row = SessionRow
+        statement = "SELECT question, started, id, token_limit FROM sessions WHERE question IN"
         found: dict[str, list[Sample]] = {}
-        with self._connect() as connection:
-            for some in chunks(questions):
-                query = select(
-                    col(row.question), col(row.started), col(row.id), col(row.token_limit)
-                ).where(col(row.question).in_(some))
-                for question, started, id, limit in connection.execute(query):
-                    found.setdefault(question, []).append(Sample(started, id, limit))
+        with self._reading() as connection:
+            for question, started, id, limit in select_each(connection, statement, questions):
+                sample = Sample(started, as_digits(id), limit)
+                found.setdefault(as_digits(question), []).append(sample)
         for samples in found.values():
             samples.sort(key=lambda sample: sample[:2])
         return found
 
     def find_votes(self, subjects: Iterable[str]) -> dict[str, list[Vote]]:
         """The evaluations of these subjects, oldest first."""
-        row = EvaluationRow
+        statement = (
+            "SELECT subject, started, id, evaluation, evaluator, verdict, score "
+            "FROM evaluations WHERE subject IN"
+        )
         found: dict[str, list[Vote]] = {}
-        with self._connect() as connection:
-            for some in chunks(subjects):
-                query = select(
-                    col(row.subject),
-                    col(row.started),
-                    col(row.id),
-                    col(row.evaluation),
-                    col(row.evaluator),
-                    col(row.verdict),
-                    col(row.score),
-                ).where(col(row.subject).in_(some))
-                for (
-                    subject,
-                    started,
-                    id,
-                    evaluation,
-                    evaluator,
-                    verdict,
-                    score,
-                ) in connection.execute(query):
-                    vote = Vote(started, id, evaluation, evaluator, _verdict(verdict), score)
-                    found.setdefault(subject, []).append(vote)
+        with self._reading() as connection:
+            for subject, started, *ids, verdict, score in select_each(
+                connection, statement, subjects
+            ):
+                id, evaluation, evaluator = map(as_digits, ids)
+                vote = Vote(started, id, evaluation, evaluator, _verdict(verdict), score)
+                found.setdefault(as_digits(subject), []).append(vote)
         for votes in found.values():
             votes.sort(key=lambda vote: vote[:2])
         return found

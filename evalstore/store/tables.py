@@ -35,15 +35,18 @@ def as_bytes(value: str | None) -> bytes | None:
     return None if value is None else bytes.fromhex(value)
 
 
-def _to_digits(value: Any) -> str | None:
-    if value is None:
-        return None
+def as_digits(value: Any) -> str:
+    """An id of the database as it is everywhere else; raises `StoreError` when it is none."""
     if value.__class__ is not bytes:
         raise StoreError(
             "the store is damaged: something in it has no id",
             hint="restore a copy of it; 'evalstore fsck' lists what is wrong",
         )
     return str(value.hex())
+
+
+def _to_digits(value: Any) -> str | None:
+    return None if value is None else as_digits(value)
 
 
 class _Version(SQLModel):

@@ -130,8 +130,8 @@ def test_the_dead_of_this_machine_are_cleared_away_at_the_beginning(store: Store
     dead.claim([A, B])
     Leases(store).claim([C])
     with store.writing() as connection:
-        left = connection.exec_driver_sql("SELECT count(*) FROM leases").scalar()
-    assert left == 1
+        left = connection.execute("SELECT count(*) FROM leases").fetchone()
+    assert left == (1,)
 
 
 def test_thousands_can_be_claimed_at_once(store: Store) -> None:
