@@ -139,7 +139,7 @@ class Calls:
             await self._afford(likely, attempts)
             attempts += 1
             # Only the call and the waits it causes count, not those for its account's turn.
-            began = self._rim.monotonic()
+            began, full = self._rim.monotonic(), not pace.has_room
             try:
                 reply = await self._try(door, request, left, likely)
             except ProviderError as error:
@@ -154,7 +154,7 @@ class Calls:
                     raise CallFailed(error, attempts) from error
                 continue
             self._in_a_row[model] = 0
-            pace.succeeded()
+            pace.succeeded(full=full)
             pace.correct(_tokens(reply) - tokens)
             if reply.wait:
                 pace.pause(self._rim.monotonic(), min(reply.wait, self._limits.timeout))

@@ -56,9 +56,9 @@ class Pace:
         """Whether one more call may take a place."""
         return self.busy < self.limit
 
-    def succeeded(self) -> None:
-        """A call was answered: more of them may run at once if all places were taken."""
-        if self.busy >= self.limit:
+    def succeeded(self, *, full: bool) -> None:
+        """A call was answered: more of them may run at once if it was `full` when it began."""
+        if full:
             grown = self._limit + (1.0 if self._doubling else 1.0 / self._limit)
             self._limit = min(float(self._ceiling), grown)
 

@@ -6,10 +6,9 @@ from evalstore.pace import COOL_DOWN, FIRST, Pace
 
 
 def use(pace: Pace, calls: int) -> None:
-    """Answer so many calls while all places are taken."""
+    """Answer so many calls that began when all places were taken."""
     for _ in range(calls):
-        pace.busy = pace.limit
-        pace.succeeded()
+        pace.succeeded(full=True)
 
 
 def test_it_doubles_with_every_round_up_to_its_ceiling() -> None:
@@ -31,8 +30,7 @@ def test_it_never_starts_above_its_ceiling() -> None:
 
 def test_places_that_are_not_used_let_it_not_grow() -> None:
     pace = Pace(30)
-    pace.busy = FIRST - 1
-    pace.succeeded()
+    pace.succeeded(full=False)
     assert pace.limit == FIRST
 
 

@@ -30,7 +30,7 @@ MAX_ANSWER = 64 * 1024 * 1024
 
 
 class Answer(NamedTuple):
-    """What came back over HTTP, with the names of headers in lower case."""
+    """What came back over HTTP; names of headers are found in any case."""
 
     status: int
     headers: Mapping[str, str]
@@ -99,8 +99,9 @@ class OpenAICompatibleProvider:
             async with self._session.post(
                 self._url, data=data, headers=self._headers, allow_redirects=False
             ) as response:
-                headers = {name.lower(): value for name, value in response.headers.items()}
-                return Answer(response.status, headers, await read_bounded(response.content))
+                return Answer(
+                    response.status, response.headers, await read_bounded(response.content)
+                )
         except aiohttp.ClientConnectorError as problem:
             reason = problem.os_error.strerror or str(problem.os_error)
             words = clean(f"no connection to {self._url}: {reason}", self._secrets)

@@ -27,8 +27,11 @@ _LENGTH = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?"
 
 
 def find_wait(headers: Mapping[str, str]) -> float:
-    """Seconds until there is room for another call; names are in lower case."""
-    if not any("ratelimit" in name for name in headers):
+    """Seconds until there is room for another call.
+
+    Names are in lower case, or found in any.
+    """
+    if not any("ratelimit" in name.lower() for name in headers):
         return 0.0
     return max(
         (
