@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.values import Evaluation, Failure, Session
 
-
+_SHARE = 40
+"""A commit waits for others to join it, but no longer than this part of what an answer took."""
+_SHORTEST, _LONGEST = 0.001, 0.01
+"""Seconds of such a wait."""
 _TRIES = 6
 """Each waits for a lock as long as the store does: a minute in all. What was paid is kept."""
 
@@ -37,11 +40,14 @@ class Writer:
         self._given: list[str] = []
         self._wake = asyncio.Event()
         self._closing = False
+        self._patience = 0.0
+        """Seconds that a commit waits for others to join it."""
         self._waiting: list[asyncio.Future[None]] = []
         """Who waits for what has been taken since the last commit."""
 
     def put_session(self, session: Session) -> str:
         """Take a session to be stored; returns its id."""
+        self._patience = min(session.turns[-1].latency / _SHARE, _LONGEST)
         id, content = hashing.identify(hashing.describe_session(session))
         self._sessions[id] = (session, content)
         self._wake.set()
@@ -72,6 +78,8 @@ class Writer:
         """Commit until closed; raises `StoreError` when that fails."""
         while not self._closing:
             await self._wake.wait()
+            if self._patience >= _SHORTEST and not self._closing:
+                await asyncio.sleep(self._patience)
             self._wake.clear()
             await self._commit()
 
