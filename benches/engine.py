@@ -64,7 +64,8 @@ class Load:
     def measure(self, url: str, setting: Setting) -> Iterator[Figure]:
         """CPU of each further question, beside the floor; with latency also the time.
 
-        The time stands beside the ideal: every place taken all the time.
+        The time stands beside that of the floor, and beside the ideal: every place taken all
+        the time.
         """
         workspaces.forget(self.root)
         workspaces.write_one(self.root, "Rome")
@@ -98,9 +99,10 @@ class Load:
         seconds = cost.wall - started.wall
         if self.latency:
             ideal = (ceil(self.questions / self.at_once) - 1) * self.latency
-            yield figure("engine", f"{what}: time", seconds, "s", floor=ideal, most=1.3)
-            seconds = floor.wall - floor_started.wall
-            yield figure("engine", f"{what}: time of the floor", seconds, "s", floor=ideal)
+            least = floor.wall - floor_started.wall
+            # Nobody reaches the ideal with many calls at once: one core has to send them all.
+            yield figure("engine", f"{what}: time", seconds, "s", floor=max(ideal, least), most=1.3)
+            yield figure("engine", f"{what}: time, beside the ideal", seconds, "s", floor=ideal)
         setting.notes.append(
             f"engine: {what}: the whole run {cost.cpu:.2f} s CPU (floor {floor.cpu:.2f}), "
             f"{cost.wall:.2f} s (floor {floor.wall:.2f}), {cost.memory / KIB**2:.0f} MiB; "

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SHARE = 40
 """A commit waits for others to join it, but no longer than this part of what an answer took."""
-_SHORTEST, _LONGEST = 0.001, 0.01
+_LONGEST = 0.01
 """Seconds of such a wait."""
 _TRIES = 6
 """Each waits for a lock as long as the store does: a minute in all. What was paid is kept."""
@@ -78,7 +78,7 @@ class Writer:
         """Commit until closed; raises `StoreError` when that fails."""
         while not self._closing:
             await self._wake.wait()
-            if self._patience >= _SHORTEST and not self._closing:
+            if not self._closing:
                 await asyncio.sleep(self._patience)
             self._wake.clear()
             await self._commit()
