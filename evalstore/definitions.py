@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
-from evalstore.checks.implied import schema_problem
+from evalstore.checks.documents import schema_problem
 from evalstore.errors import FileProblem
 from evalstore.fields import Fields, is_json
 from evalstore.values import Json, ToolVersion

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
-from evalstore.checks import Outcome, run_check
+from evalstore.checks import Outcome, Subject, run_check
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Text, Verdict
 
 VERDICT_SCHEMA: Json = {
@@ -156,15 +156,13 @@ def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return dict(pairs)
 
 
-def judge_by_checks(
-    checks: list[Json], answer: Reply, schemas: dict[str, Json]
-) -> tuple[Opinion, tuple[Json, ...]]:
+def judge_by_checks(checks: list[Json], subject: Subject) -> tuple[Opinion, tuple[Json, ...]]:
     """The verdict of all checks together, and what each found."""
     results: list[Json] = []
     verdict: Verdict = "pass"
     feedback: list[str] = []
     for check in checks:
-        outcome = _run(check, answer, schemas)
+        outcome = _run(check, subject)
         result = {"type": check["type"], "verdict": outcome.verdict}
         if outcome.feedback:
             result["feedback"] = outcome.feedback
@@ -175,10 +173,10 @@ def judge_by_checks(
     return Opinion(verdict, "; ".join(feedback)), tuple(results)
 
 
-def _run(check: Json, answer: Reply, schemas: dict[str, Json]) -> Outcome:
+def _run(check: Json, subject: Subject) -> Outcome:
     """What a check finds; one that fails to run is the verdict `error`, not the end of a run."""
     try:
-        outcome = run_check(check, answer, schemas)
+        outcome = run_check(check, subject)
     except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
         return Outcome("error", _text(f"the check failed: {str(error) or type(error).__name__}"))
-    return Outcome(outcome.verdict, _text(outcome.feedback))
+    return outcome._replace(feedback=_text(outcome.feedback))

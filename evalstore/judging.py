@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from evalstore.catalogue import provider_options
+from evalstore.checks import Subject
 from evalstore.judge import judge_by_checks
 from evalstore.ledger import Ledger, sum_usage
 from evalstore.opinions import Opinions
@@ -85,7 +86,7 @@ class Judging:
             for check in checks
             if "schema" in check
         }
-        opinion, results = judge_by_checks(checks, answer, schemas)
+        opinion, results = judge_by_checks(checks, Subject(answer, answer.text or "", schemas))
         return Evaluation(
             sessions=(id,),
             evaluation=evaluation,

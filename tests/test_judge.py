@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from evalstore import hashing
+from evalstore.checks import Subject
 from evalstore.judge import (
     VERDICT_SCHEMA,
     Opinion,
@@ -289,8 +291,12 @@ JSON_CHECK = {"type": "json", "revision": 1}
 TOOLS_CHECK = {"type": "toolCalls", "revision": 1}
 
 
+def by_checks(checks: list[Json], answer: Reply, schemas: dict[str, Json]) -> Any:
+    return judge_by_checks(checks, Subject(answer, answer.text or "", schemas))
+
+
 def test_all_checks_must_pass() -> None:
-    opinion, results = judge_by_checks([JSON_CHECK, TOOLS_CHECK], Reply("{}"), {})
+    opinion, results = by_checks([JSON_CHECK, TOOLS_CHECK], Reply("{}"), {})
     assert opinion.verdict == "fail"
     assert [result["verdict"] for result in results] == ["pass", "fail"]
     assert opinion.feedback == "the answer is a text, no tool was called"
@@ -299,17 +305,17 @@ def test_all_checks_must_pass() -> None:
 def test_the_schema_of_a_check_is_found_by_its_id() -> None:
     check = {"type": "jsonSchema", "revision": 1, "schema": "id"}
     schemas: dict[str, Json] = {"id": {"type": "object", "required": ["a"]}}
-    assert judge_by_checks([check], Reply('{"a": 1}'), schemas)[0].verdict == "pass"
-    assert judge_by_checks([check], Reply("{}"), schemas)[0].verdict == "fail"
+    assert by_checks([check], Reply('{"a": 1}'), schemas)[0].verdict == "pass"
+    assert by_checks([check], Reply("{}"), schemas)[0].verdict == "fail"
 
 
 def test_a_check_of_another_version_is_an_error() -> None:
-    opinion, _ = judge_by_checks([{"type": "json", "revision": 99}, TOOLS_CHECK], Reply("{}"), {})
+    opinion, _ = by_checks([{"type": "json", "revision": 99}, TOOLS_CHECK], Reply("{}"), {})
     assert opinion.verdict == "error"
 
 
 def test_a_check_that_breaks_is_an_error_and_not_the_end() -> None:
-    opinion, results = judge_by_checks([JSON_CHECK], Reply("[" * 100_000), {})
+    opinion, results = by_checks([JSON_CHECK], Reply("[" * 100_000), {})
     assert opinion.verdict == "error"
     assert results[0]["feedback"].startswith("the check failed: ")
 
@@ -317,7 +323,7 @@ def test_a_check_that_breaks_is_an_error_and_not_the_end() -> None:
 def test_what_a_check_says_can_be_stored() -> None:
     check = {"type": "jsonSchema", "revision": 1, "schema": "id"}
     schemas: dict[str, Json] = {"id": {"additionalProperties": {"type": "string"}}}
-    opinion, results = judge_by_checks([check], Reply('{"\\ud83d": 1}'), schemas)
+    opinion, results = by_checks([check], Reply('{"\\ud83d": 1}'), schemas)
     assert opinion.verdict == "fail"
     json.dumps([opinion.feedback, *results], ensure_ascii=False).encode()
 

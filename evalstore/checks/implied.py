@@ -1,70 +1,24 @@
-"""Checks that a test implies: the answer parses, matches the schema, calls a tool."""
+"""Checks that a test implies by itself: its schema and its special tags."""
 
 from __future__ import annotations
 
-import json
-
-from evalstore.values import Json, Reply
-
-_SHOWN = 120
+from evalstore.checks.registry import find_kind
+from evalstore.values import Json, TestVersion
 
 
-def is_json(_check: Json, answer: Reply, _schemas: dict[str, Json]) -> str | None:
-    """Wrong unless the answer is one JSON object."""
-    try:
-        value = json.loads(answer.text or "")
-    except ValueError as error:
-        return f"the answer is not JSON: {error}"
-    return None if isinstance(value, dict) else "the answer is JSON, but not an object"
+def implied_checks(test: TestVersion) -> tuple[Json, ...]:
+    """The checks that the test itself asks for: its schema and its special tags."""
+    found: list[Json] = []
+    if test.schema:
+        found.append(_canonical("jsonSchema", schema=test.schema))
+    elif "_json_mode" in test.special_tags:
+        found.append(_canonical("json"))
+    if "_tools_only" in test.special_tags:
+        found.append(_canonical("toolCalls"))
+    return tuple(found)
 
 
-def matches_schema(check: Json, answer: Reply, schemas: dict[str, Json]) -> str | None:
-    """Wrong unless the answer is JSON that matches the schema."""
-    try:
-        value = json.loads(answer.text or "")
-    except ValueError as error:
-        return f"the answer is not JSON: {error}"
-    return first_violation(schemas[check["schema"]], value)
-
-
-def first_violation(schema: Json, value: Json) -> str | None:
-    """Where and how a value breaks a JSON Schema first; None when it does not.
-
-    References are never fetched: one that leaves the schema is a violation by itself.
-    """
-    import jsonschema
-    import referencing
-    from referencing.exceptions import Unresolvable
-
-    validator = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    try:
-        registry: referencing.Registry[Json] = referencing.Registry()
-        errors = validator(schema, registry=registry).iter_errors(value)
-        error = min(errors, key=lambda found: list(map(str, found.absolute_path)), default=None)
-    except Unresolvable as problem:
-        return f"the schema refers to something outside of it: {problem}"
-    if error is None:
-        return None
-    place = ".".join(map(str, error.absolute_path)) or "the answer"
-    message = error.message if len(error.message) <= _SHOWN else error.message[:_SHOWN] + "…"
-    return f"{place} does not match the schema: {message}"
-
-
-def calls_a_tool(_check: Json, answer: Reply, _schemas: dict[str, Json]) -> str | None:
-    """Wrong unless at least one tool was called."""
-    return None if answer.tool_calls else "the answer is a text, no tool was called"
-
-
-def schema_problem(schema: Json) -> str | None:
-    """Why something is no JSON Schema; None when it is one."""
-    import jsonschema
-
-    if not isinstance(schema, dict):
-        return "a JSON Schema must be a mapping"
-    validator = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    try:
-        validator.check_schema(schema)
-    except jsonschema.SchemaError as error:
-        place = ".".join(map(str, error.absolute_path))
-        return f"{place + ': ' if place else ''}{error.message}"
-    return None
+def _canonical(name: str, **settings: Json) -> Json:
+    kind = find_kind(name)
+    assert kind is not None
+    return {"type": name, "revision": kind.revision, **settings}

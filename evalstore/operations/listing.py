@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore import restoring
-from evalstore.checks import REGISTRY
+from evalstore.checks import known_kinds
 from evalstore.errors import Problem, WorkspaceError
 from evalstore.operations.desk import Desk, files_of, open_desk, open_workspace
 from evalstore.operations.model_table import describe_models
@@ -113,7 +113,8 @@ def list_things(where: Where, kind: str, wanted: Wanted, *, full: bool = False) 
     """What the workspace, or the store, holds of a kind."""
     if kind == "checks":
         rows: list[dict[str, Json]] = [
-            {"type": name, "revision": revision} for name, (revision, _) in REGISTRY.items()
+            {"type": name, "revision": kind.revision}
+            for name, kind in sorted(known_kinds().items())
         ]
         return Listing(kind, rows, ("type", "revision"))
     with open_desk(where) as desk:

@@ -1,0 +1,175 @@
+"""What every check type is made of: how its settings are read, and how it judges an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from evalstore.errors import FileProblem
+from evalstore.fields import suggest
+from evalstore.values import Json, Reply
+
+_SHOWN = 120
+"""Characters of a text in a feedback."""
+_BEFORE = 20
+"""How many of them stand before the first difference."""
+
+
+class Finding(NamedTuple):
+    """What a check found: a score from 0 to 1, and words for when it is no pass."""
+
+    score: float
+    feedback: str = ""
+    """What was expected, and what was found."""
+
+
+def passes(is_so: bool, feedback: str) -> Finding:
+    """A finding that is a pass or a fail; the words are those of the fail."""
+    return Finding(1.0) if is_so else Finding(0.0, feedback)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a check looks at."""
+
+    reply: Reply
+    """The last answer, with all facts of its call."""
+    actual: Json
+    """The text of the answer (empty when there is none), or what `actual` names instead."""
+    schemas: Mapping[str, Json] = field(default_factory=dict)
+    """The schemas that checks refer to, by version id."""
+    usd: float | None = None
+    """What the call has cost; None when nobody knows."""
+    names: Mapping[str, Json] = field(default_factory=dict)
+    """What an expression may use beside the answer: the row's values."""
+    prepare: Callable[[str], str] = lambda text: text
+    """`normalize` and `ignoreCase`, for texts that are compared; `text` is prepared already."""
+
+    @property
+    def text(self) -> str:
+        """What is looked at, as a prepared text; what is no text as JSON."""
+        return self.prepare(as_text(self.actual))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A check type."""
+
+    revision: int
+    """Goes up when the behaviour changes: then old verdicts are judged again."""
+    read: Callable[[Arguments], dict[str, Json]]
+    """The settings in canonical form, without those that have their default."""
+    judge: Callable[[Mapping[str, Json], Subject], Finding]
+    """From canonical settings and an answer to what was found; may raise: that is an error."""
+    main: str | None = "expected"
+    """The setting that is meant by `type: value`; None: it has none."""
+    takes_mapping: bool = False
+    """Whether that setting may be a mapping: then `type: {…}` is it, not all settings."""
+    graded: bool = False
+    """Whether the score may lie between 0 and 1, so that `pass` must say what is enough."""
+
+
+class Arguments:
+    """The settings of one check as the author wrote them; each is taken once."""
+
+    def __init__(self, given: Mapping[str, Json], line: int | None = None) -> None:
+        self._given = dict(given)
+        self._known: list[str] = []
+        self.line = line
+
+    def problem(self, message: str, hint: str | None = None) -> FileProblem:
+        """A problem with a setting, at its place."""
+        return FileProblem(message, self.line, hint=hint)
+
+    def has(self, name: str) -> bool:
+        """Whether a setting is given and has not been taken yet."""
+        return name in self._given
+
+    def take(self, name: str, default: Json = None) -> Json:
+        """Any value."""
+        self._known.append(name)
+        return self._given.pop(name, default)
+
+    def require(self, name: str) -> Json:
+        """Any value that must be given; null is one."""
+        if name not in self._given:
+            raise self.problem(f"the check needs '{name}'")
+        return self.take(name)
+
+    def text(self, name: str, default: str | None = None) -> str | None:
+        """A text."""
+        value: str | None = self._typed(name, default, str, "a text")
+        return value
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """True or false."""
+        return bool(self._typed(name, default, bool, "true or false"))
+
+    def number(self, name: str, default: float | None = None) -> float | None:
+        """A number; whole numbers stay whole."""
+        value: Any = self._typed(name, default, (int, float), "a number")
+        if isinstance(value, bool) or value != value:
+            raise self.problem(f"'{name}' must be a number, not {shorten(as_text(value))}")
+        return None if value is None else float(value) if isinstance(value, float) else int(value)
+
+    def whole(self, name: str, default: int | None = None, least: int = 0) -> int | None:
+        """A whole number that is not below `least`."""
+        value: Any = self._typed(name, default, int, "a whole number")
+        if isinstance(value, bool) or (value is not None and value < least):
+            raise self.problem(f"'{name}' must be a whole number of at least {least}")
+        return None if value is None else int(value)
+
+    def choice(self, name: str, known: Collection[str], default: str | None = None) -> str | None:
+        """One of these words."""
+        value = self.text(name, default)
+        if value is not None and value not in known:
+            hint = suggest(value, known, "choices")
+            raise self.problem(f"'{name}' cannot be '{shorten(value)}'", hint)
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """One text or a list of texts, which must be given; numbers count as their texts."""
+        value = self.require(name)
+        values = value if isinstance(value, list) else [value]
+        for one in values:
+            if isinstance(one, dict | list) or one is None:
+                raise self.problem(f"'{name}' must be a text or a list of texts")
+        return [as_text(one) for one in values]
+
+    def _typed(self, name: str, default: Json, kind: Any, words: str) -> Any:
+        value = self.take(name, default)
+        if value is not default and not isinstance(value, kind):
+            raise self.problem(f"'{name}' must be {words}, not {shorten(as_text(value))}")
+        return value
+
+    def finish(self, kind: str) -> None:
+        """Raise when something is left that nobody knows."""
+        for name in self._given:
+            hint = suggest(name, self._known, "settings")
+            raise self.problem(f"the check '{kind}' has no setting '{name}'", hint)
+
+
+def as_text(value: Json) -> str:
+    """A value as a text: a text as it is, nothing as the empty text, all else as JSON."""
+    import json
+
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def shorten(text: str, at: int = 0) -> str:
+    """A text in quotes, shortened round a place of interest."""
+    start = max(at - _BEFORE, 0) if len(text) > _SHOWN else 0
+    cut = text[start : start + _SHOWN]
+    return f"'{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(text) else ''}'"
+
+
+def difference(expected: str, found: str) -> str:
+    """What was expected and what was found, shortened around the first difference."""
+    pairs = enumerate(zip(expected, found, strict=False))
+    at = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))
+    return f"expected {shorten(expected, at)}, found {shorten(found, at)}"

@@ -1,0 +1,161 @@
+"""A check as its author wrote it, to its canonical form; or what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+
+from evalstore.checks.base import Arguments, Kind, shorten
+from evalstore.checks.normalizing import STEPS
+from evalstore.checks.registry import find_kind, known_kinds
+from evalstore.errors import FileProblem
+from evalstore.fields import suggest
+from evalstore.values import Json
+
+_COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
+_BOUND = re.compile(r"(>=|>|<=|<|==)\s*([0-9.eE+-]+)\Z")
+_EMPTY: tuple[Json, ...] = ("", [], {})
+
+
+def read_check(
+    given: Json, line: int | None = None, schema_id: Callable[[str], str] | None = None
+) -> dict[str, Json]:
+    """A check in canonical form; raises `FileProblem`.
+
+    It is written `type: value`, with further settings beside it or without; as
+    `{type: …, …}`; or as the type alone. `schema_id` turns the id of a schema of the
+    workspace into that of its version, or raises `FileProblem`.
+    """
+    name, settings = split(given, line)
+    kind = find_kind(name)
+    assert kind is not None
+    arguments = Arguments(settings, line)
+    common = _read_common(arguments, kind, name)
+    allow_empty = arguments.flag("allowEmpty")
+    if kind.main and not allow_empty and settings.get(kind.main) in _EMPTY:
+        raise FileProblem(
+            f"the check '{name}' has an empty '{kind.main}'",
+            line,
+            hint="say 'allowEmpty: true' if that is meant",
+        )
+    own = kind.read(arguments)
+    arguments.finish(name)
+    if schema_id is not None and isinstance(own.get("schema"), str):
+        own["schema"] = schema_id(own["schema"])
+    return {"type": name, "revision": kind.revision, **own, **common}
+
+
+def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
+    """The type of a check, and its settings by name; raises `FileProblem`."""
+    if isinstance(given, str):
+        given = {"type": given}
+    if not isinstance(given, dict) or not given:
+        raise FileProblem(
+            "a check must be 'type: value' or a mapping with a 'type'",
+            line,
+            hint="as in '- contains: Paris'",
+        )
+    settings = dict(given)
+    if "type" in settings and "type" not in _types_in(settings):
+        name = settings.pop("type")
+        if not isinstance(name, str) or find_kind(name) is None:
+            raise _unknown(str(name), line)
+        return name, settings
+    types = _types_in(settings)
+    if len(types) > 1:
+        raise FileProblem(f"these are two checks in one: '{types[0]}' and '{types[1]}'", line)
+    if not types:
+        names = [name for name in settings if name not in _COMMON]
+        raise _unknown(names[0] if names else next(iter(settings)), line)
+    name = types[0]
+    value = settings.pop(name)
+    kind = find_kind(name)
+    assert kind is not None
+    if isinstance(value, dict) and not settings and _are_settings(kind, value):
+        return name, value
+    if kind.main is not None:
+        if value is not None or kind.main not in settings:
+            settings = {kind.main: value, **settings}
+    elif value is False:
+        raise FileProblem(f"to turn a check round, write '{name}' with 'not: true'", line)
+    elif value not in (None, True):
+        raise FileProblem(f"the check '{name}' takes no value", line)
+    return name, settings
+
+
+def _types_in(settings: Mapping[str, Json]) -> list[str]:
+    return [name for name in settings if name not in _COMMON and find_kind(name) is not None]
+
+
+def _are_settings(kind: Kind, value: dict[str, Json]) -> bool:
+    """Whether the value of `type: {…}` is the settings, not a value that is a mapping."""
+    return kind.main is None or kind.main in value or not kind.takes_mapping
+
+
+def _unknown(name: str, line: int | None) -> FileProblem:
+    hint = suggest(name, known_kinds(), "checks")
+    return FileProblem(f"there is no check '{name}'", line, hint=hint)
+
+
+def _read_common(arguments: Arguments, kind: Kind, name: str) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    if arguments.flag("not"):
+        found["not"] = True
+    if arguments.has("actual"):
+        found["actual"] = arguments.take("actual")
+    if arguments.flag("ignoreCase"):
+        found["ignoreCase"] = True
+    if arguments.has("normalize"):
+        found["normalize"] = _read_steps(arguments)
+    if (bound := _read_bound(arguments)) is not None:
+        found["pass"] = bound
+    elif kind.graded:
+        raise arguments.problem(
+            f"the check '{name}' gives a score, so it needs 'pass'", "as in 'pass: \">= 0.8\"'"
+        )
+    weight = arguments.number("weight", 1)
+    if weight is None or not math.isfinite(weight) or weight <= 0:
+        raise arguments.problem("'weight' must be a number above 0")
+    if weight != 1:
+        found["weight"] = weight
+    if arguments.has("name"):
+        found["name"] = arguments.text("name")
+    scope = arguments.choice("scope", ("answer", "case", "group"), "answer")
+    if scope != "answer":
+        raise arguments.problem(f"the scope '{scope}' is not supported yet")
+    return found
+
+
+def _read_steps(arguments: Arguments) -> list[str]:
+    steps = arguments.texts("normalize")
+    for step in steps:
+        if step not in STEPS:
+            hint = suggest(step, STEPS, "steps")
+            raise arguments.problem(f"'normalize' knows no step '{step}'", hint)
+    return list(dict.fromkeys(steps))
+
+
+def _read_bound(arguments: Arguments) -> str | None:
+    value = arguments.take("pass")
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = f">= {value}"
+    found = _BOUND.match(value.strip()) if isinstance(value, str) else None
+    try:
+        number = float(found[2]) if found else math.nan
+    except ValueError:
+        number = math.nan
+    if found is None or not math.isfinite(number):
+        raise arguments.problem(f"'pass' cannot be {shorten(str(value))}", "as in '\">= 0.8\"'")
+    return f"{found[1]} {number:g}"
+
+
+def reaches(score: float, bound: str) -> bool:
+    """Whether a score is within a bound in canonical form, up to the rounding of floats."""
+    operator, number = bound.split()
+    off = score - float(number)
+    if abs(off) < 1e-9:
+        return operator in (">=", "<=", "==")
+    return off > 0 if operator in (">=", ">") else off < 0 if operator in ("<=", "<") else False

@@ -1,0 +1,34 @@
+"""All check types by name: those of this package, and those that plug-ins add.
+
+A plug-in names a `Kind` in the entry point group `evalstore.checks`; it cannot replace a
+type of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+
+from evalstore.checks import documents, texts, tool_calls
+from evalstore.checks.base import Kind
+
+GROUP = "evalstore.checks"
+
+_OWN: Mapping[str, Kind] = {**texts.KINDS, **documents.KINDS, **tool_calls.KINDS}
+
+
+def find_kind(name: str) -> Kind | None:
+    """The check type of this name."""
+    return _OWN.get(name) or _plugged_in().get(name)
+
+
+def known_kinds() -> Mapping[str, Kind]:
+    """All check types by name."""
+    return {**_plugged_in(), **_OWN}
+
+
+@cache
+def _plugged_in() -> Mapping[str, Kind]:
+    found = {point.name: point.load() for point in entry_points(group=GROUP)}
+    return {name: kind for name, kind in found.items() if isinstance(kind, Kind)}

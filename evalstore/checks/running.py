@@ -1,0 +1,59 @@
+"""Runs a check in canonical form on an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.checks.normalizing import preparer
+from evalstore.checks.reading import reaches
+from evalstore.checks.registry import find_kind
+from evalstore.values import Json, Verdict
+
+if TYPE_CHECKING:
+    from evalstore.checks.base import Subject
+
+
+class Outcome(NamedTuple):
+    """What one check found."""
+
+    verdict: Verdict
+    feedback: str = ""
+    score: float | None = None
+    """0..1; None when it could not be computed."""
+
+
+def run_check(check: Mapping[str, Json], subject: Subject) -> Outcome:
+    """Judge one answer by one check; one that this version does not know is an error."""
+    name = check["type"]
+    kind = find_kind(name)
+    if kind is None or kind.revision != check["revision"]:
+        words = f"'{name}' revision {check['revision']}"
+        return Outcome("error", f"this version does not know check {words}")
+    prepare = preparer(tuple(check.get("normalize", ())), bool(check.get("ignoreCase")))
+    finding = kind.judge(check, replace(subject, prepare=prepare))
+    bound = check.get("pass")
+    passed = reaches(finding.score, bound) if bound else finding.score >= 1.0
+    words = finding.feedback
+    if bound and not passed:
+        told = f"the score is {finding.score:.4g}, wanted is {bound}"
+        words = f"{told}: {words}" if words else told
+    score = finding.score
+    if check.get("not"):
+        passed = not passed
+        score = 1.0 - score
+        words = f"this must not be so: {_describe(check)}"
+    label = f"{check['name']}: " if check.get("name") else ""
+    return Outcome("pass", "", score) if passed else Outcome("fail", label + words, score)
+
+
+def _describe(check: Mapping[str, Json]) -> str:
+    from evalstore.checks.base import as_text, shorten
+
+    settings = {
+        name: value
+        for name, value in check.items()
+        if name not in ("type", "revision", "not", "name", "weight")
+    }
+    return f"{check['type']} {shorten(as_text(settings))}" if settings else str(check["type"])
