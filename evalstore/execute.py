@@ -381,7 +381,7 @@ class Executor:
             missing = list(missing_judgements(cell, self._votes(id)))
             if missing and missing[0][0] is None:
                 newest = self._newest_vote(id)
-                found = self._judging.check(id, session.answer, cell.case.evaluation, newest)
+                found = self._judging.check(id, session, cell.case.evaluation, newest)
                 self._ledger.evaluation(found)
                 missing = list(missing_judgements(cell, self._votes(id)))
                 self._look_at_verdict(cell)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evalstore import hashing
+from evalstore.bound_checks import CheckTemplates
 from evalstore.checks import implied_checks
 from evalstore.errors import FileProblem, Problem
 from evalstore.fields import suggest
@@ -70,6 +71,7 @@ def expand_test(test: TestFile, library: Library) -> Expansion:
     filler = Filler(test.path, test.replacements, as_is=test.plain, runtime=False)
     turns = [(turn, filler.compile(turn.section)) for turn in test.turns]
     instructions = filler.compile(test.instructions) if test.instructions else None
+    checks = CheckTemplates(test.checks, filler) if test.checks else None
     filler.finish(test.line_of)
     result.problems += filler.problems
     prompts = _resolve_prompts(test, library, result)
@@ -85,6 +87,7 @@ def expand_test(test: TestFile, library: Library) -> Expansion:
     if any(problem.severity == "error" for problem in result.problems):
         return result
     special = tuple(tag for tag in test.tags if tag.startswith("_"))
+    schema_id = _schema_finder(library, result)
     rows: list[Row] = []
     versions: list[tuple[TestVersion, EvaluationVersion]] = []
     for values in expand_rows(test.replacements):
@@ -101,11 +104,12 @@ def expand_test(test: TestFile, library: Library) -> Expansion:
                 options=test.options,
             )
             told = fill_parts(instructions, row, test.path, library, result) if instructions else ()
+            checked = checks.fill(row, schema_id) if checks else ()
         except FileProblem as problem:
             result.problems.append(problem.at(test.path))
             continue
         rows.append(row)
-        versions.append((version, EvaluationVersion(told, implied_checks(version))))
+        versions.append((version, EvaluationVersion(told, (*implied_checks(version), *checked))))
     if any(problem.severity == "error" for problem in result.problems):
         result.problems = list(dict.fromkeys(result.problems))
         return result
@@ -119,6 +123,20 @@ def expand_test(test: TestFile, library: Library) -> Expansion:
         id=test.id,
     )
     return result
+
+
+def _schema_finder(library: Library, result: Expansion) -> Callable[[str, int], str]:
+    """Finds the version of a schema that a check names."""
+
+    def find(id: str, line: int) -> str:
+        version = library.schemas.get(id)
+        result.dependencies[f"schema:{id}"] = version
+        if version is None:
+            hint = suggest(id, library.schemas, "schemas")
+            raise FileProblem(f"there is no schema '{id}'", line, hint=hint)
+        return version
+
+    return find
 
 
 def _unjudged(test: TestFile) -> Problem:
@@ -140,6 +158,9 @@ def _cases(
 ) -> Iterator[Case]:
     texts = [{name: written.text for name, written in row.values.items()} for row in rows]
     tags = tuple(sorted(test.tags))
+    when = test.checks.when if test.checks else "on_pass"
+    both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
+    judged_by = {**_JUDGED_BY, (True, True): both}
     for label, values, (version, evaluation) in zip(labels(texts), texts, versions, strict=True):
         test_id = _keep(result, "test", hashing.describe_test(version))
         has_evaluation = bool(evaluation.instructions or evaluation.checks)
@@ -153,7 +174,7 @@ def _cases(
             tags=tags,
             prompts=prompts,
             needs=needs_of(version),
-            judged_by=_JUDGED_BY[bool(evaluation.checks), bool(evaluation.instructions)],
+            judged_by=judged_by[bool(evaluation.checks), bool(evaluation.instructions)],
             temperature=version.options.temperature,
             seed=version.options.seed,
             limit=version.options.max_output_tokens,
@@ -164,7 +185,6 @@ _JUDGED_BY = {
     (False, False): ("models",),
     (False, True): ("models",),
     (True, False): ("checks",),
-    (True, True): ("checks", "models"),
 }
 """By whether there are checks, and instructions; shared, as there may be very many cases."""
 

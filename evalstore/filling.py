@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -129,13 +129,16 @@ class Filler:
                 )
         return template
 
-    def compile(self, section: Section) -> Template:
-        """Compile a text of the body; its names count as used."""
+    def compile(self, section: Section, later: Collection[str] = ()) -> Template:
+        """Compile a text of the body; its names count as used.
+
+        Those of `later` get their values only when an answer is judged.
+        """
         template = self._compile(section.text, section.line_at)
         for name, line in template.names.items():
             if name in self.known:
                 self._use(name)
-            else:
+            elif name not in later:
                 self._report_undefined(name, line)
         return template
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.catalogue import provider_options
 from evalstore.checks import Subject
-from evalstore.judge import judge_by_checks
+from evalstore.judge import judge_by_checks, schemas_of
 from evalstore.ledger import Ledger, sum_usage
 from evalstore.opinions import Opinions
 from evalstore.plan import CHECKS, Judge
@@ -78,15 +78,13 @@ class Judging:
             latency=sum(reply.latency for reply in spent),
         )
 
-    def check(self, id: str, answer: Reply, evaluation: str, newest: int) -> Evaluation:
+    def check(self, id: str, session: Session, evaluation: str, newest: int) -> Evaluation:
         """What the checks of an evaluation version say of a session."""
+        answer, usd = session.answer, session.cost.usd if session.cost else None
         checks = self._material.content("evaluation", evaluation).get("checks", [])
-        schemas = {
-            check["schema"]: self._material.schema(check["schema"])
-            for check in checks
-            if "schema" in check
-        }
-        opinion, results = judge_by_checks(checks, Subject(answer, answer.text or "", schemas))
+        schemas = {id: self._material.schema(id) for id in schemas_of(checks)}
+        subject = Subject(answer, answer.text or "", schemas, usd)
+        opinion, results = judge_by_checks(checks, subject)
         return Evaluation(
             sessions=(id,),
             evaluation=evaluation,
@@ -94,6 +92,7 @@ class Judging:
             verdict=opinion.verdict,
             started=max(self._rim.now(), newest + 1),
             nonce=self._rim.nonce(),
+            score=opinion.score,
             feedback=opinion.feedback,
             checks=results,
         )

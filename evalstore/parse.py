@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from evalstore.checklist import CheckList, take_block
 from evalstore.errors import FileProblem
 from evalstore.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.markdown import SPACE, Line, Section, cut, fences, is_rule, scan, section
@@ -60,6 +61,7 @@ class TestFile:
     path: str
     turns: tuple[Turn, ...]
     instructions: Section | None
+    checks: CheckList | None = None
     id: str | None = None
     tags: tuple[str, ...] = ()
     system_prompts: tuple[str | None, ...] = (None,)
@@ -155,13 +157,23 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
                 hint="remove it, or move the file to the prompts folder",
             )
         )
-    instructions = section(below, separator or first)
-    collector.attempt(lambda: _refuse_checks(below), None)
+    no_checks: tuple[list[Line], CheckList | None] = (below, None)
+    prose, checks = collector.attempt(lambda: take_block(below), no_checks)
+    instructions = section(prose, separator or first)
+    if checks and checks.when != "on_pass" and not instructions.text:
+        collector.found.append(
+            FileProblem(
+                f"'evaluator: {checks.when}', but there are no instructions for an evaluator",
+                checks.line,
+                hint="write them beside the block, or remove the field",
+            )
+        )
     replacements: Replacements | None = collector.attempt(lambda: read_replacements(document), None)
     test = TestFile(
         path=path,
         turns=turns,
         instructions=instructions if instructions.text else None,
+        checks=checks,
         id=fields.text("id"),
         tags=tags,
         system_prompts=collector.attempt(lambda: _system_prompts(fields), (None,)),
@@ -336,16 +348,6 @@ def _only_system(turns: tuple[Turn, ...], lines: list[Line]) -> None:
                 "a system prompt has no evaluation, so no line '---'",
                 line.number,
                 hint="for a horizontal rule write '***'",
-            )
-
-
-def _refuse_checks(lines: list[Line]) -> None:
-    for fence in fences(lines):
-        if fence.info.split()[:1] == ["checks"]:
-            raise FileProblem(
-                "deterministic checks are not supported yet",
-                fence.opened,
-                hint="say it in words to the evaluator",
             )
 
 

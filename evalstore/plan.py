@@ -15,6 +15,7 @@ from typing import NamedTuple
 from evalstore import hashing
 from evalstore.selection import suits
 from evalstore.values import Case, CaseFile, Evaluator, Question, Sample, Verdict, Vote
+from evalstore.verdicts import wants_models
 
 CHECKS = hashing.identify(hashing.describe_evaluator(Evaluator(checks=True)))[0]
 """The id of the evaluator that stands for the checks."""
@@ -314,7 +315,7 @@ def plan_judgements(
             ]
             plan.votes[session] = counting
             plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
-            for judge, count in _lacking(cell, counting, assume_checks_pass=True):
+            for judge, count in _lacking(cell, counting, before_checks=True):
                 one = Judgement(cell, session, judge, count)
                 why = _why_again(one, stored, bound, again)
                 found.setdefault(
@@ -322,7 +323,7 @@ def plan_judgements(
                 )
         coming = min(asked.get(cell.question_id, 0), cell.wanted - len(sessions))
         if coming:
-            for judge, count in _lacking(cell, (), assume_checks_pass=True):
+            for judge, count in _lacking(cell, (), before_checks=True):
                 one = Judgement(cell, None, judge, count * coming)
                 key = (cell.question_id, cell.case.evaluation, one.evaluator)
                 known = found.get(key)
@@ -355,30 +356,30 @@ def _article(verdict: Verdict) -> str:
 
 
 def missing_judgements(
-    cell: Cell, stored: Iterable[Vote], *, assume_checks_pass: bool = False
+    cell: Cell, stored: Iterable[Vote], *, before_checks: bool = False
 ) -> Iterator[tuple[Judge | None, int]]:
     """What a session lacks under the cell's evaluation version: by whom, and how often.
 
-    Models judge only when the checks leave the verdict open, so they are wanted once the
-    checks have passed, or when `assume_checks_pass`. Judges that may not be called in this
+    Which models judge depends on what the checks say, so they are wanted once the checks are
+    made, or when `before_checks`. Judges that may not be called in this
     command are left out.
     """
-    for judge, count in _lacking(cell, stored, assume_checks_pass=assume_checks_pass):
+    for judge, count in _lacking(cell, stored, before_checks=before_checks):
         if judge is None or judge.reachable:
             yield judge, count
 
 
 def _lacking(
-    cell: Cell, stored: Iterable[Vote], *, assume_checks_pass: bool
+    cell: Cell, stored: Iterable[Vote], *, before_checks: bool
 ) -> Iterator[tuple[Judge | None, int]]:
     votes = _decided_first(cell, stored)
     if "checks" in cell.case.judged_by:
         checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
         if checked is None:
             yield None, 1
-            if not assume_checks_pass:
+            if not before_checks:
                 return
-        elif checked != "pass":
+        elif not wants_models(cell.case.judged_by, checked):
             return
     if "models" not in cell.case.judged_by:
         return

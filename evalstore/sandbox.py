@@ -141,6 +141,24 @@ def run(source: str, line: int, scope: dict[str, Any]) -> str:
     return text
 
 
+@lru_cache(maxsize=1024)
+def _compiled_expression(source: str) -> Any:
+    return _environment().compile_expression(source, undefined_to_none=False)
+
+
+def evaluate(source: str, line: int, scope: dict[str, Any]) -> Any:
+    """The value of an expression, as JSON has it; raises `FileProblem` when it fails."""
+    from jinja2 import TemplateError, Undefined
+
+    try:
+        value = _compiled_expression(source)(**scope)
+        if isinstance(value, Undefined):
+            str(value)  # says what is not defined
+        return _plain(value)
+    except (TemplateError, *_FAILURES) as error:
+        raise FileProblem(f"the template fails: {error}", line) from error
+
+
 def is_global(name: str) -> bool:
     """Whether Jinja itself has a function of this name."""
     return name in _environment().globals

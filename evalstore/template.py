@@ -8,13 +8,14 @@ out as `Mention`s in their place. Nothing here knows where values come from.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evalstore.errors import FileProblem
-from evalstore.sandbox import SWITCH_OFF, is_global, run, undeclared
+from evalstore.sandbox import SWITCH_OFF, evaluate, is_global, run, undeclared
 
 _FILE = "_file:"
 _IDENTIFIER = re.compile(r"[^\W\d]\w*\Z")
@@ -91,6 +92,27 @@ class Template:
             else:
                 pieces.append(_evaluate(segment, typed))
         return join(pieces)
+
+    def value(self, lookup: Lookup, typed: Callable[[str], Any]) -> Any:
+        """What the text comes to where a value is wanted: a lone expression keeps its type.
+
+        A lone name is a text when its type would lose how it is written (`007`, `1.10`).
+        """
+        if self.scope is None and len(self.segments) == 1:
+            (segment,) = self.segments
+            if isinstance(segment, _Name):
+                value = typed(segment.name)
+                if isinstance(value, str | dict | list):
+                    return value
+                text = "".join(str(piece) for piece in lookup(segment.name))
+                return value if json.dumps(value) == text else text
+            if isinstance(segment, _Expression):
+                scope = {name: typed(name) for name in segment.names}
+                return evaluate(segment.source, segment.line, scope)
+        pieces = self.fill(lookup, typed)
+        if any(isinstance(piece, Mention) for piece in pieces):
+            raise FileProblem("a file cannot be mentioned here", self.line)
+        return "".join(str(piece) for piece in pieces)
 
 
 def join(pieces: Iterable[str | Mention]) -> Filled:

@@ -165,7 +165,10 @@ class Case:
     needs: tuple[str, ...] = ()
     """Capabilities a model must have: `tools`, `structured`, `image`, `pdf`, `file`, `audio`."""
     judged_by: tuple[str, ...] = ("models",)
-    """`checks` when the evaluation version has some, `models` when it has instructions."""
+    """`checks` when the evaluation version has some, `models` when it has instructions.
+
+    With both: `on_fail` or `always` when models judge not only what has passed the checks.
+    """
     temperature: float | None = None
     """Set by the test, instead of the settings' temperature."""
     seed: int | None = None

@@ -81,11 +81,27 @@ def judge_session(
 ) -> Judged:
     """The verdict on one session.
 
-    Checks that fail decide; checks that pass leave the verdict to the models, if there
-    are any. `checks` is the id of the evaluator that stands for the checks.
+    Checks decide, unless they leave the verdict to the models (`wants_models`). Models that
+    are always asked cannot overrule checks that fail. `checks` is the id of the evaluator
+    that stands for the checks.
     """
     by_checks = [(vote.verdict, vote.score) for vote in votes if vote.evaluator == checks]
     by_models = [(vote.verdict, vote.score) for vote in votes if vote.evaluator != checks]
-    if by_checks and ("models" not in judged_by or by_checks[0][0] != "pass"):
+    if by_checks and not _leaves_open(judged_by, by_checks[0][0]):
         return Judged(*by_checks[0])
     return combine(by_models, rule)
+
+
+def wants_models(judged_by: Collection[str], checked: Verdict) -> bool:
+    """Whether models judge an answer of which the checks say this.
+
+    They judge what has passed; with `on_fail` what has failed; with `always` everything.
+    """
+    if "models" not in judged_by or "always" in judged_by:
+        return "models" in judged_by
+    return checked == ("fail" if "on_fail" in judged_by else "pass")
+
+
+def _leaves_open(judged_by: Collection[str], checked: Verdict) -> bool:
+    decides = "always" in judged_by and checked != "pass"
+    return wants_models(judged_by, checked) and not decides

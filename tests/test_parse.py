@@ -193,7 +193,6 @@ def test_a_field_of_the_options_has_its_own_line() -> None:
         (test_file("group: a"), "a group", 2),
         (test_file("replacements:", "  $permute: {names: [a], list: P}"), "'$permute'", 3),
         (test_file("replacements:", "  - $combine: {names: [a], list: P}"), "'$combine'", 3),
-        (test_file(told="E\n\n~~~checks\n- equals: a\n~~~"), "deterministic checks", 9),
     ],
 )
 def test_what_is_not_supported_yet_is_refused(text: str, message: str, line: int) -> None:

@@ -12,7 +12,7 @@ from evalstore.plan import CHECKS, Cell, Plan, counted_votes
 from evalstore.report.compare import Result
 from evalstore.store.trees import read_tree
 from evalstore.values import CaseFile, Json, Sample, Verdict, Vote
-from evalstore.verdicts import Judged, combine, judge_session
+from evalstore.verdicts import Judged, combine, judge_session, wants_models
 
 if TYPE_CHECKING:
     from evalstore.execute import Outcome
@@ -93,7 +93,7 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
     """Whether nothing more is wanted on a session."""
     if "checks" in cell.case.judged_by:
         checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
-        if checked != "pass":
+        if checked is None or not wants_models(cell.case.judged_by, checked):
             return checked is not None
     if "models" not in cell.case.judged_by:
         return True

@@ -1,0 +1,105 @@
+"""Checks from the test file to the verdict, through the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import WEATHER, Evalstore
+
+BLOCK = """\
+
+~~~checks
+{}
+~~~
+"""
+
+
+def with_checks(lines: str, *, prose: bool = True) -> str:
+    text = WEATHER if prose else WEATHER.replace("The answer must be warm.\n", "")
+    return text + BLOCK.format(lines)
+
+
+def verdicts(found: Any) -> dict[str, str]:
+    return {case["row"]: case["verdict"] for case in found["cases"]}
+
+
+def test_checks_judge_without_a_model(workspace: Path, documents: Any) -> None:
+    tree(workspace, {"tests/weather.md": with_checks("- contains: Warm", prose=False)})
+    found = documents("run")
+    assert verdicts(found) == {"city=Oslo": "fail", "city=Rome": "pass"}
+    assert (found["asked"], found["judged"], found["judgeCost"]) == (2, 2, 0.0)
+    assert documents("run")["judged"] == 0
+
+
+def test_a_check_that_fails_says_what_was_expected_and_found(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"tests/weather.md": with_checks("- contains: Warm", prose=False)})
+    shown = evalstore("run").stdout
+    assert "'Warm' is not in 'Cold.'" in shown
+
+
+def test_an_edit_of_a_check_asks_nothing_and_judges_again(workspace: Path, documents: Any) -> None:
+    tree(workspace, {"tests/weather.md": with_checks("- contains: Warm", prose=False)})
+    documents("run")
+    tree(workspace, {"tests/weather.md": with_checks("- contains: Cold", prose=False)})
+    found = documents("run")
+    assert (found["asked"], found["judged"]) == (0, 2)
+    assert verdicts(found) == {"city=Oslo": "pass", "city=Rome": "fail"}
+
+
+@pytest.mark.parametrize(
+    ("when", "judged", "oslo", "rome"),
+    [("on_pass", 3, "fail", "pass"), ("on_fail", 3, "pass", "pass"), ("always", 4, "fail", "pass")],
+)
+def test_the_block_says_which_answers_models_judge(
+    workspace: Path, documents: Any, when: str, judged: int, oslo: str, rome: str
+) -> None:
+    # The model lets everything pass; the check only what is warm.
+    lines = f"evaluator: {when}\nchecks: [{{contains: Warm}}]"
+    text = with_checks(lines).replace("must be warm", "may be anything")
+    tree(workspace, {"tests/weather.md": text})
+    found = documents("run")
+    assert (found["judged"], verdicts(found)) == (judged, {"city=Oslo": oslo, "city=Rome": rome})
+    assert documents("run")["judged"] == 0
+
+
+def test_models_that_are_always_asked_cost_no_second_answer(
+    workspace: Path, documents: Any
+) -> None:
+    lines = "evaluator: {}\nchecks: [{{contains: Warm}}]"
+    tree(workspace, {"tests/weather.md": with_checks(lines.format("on_pass"))})
+    assert documents("run")["judged"] == 3
+    tree(workspace, {"tests/weather.md": with_checks(lines.format("always"))})
+    found = documents("run")
+    assert (found["asked"], found["judged"]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "oslo", "rome"), [("any", "pass", "pass"), (">= 0.6", "fail", "fail")]
+)
+def test_not_all_checks_must_pass(
+    workspace: Path, documents: Any, rule: str, oslo: str, rome: str
+) -> None:
+    lines = f'pass: "{rule}"\nchecks: [{{contains: Warm}}, {{contains: Cold}}]'
+    tree(workspace, {"tests/weather.md": with_checks(lines, prose=False)})
+    found = documents("run")
+    assert verdicts(found) == {"city=Oslo": oslo, "city=Rome": rome}
+    assert [case["score"] for case in found["cases"]] == [0.5, 0.5]
+
+
+def test_a_check_that_cannot_be_computed_is_an_error(workspace: Path, documents: Any) -> None:
+    lines = "- {contains: a, actual: '{{ sample.output_json.x }}'}"
+    tree(workspace, {"tests/weather.md": with_checks(lines, prose=False)})
+    assert set(verdicts(documents("run")).values()) == {"error"}
+
+
+def test_a_wrong_check_is_an_error_at_its_line(workspace: Path, evalstore: Evalstore) -> None:
+    tree(workspace, {"tests/weather.md": with_checks("- contians: a", prose=False)})
+    ran = evalstore("check")
+    assert ran.exit_code != 0
+    assert "did you mean 'contains'?" in ran.stdout + ran.stderr
