@@ -24,7 +24,6 @@ _LATER = {
     "dataset": "a dataset",
     "answer": "a recorded answer",
     "repetitions": "repetitions",
-    "lists": "'lists'",
     "group": "a group",
 }
 """Fields of the format that this version does not read yet."""
@@ -37,6 +36,7 @@ TEST_FIELDS = (
     "availableTools",
     "structuredResponseSchema",
     "replacements",
+    "lists",
     "options",
     "attempts",
     "evaluators",

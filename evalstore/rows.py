@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from evalstore.errors import FileProblem
+from evalstore.fields import suggest
 from evalstore.markdown import SPACE
 from evalstore.values import RUNTIME_NAMES
 from evalstore.yaml_core import Document, Written
@@ -18,7 +19,11 @@ Replacements = tuple[dict[str, tuple[Written, ...]], ...]
 MOST_ROWS = 100_000
 """Rows of one file."""
 _RESERVED = ("_file", *RUNTIME_NAMES)
-_LATER = ("$permute", "$combine")
+_PICKS: dict[str, tuple[Any, Any]] = {
+    "$permute": (itertools.permutations, math.perm),
+    "$combine": (itertools.combinations, math.comb),
+}
+"""Ways to give several names different values of one list: in any order, or in one order."""
 _LABEL_WIDTH = 32
 
 
@@ -26,26 +31,128 @@ def read_replacements(document: Document | None) -> Replacements:
     """The items of the field `replacements`, every value a list of scalars as written."""
     given = document.at("replacements") if document else None
     written = given.written() if given else None
-    if document is None or written is None or _is_null(written):
+    if document is None:
+        return ({},)
+    lists = _read_lists(document)
+    if written is None or _is_null(written):
+        for name in lists:
+            raise FileProblem(f"list '{name}' is never used", document.line("lists", name))
         return ({},)
     line = document.line("replacements")
     items = written if isinstance(written, list) else [written]
     if not items:
         raise FileProblem("'replacements' is an empty list: there would be no case", line)
-    result = []
+    result: list[dict[str, tuple[Written, ...]]] = []
     for number, item in enumerate(items):
         place = ("replacements", number) if isinstance(written, list) else ("replacements",)
         if not isinstance(item, dict):
             raise FileProblem(
                 "a replacement must be a mapping from names to values", document.line(*place)
             )
-        values = {
-            name: _values(name, value, document, (*place, name)) for name, value in item.items()
-        }
-        result.append(values)
+        result += _read_item(item, lists, document, place)
+    for name in lists:
+        if not any(_uses(item, name) for item in items):
+            raise FileProblem(f"list '{name}' is never used", document.line("lists", name))
     if sum(math.prod(map(len, item.values())) for item in result) > MOST_ROWS:
         raise FileProblem(f"the replacements make more than {MOST_ROWS:,} cases", line)
     return tuple(result)
+
+
+def _read_lists(document: Document) -> dict[str, tuple[Written, ...]]:
+    """The values under `lists`, by name."""
+    given = document.at("lists").written()
+    if given is None or _is_null(given):
+        return {}
+    if not isinstance(given, dict):
+        raise FileProblem(
+            "'lists' must be a mapping from names to lists of values", document.line("lists")
+        )
+    return {
+        name: _values(name, values, document, ("lists", name)) for name, values in given.items()
+    }
+
+
+def _read_item(
+    item: dict[str, Any],
+    lists: dict[str, tuple[Written, ...]],
+    document: Document,
+    place: tuple[str | int, ...],
+) -> list[dict[str, tuple[Written, ...]]]:
+    """One item as several, each of which is a mapping from names to their values."""
+    found: list[dict[str, tuple[Written, ...]]] = [{}]
+    for name, value in item.items():
+        if name in _PICKS:
+            parts = _read_pick(name, value, lists, document, (*place, name))
+        else:
+            parts = [{name: _values(name, value, document, (*place, name))}]
+        for part in parts[:1]:
+            if twice := part.keys() & found[0].keys():
+                raise FileProblem(
+                    f"'{min(twice)}' has two lists of values", document.line(*place, name)
+                )
+        if len(found) * len(parts) > MOST_ROWS:
+            raise FileProblem(
+                f"the replacements make more than {MOST_ROWS:,} cases", document.line(*place, name)
+            )
+        found = [{**before, **part} for before in found for part in parts]
+    return found
+
+
+def _read_pick(
+    way: str,
+    value: Any,
+    lists: dict[str, tuple[Written, ...]],
+    document: Document,
+    place: tuple[str | int, ...],
+) -> list[dict[str, tuple[Written, ...]]]:
+    """Every way to give the names different values of the list."""
+    line = document.line(*place)
+    names, source = (
+        (value.get("names"), value.get("list")) if isinstance(value, dict) else (None, None)
+    )
+    if not isinstance(names, list) or source is None or value.keys() != {"names", "list"}:
+        raise FileProblem(
+            f"'{way}' needs 'names' and the name of a 'list'",
+            line,
+            hint=f"as in '{way}: {{names: [first, second], list: pets}}'",
+        )
+    known = [one.text for one in names if isinstance(one, Written)]
+    if len(set(known)) < len(names) or not names:
+        raise FileProblem(f"the names of '{way}' must be different names", line)
+    if isinstance(source, Written):
+        if source.text not in lists:
+            raise FileProblem(
+                f"there is no list '{source.text}'",
+                document.line(*place, "list"),
+                hint=suggest(source.text, lists, "lists"),
+            )
+        values = lists[source.text]
+    else:
+        values = _values("list", source, document, (*place, "list"))
+    for name in known:
+        _refuse_name(name, line)
+    if len(values) < len(known):
+        raise FileProblem(
+            f"'{way}' needs {len(known)} different values, and its list has {len(values)}", line
+        )
+    pick, count = _PICKS[way]
+    if count(len(values), len(known)) > MOST_ROWS:
+        raise FileProblem(f"the replacements make more than {MOST_ROWS:,} cases", line)
+    return [
+        {name: (one,) for name, one in zip(known, picked, strict=True)}
+        for picked in pick(values, len(known))
+    ]
+
+
+def _uses(item: Any, name: str) -> bool:
+    picks = [item[way] for way in _PICKS if way in item] if isinstance(item, dict) else []
+    sources = [pick.get("list") for pick in picks if isinstance(pick, dict)]
+    return any(isinstance(one, Written) and one.text == name for one in sources)
+
+
+def _refuse_name(name: str, line: int) -> None:
+    if name in _RESERVED or name != name.strip() or not name or name in _PICKS:
+        raise FileProblem(f"'{name}' cannot be the name of a replacement", line)
 
 
 def _is_null(value: Any) -> bool:
@@ -56,10 +163,7 @@ def _is_null(value: Any) -> bool:
 def _values(
     name: str, value: Any, document: Document, place: tuple[str | int, ...]
 ) -> tuple[Written, ...]:
-    if name in _LATER:
-        raise FileProblem(f"'{name}' is not supported yet", document.line(*place))
-    if name in _RESERVED or name != name.strip() or not name:
-        raise FileProblem(f"'{name}' cannot be the name of a replacement", document.line(*place))
+    _refuse_name(name, document.line(*place))
     values = value if isinstance(value, list) else [value]
     if not values:
         raise FileProblem(

@@ -189,10 +189,7 @@ def test_a_field_of_the_options_has_its_own_line() -> None:
         (test_file("dataset: a.csv"), "a dataset", 2),
         (test_file("answer: x"), "a recorded answer", 2),
         (test_file("repetitions: 3"), "repetitions", 2),
-        (test_file("lists: {P: [a]}"), "'lists'", 2),
         (test_file("group: a"), "a group", 2),
-        (test_file("replacements:", "  $permute: {names: [a], list: P}"), "'$permute'", 3),
-        (test_file("replacements:", "  - $combine: {names: [a], list: P}"), "'$combine'", 3),
     ],
 )
 def test_what_is_not_supported_yet_is_refused(text: str, message: str, line: int) -> None:
