@@ -23,7 +23,7 @@ from evalstore.lanes import Lane
 from evalstore.ledger import Ledger, Outcome
 from evalstore.plan import Ask, Cell, Judgement, Plan, missing_judgements
 from evalstore.sharing import Sharing, key_of
-from evalstore.turns import Turns
+from evalstore.bursts import Bursts
 from evalstore.values import Session, Vote
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Executor:
         self._failed: Counter[str] = Counter()
         """Key -> how often it has failed in this run: other plans may want it, too."""
         self._finished = asyncio.Event()
-        self._turns = Turns()
+        self._bursts = Bursts()
         self._open(Plan())
 
     def _open(self, plan: Plan) -> None:
@@ -341,7 +341,7 @@ class Executor:
             self._ledger.failure(failed, question=question, model=model)
         else:
             try:
-                await self._turns.wait()
+                await self._bursts.wait()
             finally:  # whatever happens: this is paid
                 id = self._ledger.session(question, session)
                 self._answers[id] = session

@@ -1,20 +1,20 @@
-"""Turns of the event loop."""
+"""Bursts of answers."""
 
 from __future__ import annotations
 
 import asyncio
 
-from evalstore.turns import Turns
+from evalstore.bursts import Bursts
 
 
 def rounds_of(count: int, cancelled: frozenset[int] = frozenset()) -> dict[int, int]:
     """In which round of the loop each of those who came together got its turn."""
 
     async def main() -> dict[int, int]:
-        turns, passed, now = Turns(), dict[int, int](), 0
+        bursts, passed, now = Bursts(), dict[int, int](), 0
 
         async def one(number: int) -> None:
-            await turns.wait()
+            await bursts.wait()
             passed[number] = now
 
         tasks = [asyncio.create_task(one(number)) for number in range(count)]

@@ -1,4 +1,4 @@
-"""Turns: only a few answers are dealt with in one round of the event loop.
+"""Bursts: only a few answers are dealt with in one round of the event loop.
 
 Answers that come in a burst would else all be dealt with before the first of the next
 questions is sent, and so the answers to those would come in a burst again.
@@ -12,7 +12,7 @@ from collections import deque
 _IN_A_ROUND = 8
 
 
-class Turns:
+class Bursts:
     """Lets a few pass in each round of the event loop, in the order in which they came."""
 
     def __init__(self) -> None:
