@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evalstore.assemble import next_request
 from evalstore.calls import CallFailed, Calls, Door, Rim
 from evalstore.catalogue import provider_options
 from evalstore.plan import Cell, limit_of
 from evalstore.providers.base import ProviderError
-from evalstore.values import Reply, Session
+from evalstore.values import Cost, Reply, Session
 
 if TYPE_CHECKING:
     from evalstore.assemble import Material
@@ -48,18 +49,34 @@ class Asking:
         )
         # Never older than a stored session, whatever the clock says: the oldest ones count.
         started = max(self._rim.now(), newest + 1)
-        reply = await self._calls.ask(door, request)
-        cost = self._ledger.spend(door, reply)
+        replies: list[Reply] = []
+        costs: list[Cost | None] = []
+        is_last = False
+        while not is_last:
+            turn, is_last = next_request(request, replies)
+            reply = await self._calls.ask(door, turn)
+            costs.append(self._ledger.spend(door, reply))
+            replies.append(replace(reply, text=None if reply.text is None else reply.text.strip()))
         if test.schema:
             _require_json(reply)
         return Session(
             question=question,
-            turns=(replace(reply, text=reply.text.strip() if reply.text is not None else None),),
+            turns=tuple(replies),
             started=started,
             nonce=self._rim.nonce(),
-            cost=cost,
-            limit=limit if reply.is_cut else None,
+            cost=_sum(costs),
+            limit=limit if any(reply.is_cut for reply in replies) else None,
         )
+
+
+def _sum(costs: list[Cost | None]) -> Cost | None:
+    """What all turns cost together; None when nobody knows of one of them."""
+    known = [cost for cost in costs if cost is not None]
+    if len(known) < len(costs):
+        return None
+    if len(known) == 1:
+        return known[0]
+    return Cost(round(sum(cost.usd for cost in known), 10), known[0].price)
 
 
 def _require_json(reply: Reply) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from evalstore import restoring
@@ -100,12 +100,15 @@ class Material:
         return result
 
     def _message(self, message: Message) -> OutgoingMessage:
-        return OutgoingMessage(message.role, tuple(self.outgoing(message.parts)))
+        return OutgoingMessage(message.role, tuple(self.outgoing(message.parts)), message.filled)
 
     def ask(
         self, question: Question, code: str, limit: int | None, options: Mapping[str, Json]
     ) -> tuple[Request, TestVersion]:
-        """The request for a question, and the test version it puts."""
+        """The request for the last answer to a question, and the test version it puts.
+
+        Turns that the candidate fills are still empty in it: `next_request` knows them.
+        """
         test = self.test(question.test)
         request = Request(
             code=code,
@@ -140,7 +143,12 @@ class Material:
         return messages
 
     def judge(
-        self, prompt: str, evaluation: str, question: Question, answer: Reply, nonce: str
+        self,
+        prompt: str,
+        evaluation: str,
+        question: Question,
+        answers: Sequence[Reply],
+        nonce: str,
     ) -> tuple[OutgoingMessage, ...]:
         """The messages of an evaluator prompt with its runtime names filled in.
 
@@ -153,14 +161,24 @@ class Material:
         def asked(show: Callable[[TestVersion], Outgoing]) -> Callable[[], Outgoing]:
             return lambda: show(self.test(question.test))
 
+        def conversation(test: TestVersion, prompt: str | None) -> list[OutgoingMessage]:
+            return fill_turns(self._conversation(test, prompt), answers)
+
+        def answered(test: TestVersion) -> Outgoing:
+            """A conversation in which the candidate has had several turns is shown whole."""
+            last = OutgoingMessage("assistant", (Text(show_answer(answers[-1], nonce)),))
+            return show_messages([*conversation(test, None), last], nonce)
+
         values: dict[str, Callable[[], Outgoing]] = {
             "_evaluationInstructions": lambda: self.outgoing(
                 restoring.restore_parts(content.get("instructions", ()))
             ),
-            "_actualResponse": lambda: [Text(fence(show_answer(answer, nonce), nonce))],
-            "_messages": asked(lambda test: show_messages(self._conversation(test, None), nonce)),
+            "_actualResponse": (lambda: [Text(fence(show_answer(answers[-1], nonce), nonce))])
+            if len(answers) == 1
+            else asked(answered),
+            "_messages": asked(lambda test: show_messages(conversation(test, None), nonce)),
             "_systemPrompt": asked(
-                lambda test: show_system(self._conversation(test, question.prompt), nonce)
+                lambda test: show_system(conversation(test, question.prompt), nonce)
             ),
             "_schema": asked(
                 lambda test: show_json(
@@ -190,6 +208,32 @@ class Material:
                 elif piece:
                     result.append(Text(piece))
         return only_user_files(message.role, result)
+
+
+def next_request(request: Request, answers: Sequence[Reply]) -> tuple[Request, bool]:
+    """The request for the next turn of a conversation, and whether that is the last one.
+
+    A form of the answer is asked for in the last turn only.
+    """
+    messages = fill_turns(request.messages, answers)
+    open_turns = [number for number, message in enumerate(messages) if message.filled]
+    if not open_turns:
+        return replace(request, messages=tuple(messages)), True
+    shown = tuple(messages[: open_turns[0]])
+    return replace(request, messages=shown, schema=None, json_mode=False), False
+
+
+def fill_turns(
+    messages: Sequence[OutgoingMessage], answers: Sequence[Reply]
+) -> list[OutgoingMessage]:
+    """A conversation in which the candidate's turns are filled, as far as there are answers."""
+    left = iter(answers)
+    return [
+        OutgoingMessage(message.role, (Text(answer.text or answer.refusal or ""),))
+        if message.filled and (answer := next(left, None)) is not None
+        else message
+        for message in messages
+    ]
 
 
 def only_user_files(role: Role, parts: Outgoing) -> Outgoing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,16 +39,20 @@ class _Entry:
     texts: Mapping[Place, Template]
     later: frozenset[str]
     """Names that have no value before there is an answer."""
+    turns: Mapping[str, int]
+    """Names of answers, and which answer of the conversation each is."""
 
 
 class CheckTemplates:
     """The checks of a file with their texts compiled."""
 
-    def __init__(self, checks: CheckList, filler: Filler) -> None:
+    def __init__(self, checks: CheckList, filler: Filler, turns: Sequence[str]) -> None:
+        """`turns` are the names of the answers of the conversation."""
         self._checks = checks
         self._fixed: dict[int, dict[str, Json]] = {}
         """Checks in which nothing is filled, by number: they are read once."""
-        later = JUDGED_NAMES - filler.known.keys()
+        numbers = {name: number for number, name in enumerate(turns)}
+        later = (JUDGED_NAMES | numbers.keys()) - filler.known.keys()
         self._entries = [
             _Entry(
                 entry,
@@ -57,6 +61,7 @@ class CheckTemplates:
                     for place, text in _texts(entry.given, ())
                 },
                 later,
+                numbers,
             )
             for entry in checks.entries
         ]
@@ -81,37 +86,44 @@ def _fill(entry: _Entry, row: Row, schema_id: Callable[[str, int], str]) -> dict
     given, line = copy.deepcopy(entry.entry.given), entry.entry.line
     later: list[Json] = []
     used: set[str] = set()
+    asked: set[str] = set()
     for place, template in entry.texts.items():
         if entry.later.isdisjoint(template.names):
             given = _put(given, place, template.value(row.lookup, row.typed))
         else:
             later.append([list(place), _at(entry.entry.given, place)])
             used |= template.names.keys() - entry.later
+            asked |= template.names.keys() & entry.later
     if not later:
         return read_check(given, line, lambda id: schema_id(id, line))
     name, _ = split(entry.entry.given, line)
     kind = find_kind(name)
     assert kind is not None
-    return {
+    found = {
         "type": name,
         "revision": kind.revision,
         "given": given,
         "templates": later,
         "values": {one: row.typed(one) for one in sorted(used)},
+        "turns": {one: entry.turns[one] for one in sorted(asked & entry.turns.keys())},
     }
+    return {name: value for name, value in found.items() if value not in ({}, None)}
 
 
-def settle(check: Mapping[str, Json], answer: Reply, usd: float | None) -> Mapping[str, Json]:
-    """A check with what it says of an answer filled in; raises `FileProblem`."""
+def settle(
+    check: Mapping[str, Json], answers: Sequence[Reply], usd: float | None
+) -> Mapping[str, Json]:
+    """A check with what it says of the answers filled in; raises `FileProblem`."""
     if "templates" not in check:
         return check
-    scope = {**describe_answer(answer, usd), **check["values"]}
+    named = {name: answers[number].text or "" for name, number in check.get("turns", {}).items()}
+    scope = {**describe_answers(answers, usd), **named, **check.get("values", {})}
 
     def lookup(name: str) -> Filled:
         value = scope[name]
         return [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)]
 
-    given = copy.deepcopy(check["given"])
+    given = copy.deepcopy(check.get("given"))
     for place, source in check["templates"]:
         template = compile_text(source, scope, lambda _offset: 1)
         given = _put(given, tuple(place), template.value(lookup, scope.__getitem__))
@@ -121,8 +133,12 @@ def settle(check: Mapping[str, Json], answer: Reply, usd: float | None) -> Mappi
         raise FileProblem(f"filled with the answer, {problem.message}") from problem
 
 
-def describe_answer(answer: Reply, usd: float | None) -> dict[str, Any]:
-    """What checks may mention of an answer; `output_json` is there only if it is JSON."""
+def describe_answers(answers: Sequence[Reply], usd: float | None) -> dict[str, Any]:
+    """What checks may mention of the answers of a conversation, above all of its last one.
+
+    `output_json` is there only if that is JSON.
+    """
+    answer = answers[-1]
     text = answer.text or ""
     sample: dict[str, Any] = {
         "output_text": text,
@@ -137,7 +153,7 @@ def describe_answer(answer: Reply, usd: float | None) -> dict[str, Any]:
     }
     with suppress(ValueError, RecursionError):
         sample["output_json"] = json.loads(text)
-    return {"sample": sample, "answer": text, "answers": [text]}
+    return {"sample": sample, "answer": text, "answers": [one.text or "" for one in answers]}
 
 
 def _texts(value: Json, place: Place) -> Iterator[tuple[Place, str]]:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from evalstore.asking import Asking
 from evalstore.assemble import Material
+from evalstore.bursts import Bursts
 from evalstore.calls import CallFailed, Calls, Door, Limits, Rim
 from evalstore.judging import Judging
 from evalstore.lanes import Lane
 from evalstore.ledger import Ledger, Outcome
 from evalstore.plan import Ask, Cell, Judgement, Plan, missing_judgements
 from evalstore.sharing import Sharing, key_of
-from evalstore.bursts import Bursts
 from evalstore.values import Session, Vote
 
 if TYPE_CHECKING:

@@ -71,7 +71,7 @@ def expand_test(test: TestFile, library: Library) -> Expansion:
     filler = Filler(test.path, test.replacements, as_is=test.plain, runtime=False)
     turns = [(turn, filler.compile(turn.section)) for turn in test.turns]
     instructions = filler.compile(test.instructions) if test.instructions else None
-    checks = CheckTemplates(test.checks, filler) if test.checks else None
+    checks = CheckTemplates(test.checks, filler, test.turn_names) if test.checks else None
     filler.finish(test.line_of)
     result.problems += filler.problems
     prompts = _resolve_prompts(test, library, result)
@@ -225,6 +225,8 @@ def is_text(media_type: str) -> bool:
 def _message(
     turn: Turn, template: Template, row: Row, path: str, library: Library, result: Expansion
 ) -> Message:
+    if turn.name is not None:
+        return Message(turn.role, (), filled=True)
     parts = fill_parts(template, row, path, library, result)
     if turn.role != "user":
         _only_text(parts, turn)

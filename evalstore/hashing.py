@@ -312,6 +312,8 @@ def _cost(cost: Cost | None) -> Description | None:
 
 
 def _message(message: Message) -> Description:
+    if message.filled:
+        return {"role": message.role, "filled": True}
     parts = _parts(message.parts)
     return {"role": message.role, "content": parts} if parts else {"role": message.role}
 

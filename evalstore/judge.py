@@ -232,7 +232,7 @@ def _describe(check: Json, outcome: Outcome) -> Json:
 def _run(check: Json, subject: Subject) -> Outcome:
     """What a check finds; one that fails to run is the verdict `error`, not the end of a run."""
     try:
-        settled = settle(check, subject.reply, subject.usd)
+        settled = settle(check, subject.replies or (subject.reply,), subject.usd)
         actual = settled.get("actual", subject.actual)
         outcome = run_check(settled, replace(subject, actual=actual))
     except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to

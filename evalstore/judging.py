@@ -51,7 +51,7 @@ class Judging:
         request = Request(
             code=door.version.code,
             messages=self._material.judge(
-                judge.prompt, evaluation, session.question, session.answer, self._rim.nonce()
+                judge.prompt, evaluation, session.question, session.turns, self._rim.nonce()
             ),
             temperature=door.temperature,
             max_output_tokens=self._limit,
@@ -83,7 +83,7 @@ class Judging:
         answer, usd = session.answer, session.cost.usd if session.cost else None
         checks = self._material.content("evaluation", evaluation).get("checks", [])
         schemas = {id: self._material.schema(id) for id in schemas_of(checks)}
-        subject = Subject(answer, answer.text or "", schemas, usd)
+        subject = Subject(answer, answer.text or "", schemas, usd, session.turns)
         opinion, results = judge_by_checks(checks, subject)
         return Evaluation(
             sessions=(id,),

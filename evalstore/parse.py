@@ -18,7 +18,9 @@ from evalstore.values import Options, Role
 from evalstore.yaml_core import Document, split_frontmatter
 
 _MARKER = re.compile(r" {0,3}# (?:(👤)|(🤖)|(⚙)|(▶))\ufe0f?(.*)$")
-_TURN = re.compile(r"[ \t]*@\S+[ \t]*$")
+_TURN = re.compile(r"[ \t]*@(\S+)[ \t]*$")
+_TAKEN = ("sample", "answer", "answers", "item", "response")
+"""Names that checks already have a meaning for."""
 _LATER = {
     "messages": "a list of messages in the frontmatter",
     "dataset": "a dataset",
@@ -52,6 +54,8 @@ class Turn:
 
     role: Role
     section: Section
+    name: str | None = None
+    """What the answer is called, when the candidate fills this turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class TestFile:
     turns: tuple[Turn, ...]
     instructions: Section | None
     checks: CheckList | None = None
+    last_turn: str = "response"
+    """What the last answer is called."""
     id: str | None = None
     tags: tuple[str, ...] = ()
     system_prompts: tuple[str | None, ...] = (None,)
@@ -80,6 +86,11 @@ class TestFile:
     def line_of(self, *field: str | int) -> int:
         """The line of a field of the frontmatter."""
         return self.document.line(*field) if self.document else 1
+
+    @property
+    def turn_names(self) -> tuple[str, ...]:
+        """What the answers are called, in order; the last one is the `response`."""
+        return (*(turn.name for turn in self.turns if turn.name), self.last_turn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +144,8 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     fields = Fields(document, TEST_FIELDS, later=_LATER, collector=collector)
     lines = list(scan(body, first))
     above, below, separator = cut(lines)
-    nothing: tuple[Turn, ...] = ()
-    turns = collector.attempt(lambda: _conversation(above, first), nothing)
+    nothing: tuple[tuple[Turn, ...], str] = ((), "response")
+    turns, last_turn = collector.attempt(lambda: _conversation(above, first), nothing)
     tools = tuple(fields.names("availableTools"))
     schema = fields.text("structuredResponseSchema")
     if tools and schema:
@@ -146,6 +157,14 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
             )
         )
     tags = fields.tags()
+    if tools and any(turn.name for turn in turns):
+        collector.found.append(
+            FileProblem(
+                "'availableTools' and turns that the candidate fills do not go together",
+                fields.line("availableTools"),
+                hint="tools are not executed, so the conversation cannot go on after a call",
+            )
+        )
     checks_itself = schema or {"_json_mode", "_tools_only"} & set(tags)
     if turns and separator is None and not checks_itself:
         collector.attempt(lambda: _without_evaluation(lines, turns), None)
@@ -174,6 +193,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         turns=turns,
         instructions=instructions if instructions.text else None,
         checks=checks,
+        last_turn=last_turn,
         id=fields.text("id"),
         tags=tags,
         system_prompts=collector.attempt(lambda: _system_prompts(fields), (None,)),
@@ -193,8 +213,8 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     return test, collector
 
 
-def _conversation(lines: list[Line], first: int) -> tuple[Turn, ...]:
-    """The turns of a test."""
+def _conversation(lines: list[Line], first: int) -> tuple[tuple[Turn, ...], str]:
+    """The turns of a test without the last answer, and what that is called."""
     turns = split_turns(lines)
     if not turns or turns[-1].role == "system":
         raise FileProblem(
@@ -202,8 +222,16 @@ def _conversation(lines: list[Line], first: int) -> tuple[Turn, ...]:
             turns[-1].section.first if turns else first,
             hint="start it with a line '# 👤'",
         )
+    # A turn that is filled at the end is what is asked for anyway.
+    names = [turn.name for turn in turns if turn.name]
+    last = turns[-1].name or "response"
+    if turns[-1].name and len(turns) > 1:
+        turns = turns[:-1]
+    for turn in turns:
+        if turn.name and names.count(turn.name) > 1:
+            raise FileProblem(f"two turns are called '@{turn.name}'", turn.section.first)
     check_order(turns)
-    return turns
+    return turns, last
 
 
 def _without_evaluation(lines: list[Line], turns: tuple[Turn, ...]) -> None:
@@ -236,6 +264,9 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
         raise FileProblem(
             "the prompt is empty", first, hint="write the system text below the frontmatter"
         )
+    for turn in turns:
+        if turn.name:
+            raise FileProblem("a prompt has no turn to be filled", turn.section.first)
     if evaluator:
         check_order(turns)
     else:
@@ -275,7 +306,7 @@ def split_turns(lines: list[Line]) -> tuple[Turn, ...]:
     def finish() -> None:
         found = section(collected, first)
         if turns or found.text or role != "system":
-            turns.append(Turn(role, found))
+            turns.append(_named(Turn(role, found)))
 
     started = False
     for line in lines:
@@ -290,11 +321,6 @@ def split_turns(lines: list[Line]) -> tuple[Turn, ...]:
                 line.number,
                 hint="give each conversation a file of its own",
             )
-        if assistant and _TURN.match(rest):
-            raise FileProblem(
-                f"a turn that the candidate fills ('# 🤖 {rest.strip()}') is not supported yet",
-                line.number,
-            )
         before = started or any(line.text.strip(SPACE) for line in collected)
         if system and before:
             raise FileProblem(
@@ -306,6 +332,28 @@ def split_turns(lines: list[Line]) -> tuple[Turn, ...]:
         collected, first, started = [line._replace(text=rest)], line.number, True
     finish()
     return tuple(turns)
+
+
+def _named(turn: Turn) -> Turn:
+    """A turn that the candidate fills (`# 🤖 @name`) with its name, and without a text."""
+    head, _, rest = turn.section.text.partition("\n")
+    found = _TURN.match(head) if turn.role == "assistant" else None
+    if found is None:
+        return turn
+    name, where = found[1], turn.section.first
+    if rest.strip(SPACE):
+        raise FileProblem(
+            f"the turn '@{name}' has a text, but the candidate fills it",
+            where,
+            hint="remove the text, or the name",
+        )
+    if not name.isidentifier() or name.startswith("_") or name in _TAKEN:
+        raise FileProblem(
+            f"'@{name}' cannot be the name of a turn",
+            where,
+            hint="use letters, digits and '_', as in '@capital'",
+        )
+    return Turn(turn.role, section([], where), name)
 
 
 def check_order(turns: tuple[Turn, ...]) -> None:
@@ -323,7 +371,7 @@ def check_order(turns: tuple[Turn, ...]) -> None:
                 where,
                 hint="user ('# 👤') and assistant ('# 🤖') take turns",
             )
-        if turn.role == "assistant" and not turn.section.text:
+        if turn.role == "assistant" and not turn.section.text and turn.name is None:
             raise FileProblem("an assistant turn is empty", where, hint="write what it said")
         expected = "assistant" if turn.role == "user" else "user"
     if turns and turns[-1].role == "assistant":

@@ -52,7 +52,10 @@ def restore_test(content: Description) -> TestVersion:
 def restore_messages(messages: Json) -> tuple[Message, ...]:
     """The messages that were described."""
     return tuple(
-        Message(message["role"], restore_parts(message.get("content", ()))) for message in messages
+        Message(
+            message["role"], restore_parts(message.get("content", ())), message.get("filled", False)
+        )
+        for message in messages
     )
 
 

@@ -53,6 +53,8 @@ class Message:
 
     role: Role
     parts: tuple[Part, ...]
+    filled: bool = False
+    """Whether the candidate fills this turn: then it has no parts of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,8 @@ class OutgoingMessage:
 
     role: Role
     parts: tuple[Text | FilePart, ...]
+    filled: bool = False
+    """Whether this turn is still to be filled with what the candidate answers."""
 
     @property
     def text(self) -> str:

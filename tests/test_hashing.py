@@ -145,6 +145,15 @@ def test_a_test_of_defaults_comes_back() -> None:
     assert restoring.restore_test(stored(hashing.describe_test(test))) == test
 
 
+def test_a_turn_to_be_filled_comes_back_and_has_its_vector() -> None:
+    turns = (Message("user", (Text("a"),)), Message("assistant", (), True), Message("user", ()))
+    test = TestVersion(turns)
+    id, content = hashing.identify(hashing.describe_test(test))
+    assert restoring.restore_test(json.loads(content)) == test
+    assert '{"filled":true,"role":"assistant"}' in content
+    assert id == "0b5c6d324ee1824963bd5749226e1dd5"
+
+
 def test_a_session_comes_back() -> None:
     assert restoring.restore_session(stored(hashing.describe_session(SESSION))) == SESSION
 

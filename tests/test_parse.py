@@ -183,8 +183,6 @@ def test_a_field_of_the_options_has_its_own_line() -> None:
     ("text", "message", "line"),
     [
         ("# ▶ first\n" + HELLO, "a run", 1),
-        ("# 👤\nA\n# 🤖 @name\n\n# 👤\nB\n---\nE", "a turn that the candidate fills", 3),
-        ("# 👤\nA\n# 🤖 @my-name\n\n# 👤\nB\n---\nE", "a turn that the candidate fills", 3),
         (test_file("messages: []"), "a list of messages", 2),
         (test_file("dataset: a.csv"), "a dataset", 2),
         (test_file("answer: x"), "a recorded answer", 2),

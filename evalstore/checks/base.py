@@ -41,6 +41,8 @@ class Subject:
     """The schemas that checks refer to, by version id."""
     usd: float | None = None
     """What the call has cost; None when nobody knows."""
+    replies: tuple[Reply, ...] = ()
+    """All answers of the conversation; empty when there is only this one."""
     names: Mapping[str, Json] = field(default_factory=dict)
     """What an expression may use beside the answer: the row's values."""
     prepare: Callable[[str], str] = lambda text: text

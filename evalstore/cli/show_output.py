@@ -47,10 +47,10 @@ def _print_session(found: Shown) -> None:
         _joined(
             restoring.restore_messages((related["prompt"] or {}).get("messages", ())),
             restoring.restore_messages((related["test"] or {}).get("messages", ())),
-        )
+        ),
+        answers=session.turns[:-1],
     )
-    for turn in session.turns:
-        _block("answer", _answer(turn))
+    _block("answer", _answer(session.answer))
     told = list(dict.fromkeys(vote["evaluation"] for vote in votes))
     for id in told if output.verbose else told[:1]:
         _print_told(related["instructions"].get(id, {}))
@@ -271,9 +271,18 @@ def _print_ids(ids: Iterable[tuple[str, str | None]], indent: str = "") -> None:
     output.line(f"{indent}ids: {', '.join(listed)}")
 
 
-def _print_messages(messages: Iterable[Message], indent: str = "") -> None:
+def _print_messages(
+    messages: Iterable[Message], indent: str = "", answers: Iterable[Reply] = ()
+) -> None:
+    """A conversation; turns that the candidate fills with its answers, if there are any."""
+    left = iter(answers)
     for message in messages:
-        _block(message.role, _text(message.parts), indent)
+        if not message.filled:
+            _block(message.role, _text(message.parts), indent)
+        elif (answer := next(left, None)) is not None:
+            _block("answer", _answer(answer), indent)
+        else:
+            _block(message.role, "(filled by the candidate)", indent)
 
 
 def _print_told(evaluation: Json, indent: str = "") -> None:

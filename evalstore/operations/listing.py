@@ -178,7 +178,9 @@ def _full_case(desk: Desk, case: Case) -> dict[str, Json]:
     return {
         "messages": [
             [
-                {"role": message.role, "content": _parts(message.parts)}
+                {"role": message.role, "filled": True}
+                if message.filled
+                else {"role": message.role, "content": _parts(message.parts)}
                 for message in restoring.restore_test(_content(desk, "test", test)).messages
             ]
             for test in case.tests
