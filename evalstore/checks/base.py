@@ -127,7 +127,7 @@ class Arguments:
         value = self.text(name, default)
         if value is not None and value not in known:
             hint = suggest(value, known, "choices")
-            raise self.problem(f"'{name}' cannot be '{shorten(value)}'", hint)
+            raise self.problem(f"'{name}' cannot be {shorten(value)}", hint)
         return value
 
     def texts(self, name: str) -> list[str]:

@@ -1,0 +1,277 @@
+"""What an expression can do with values of JSON; every operation pays for its size in steps."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from evalstore.values import Json
+
+MOST_STEPS = 100_000
+"""Steps of one evaluation: a node of the expression is one, so is each element looked at."""
+_SCANNED = 1000
+"""Characters that are read in one step."""
+_WRITTEN = 100
+"""Characters that are written in one step."""
+_COPIED = 10
+"""Elements that are copied in one step."""
+_LONGEST = 4_000_000
+"""Characters of a text that is put together."""
+_MOST_BITS = 10_000
+"""Bits of a whole number that is multiplied."""
+_MOST_DIGITS = 300
+"""Digits that `round` can be asked for."""
+
+ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+}
+_METHODS: Mapping[type, tuple[str, ...]] = {
+    str: (
+        *("lower", "upper", "strip", "split", "startswith", "endswith", "count", "replace"),
+        *("find", "join"),
+    ),
+    list: ("count",),
+    tuple: ("count",),
+    dict: ("get", "keys", "values", "items"),
+}
+
+
+class ExpressionError(ValueError):
+    """An expression that cannot be read or computed, why, and what would be right."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(f"{message}; {hint}" if hint else message)
+        self.message = message
+        self.hint = hint
+
+
+class Operations:
+    """The operations of one evaluation, which share its steps."""
+
+    def __init__(self) -> None:
+        self._left = MOST_STEPS
+
+    def spend(self, steps: int = 1) -> None:
+        """Pay; raises `ExpressionError` when nothing is left."""
+        self._left -= steps
+        if self._left < 0:
+            raise ExpressionError(f"the expression takes more than {MOST_STEPS:,} steps")
+
+    def _read(self, value: Any) -> None:
+        """Pay for reading all of a text, or the top of another value."""
+        self.spend(1 + (len(value) // _SCANNED if isinstance(value, str) else 0))
+
+    def _write(self, length: int) -> None:
+        """Pay for a text of this length before it is written."""
+        if length > _LONGEST:
+            raise ExpressionError(f"the expression makes a text of {length:,} characters")
+        self.spend(length // _WRITTEN)
+
+    def _copied(self, values: Iterable[Any]) -> list[Any]:
+        """A new list of these values."""
+        found = list(values)
+        self.spend(len(found) // _COPIED)
+        return found
+
+    def same(self, left: Any, right: Any) -> bool:
+        """Whether two values are equal, as Python has it."""
+        self._read(left)
+        if isinstance(left, list | tuple):
+            return (
+                type(left) is type(right)
+                and len(left) == len(right)
+                and all(map(self.same, left, right))
+            )
+        if isinstance(left, dict):
+            return (
+                isinstance(right, dict)
+                and len(left) == len(right)
+                and all(key in right and self.same(one, right[key]) for key, one in left.items())
+            )
+        return not isinstance(right, list | tuple | dict) and bool(left == right)
+
+    def contains(self, container: Any, value: Any) -> bool:
+        """Whether a text has this part, a list this element, a mapping this key."""
+        self._read(container)
+        if isinstance(container, str):
+            if not isinstance(value, str):
+                raise TypeError(f"{kind_of(value)} cannot be in a text")
+            return value in container
+        if isinstance(container, dict):
+            return key_of(value) in container
+        return any(self.same(value, one) for one in elements_of(container))
+
+    def order(self, sign: str, left: Any, right: Any) -> bool:
+        """Whether one text, or one number, is less or more than another."""
+        self._read(left)
+        self._read(right)
+        if not _are(str, left, right) and not _are((int, float), left, right):
+            raise TypeError(f"{kind_of(left)} {sign} {kind_of(right)} cannot be said")
+        return ORDERS[sign](left, right)
+
+    def arithmetic(self, sign: str, left: Any, right: Any) -> Any:
+        """What two numbers come to; two texts or lists one after the other; a text repeated."""
+        if sign == "+" and _are(str, left, right):
+            self._write(len(left) + len(right))
+            return left + right
+        if sign == "+" and _are(list, left, right):
+            self.spend((len(left) + len(right)) // _COPIED)
+            return left + right
+        if sign == "*" and isinstance(left, int) and isinstance(right, str):
+            left, right = right, left
+        if sign == "*" and isinstance(left, str) and isinstance(right, int):
+            self._write(len(left) * max(right, 0))
+            return left * right
+        if not _are((int, float), left, right):
+            raise TypeError(f"{kind_of(left)} {sign} {kind_of(right)} cannot be computed")
+        if sign in ("*", "**") and _are(int, left, right):
+            size = left.bit_length()
+            bits = size + right.bit_length() if sign == "*" else size * max(right, 0)
+            if bits > _MOST_BITS:
+                raise ExpressionError("the expression makes a number that is too large")
+        result = ARITHMETIC[sign](left, right)
+        if isinstance(result, complex):
+            raise TypeError("the result is a complex number")
+        return result
+
+    def part(self, value: Any, at: Any) -> Any:
+        """An element by its number, a value by its key, a stretch by a slice."""
+        if isinstance(value, dict):
+            return value[key_of(at)]
+        found = elements_of(value)[at]
+        if isinstance(at, slice):
+            self.spend(len(found) // (_WRITTEN if isinstance(found, str) else _COPIED))
+        return found
+
+    def holds_for(self, name: str, values: Iterable[Any]) -> bool:
+        """`any` or `all`; no more values are made than are needed."""
+        is_any = name == "any"
+        for value in values:
+            self.spend()
+            if bool(value) is is_any:
+                return is_any
+        return not is_any
+
+    def function(self, name: str, given: list[Any], named: Mapping[str, Any]) -> Any:
+        """What a function gives."""
+        value = given[0]
+        match name:
+            case "len":
+                return len(elements_of(value))
+            case "min" | "max":
+                values = self._comparable(elements_of(value) if len(given) == 1 else given)
+                if not values and "default" in named:
+                    return named["default"]
+                return min(values) if name == "min" else max(values)
+            case "sorted":
+                values = self._comparable(elements_of(value))
+                return sorted(values, reverse=bool(named.get("reverse")))
+            case "sum":
+                values = self._copied(elements_of(value))
+                self.spend(len(values))
+                return sum(number_of(one, "sum") for one in values)
+            case "abs":
+                return abs(number_of(value, "abs"))
+            case "round":
+                digits = given[1] if len(given) > 1 else None
+                if digits is not None and abs(number_of(digits, "round")) > _MOST_DIGITS:
+                    raise ValueError(f"round gives at most {_MOST_DIGITS} digits")
+                return round(number_of(value, "round"), digits)
+            case "bool":
+                return bool(value)
+        self._read(value)
+        if isinstance(value, list | tuple | dict):
+            raise TypeError(f"{name} takes a text or a number, not {kind_of(value)}")
+        return {"str": str, "int": int, "float": float}[name](value)
+
+    def _comparable(self, values: Iterable[Any]) -> list[Any]:
+        """A list of numbers or of texts only; paid for as if it were sorted."""
+        found = self._copied(values)
+        rounds = len(found).bit_length()
+        for one in found:
+            self.spend(rounds * (1 + (len(one) // _SCANNED if isinstance(one, str) else 0)))
+        if not _are(str, *found) and not _are((int, float), *found):
+            raise TypeError("only texts or only numbers can be compared")
+        return found
+
+    def method(self, value: Any, name: str, given: list[Any]) -> Any:
+        """What a method of a text, a list or a mapping gives."""
+        kind = next((kind for kind in _METHODS if isinstance(value, kind)), None)
+        if kind is None or name not in _METHODS[kind]:
+            raise TypeError(f"{kind_of(value)} has no '{name}'")
+        self._read(value)
+        if isinstance(value, dict):
+            if name == "get":
+                return value.get(key_of(given[0]), *given[1:])
+            return self._copied(getattr(value, name)())
+        if isinstance(value, list | tuple):
+            return sum(self.same(given[0], one) for one in value)
+        return self._text_method(value, name, given)
+
+    def _text_method(self, text: str, name: str, given: list[Any]) -> Any:
+        match name, given:
+            case "join", [values]:
+                texts = self._copied(elements_of(values))
+                self._write(sum(map(len, texts)) + len(text) * len(texts))
+                return text.join(texts)
+            case "replace", [str(old), str(new), *_]:
+                found = text.count(old) if len(new) > len(old) else 0
+                self._write(len(text) + found * (len(new) - len(old)))
+            case "strip", [str(characters)]:
+                self.spend(len(text) * len(characters) // _SCANNED)
+            case "split", _:
+                return self._copied(text.split(*given))
+            case (("lower" | "upper"), _):
+                self._write(len(text))
+        return getattr(text, name)(*given)
+
+
+def elements_of(value: Any) -> Any:
+    """A value that has elements: those of a text are its characters, of a mapping its keys."""
+    if not isinstance(value, str | list | tuple | dict):
+        raise TypeError(f"{kind_of(value)} has no elements")
+    return value
+
+
+def number_of(value: Any, what: str) -> Any:
+    """A value that is a number; true is 1, as in Python."""
+    if not isinstance(value, int | float):
+        raise TypeError(f"{what} takes a number, not {kind_of(value)}")
+    return value
+
+
+def key_of(value: Any) -> Any:
+    """A value that can be a key."""
+    if isinstance(value, list | tuple | dict):
+        raise TypeError(f"{kind_of(value)} cannot be a key")
+    return value
+
+
+def kind_of(value: Json) -> str:
+    """What a value is, in words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return "a text"
+    if isinstance(value, dict):
+        return "a mapping"
+    return "a list" if isinstance(value, list | tuple) else "a number"
+
+
+def _are(kind: type | tuple[type, ...], *values: Any) -> bool:
+    return all(isinstance(value, kind) for value in values)

@@ -1,0 +1,38 @@
+"""Answers that other systems have judged: JSON, tool calls, and conditions in Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.checks import Subject, read_check, run_check
+from evalstore.errors import FileProblem
+from evalstore.values import Reply, ToolCall
+
+FACTS = json.loads(Path(__file__).with_name("structured.json").read_text("utf-8"))
+
+
+def verdict(check: Any, case: dict[str, Any]) -> str:
+    """What one check says, `problem` when it cannot be read."""
+    answer = case.get("answer")
+    calls = tuple(ToolCall(name, arguments) for name, arguments in case.get("calls", ()))
+    try:
+        canonical = read_check(check)
+    except FileProblem:
+        return "problem"
+    subject = Subject(Reply(answer, tool_calls=calls), answer or "", names=case.get("names", {}))
+    return run_check(canonical, subject).verdict
+
+
+@pytest.mark.parametrize("case", FACTS["cases"], ids=lambda case: case["id"])
+def test_an_answer_gets_the_known_verdict(case: dict[str, Any]) -> None:
+    found = [verdict(check, case) for check in case["checks"]]
+    assert ("pass" if "pass" in found else found[0]) == case["expected"]
+
+
+def test_every_id_is_used_once() -> None:
+    ids = [one["id"] for one in [*FACTS["cases"], *FACTS["left out"]]]
+    assert len(ids) == len(set(ids))
