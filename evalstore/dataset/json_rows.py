@@ -67,7 +67,7 @@ class Reader:
         try:
             value, end = self._decode(text, start)
         except json.JSONDecodeError as error:
-            message = error.msg[0].lower() + error.msg[1:]
+            message = (error.msg[0].lower() + error.msg[1:]).removesuffix(" starting at")
             raise self.unreadable(message, text, error.pos, line) from error
         except RecursionError as error:
             raise self.unreadable(_DEEP, text, start, line) from error

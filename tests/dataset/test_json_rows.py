@@ -69,6 +69,7 @@ def test_equal_rows_are_as_many_rows() -> None:
         ('{"a":1}\n{"a":\n', (2, 6), "not JSON: expecting value"),
         ('{"a" 1}', (1, 6), "not JSON: expecting ':' delimiter"),
         ('  {"a":1} {"a":2}', (1, 11), "there is more behind the row"),
+        ('{"a":"x', (1, 6), "not JSON: unterminated string"),
         ("\n[1]", (2, None), "a row must be an object, not a list"),
         ("null", (1, None), "a row must be an object, not null"),
         ('"x"', (1, None), "a row must be an object, not a text"),
