@@ -1,0 +1,23 @@
+"""Datasets: files of rows, read one row after the other, whose columns have stable names.
+
+Nothing here knows the workspace: a caller gives the way to open the file, and decides what
+a row is for. Values are data, never templates.
+"""
+
+from evalstore.dataset.choosing import DatasetRow
+from evalstore.dataset.names import Item, stable_names
+from evalstore.dataset.problems import DataProblem
+from evalstore.dataset.reading import Dataset, read_dataset
+from evalstore.dataset.spec import DatasetSpec, read_spec, resolve_path
+
+__all__ = [
+    "DataProblem",
+    "Dataset",
+    "DatasetRow",
+    "DatasetSpec",
+    "Item",
+    "read_dataset",
+    "read_spec",
+    "resolve_path",
+    "stable_names",
+]
