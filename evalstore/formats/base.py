@@ -1,0 +1,67 @@
+"""What every importer gives back: files to write, history to record, and what it could not take.
+
+An importer is a function from paths to an `Imported`. It only reads: it runs no code,
+writes nothing and asks nobody. What it yields depends on what it reads alone, so importing
+twice is importing once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from evalstore.values import Json, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Something that is not taken over, with its place and the reason."""
+
+    file: str
+    reason: str
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An answer that was given elsewhere, with the verdict it got there."""
+
+    file: str
+    """Path of the test file that is written for it."""
+    values: dict[str, Json]
+    """The values of its row, by name."""
+    model: str
+    """A display id, such as `openai/gpt-4`."""
+    answers: tuple[str, ...]
+    """One text for each turn that the candidate fills."""
+    started: int
+    """Microseconds since 1970."""
+    run: int = 0
+    """Which of the conversations of the row."""
+    verdict: Verdict | None = None
+    feedback: str = ""
+    temperature: float | None = None
+
+
+@dataclass
+class Imported:
+    """What an importer made of its sources."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    """By path relative to the workspace, with forward slashes."""
+    settings: dict[str, Json] = field(default_factory=dict)
+    """Fields for `evalstore.yaml`, such as `thresholds`."""
+    left: list[Left] = field(default_factory=list)
+    warnings: list[Left] = field(default_factory=list)
+    """What is taken over, and not quite the same."""
+    recorded: list[Recorded] = field(default_factory=list)
+
+
+class Importer(Protocol):
+    """Reads somebody's files; raises `FileProblem` or `EvalstoreError` when nothing can be read."""
+
+    def __call__(self, paths: list[Path]) -> Imported:
+        """What these files, or the folders with them, come to."""
+        ...
