@@ -10,12 +10,19 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
 
-from evalstore.checks import documents, texts, tool_calls
+from evalstore.checks import documents, numbers, patterns, similarity, texts, tool_calls
 from evalstore.checks.base import Kind
 
 GROUP = "evalstore.checks"
 
-_OWN: Mapping[str, Kind] = {**texts.KINDS, **documents.KINDS, **tool_calls.KINDS}
+_OWN: Mapping[str, Kind] = {
+    **texts.KINDS,
+    **patterns.KINDS,
+    **similarity.KINDS,
+    **numbers.KINDS,
+    **documents.KINDS,
+    **tool_calls.KINDS,
+}
 
 
 def find_kind(name: str) -> Kind | None:
