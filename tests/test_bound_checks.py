@@ -120,7 +120,7 @@ def test_a_lone_expression_keeps_its_type() -> None:
     text = test_file(
         "replacements: {words: 'a b'}",
         shown="{{words}}",
-        told=block("- contains: '{{ words.split() }}'"),
+        told=block("- containsAny: '{{ words.split() }}'"),
     )
     assert checks(text)[0][0]["expected"] == ["a", "b"]
 

@@ -79,6 +79,8 @@ class Arguments:
         self._given = dict(given)
         self._known: list[str] = []
         self.line = line
+        self.allow_empty = False
+        """Whether an empty text among several is meant."""
 
     def problem(self, message: str, hint: str | None = None) -> FileProblem:
         """A problem with a setting, at its place."""
@@ -137,7 +139,12 @@ class Arguments:
         for one in values:
             if isinstance(one, dict | list) or one is None:
                 raise self.problem(f"'{name}' must be a text or a list of texts")
-        return [as_text(one) for one in values]
+        texts = [as_text(one) for one in values]
+        if len(texts) > 1 and "" in texts and not self.allow_empty:
+            raise self.problem(
+                f"one of the texts of '{name}' is empty", "say 'allowEmpty: true' if that is meant"
+            )
+        return texts
 
     def _typed(self, name: str, default: Json, kind: Any, words: str) -> Any:
         value = self.take(name, default)

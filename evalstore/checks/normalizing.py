@@ -1,4 +1,7 @@
-"""What is done to texts before they are compared: `normalize` and `ignoreCase`."""
+"""What is done to texts before they are compared: `normalize` and `ignoreCase`.
+
+A step leaves a text alone that it has been applied to already.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,17 @@ from functools import lru_cache
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_QUOTES = str.maketrans(
-    {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"'}
-)
-_EMPHASIS = re.compile(r"(\*\*|__|\*|_|`)(?=\S)(.+?)(?<=\S)\1")
+_QUOTES = str.maketrans({**dict.fromkeys("‘’‚‛‹›′ʼ´", "'"), **dict.fromkeys("“”„‟«»″", '"')})
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*(?:\n|\Z)", re.MULTILINE)
+_LINE_MARK = re.compile(r"^[ \t]*(?:(?:#{1,6}|>|[-*+•])[ \t]+)+(?=\S)", re.MULTILINE)
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
+_LONGEST = 500
+"""Characters between two marks of emphasis: without a bound, long texts would take forever."""
+_DEEPEST = 16
+"""Marks within marks; what is nested deeper keeps some."""
+_INSIDE = rf"(?=\S)(.{{1,{_LONGEST}}}?)(?<=\S)"
+_STRONG = re.compile(rf"(\*\*|`{{1,3}}){_INSIDE}\1")
+_EMPHASIS = re.compile(rf"(?<!\w)(__|\*|_){_INSIDE}\1(?!\w)")
 
 
 def squad(text: str) -> str:
@@ -26,18 +36,37 @@ def spaces(text: str) -> str:
     return " ".join(text.split())
 
 
+def nfc(text: str) -> str:
+    """In Unicode's composed form: `é` is one character, however it was typed."""
+    return unicodedata.normalize("NFC", text)
+
+
+def quotes(text: str) -> str:
+    """With straight quotes instead of typographic ones."""
+    return text.translate(_QUOTES)
+
+
 def markdown(text: str) -> str:
-    """Without emphasis and code marks around words."""
-    return _EMPHASIS.sub(r"\2", text)
+    """Without Markdown's marks: fences, headings, bullets, quotes, emphasis, code; links as text.
+
+    Between word characters `*` and `_` stay, as in `snake_case` or `2*3`.
+    """
+    for _ in range(_DEEPEST):
+        before = text
+        text = _LINE_MARK.sub("", _FENCE.sub("", text))
+        text = _EMPHASIS.sub(r"\2", _STRONG.sub(r"\2", _LINK.sub(r"\1", text)))
+        if text == before:
+            break
+    return text
 
 
 STEPS: Mapping[str, Callable[[str], str]] = {
     "trim": str.strip,
     "casefold": str.casefold,
-    "nfc": lambda text: unicodedata.normalize("NFC", text),
+    "nfc": nfc,
     "squad": squad,
     "spaces": spaces,
-    "quotes": lambda text: text.translate(_QUOTES),
+    "quotes": quotes,
     "markdown": markdown,
 }
 
@@ -46,6 +75,10 @@ STEPS: Mapping[str, Callable[[str], str]] = {
 def preparer(steps: tuple[str, ...], ignore_case: bool) -> Callable[[str], str]:
     """All steps in their order, case last."""
     functions = [*(STEPS[step] for step in steps), *([str.casefold] if ignore_case else [])]
+    if not functions:
+        return str
+    if len(functions) == 1:
+        return functions[0]
 
     def prepare(text: str) -> str:
         for function in functions:

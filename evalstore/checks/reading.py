@@ -32,8 +32,8 @@ def read_check(
     assert kind is not None
     arguments = Arguments(settings, line)
     common = _read_common(arguments, kind, name)
-    allow_empty = arguments.flag("allowEmpty")
-    if kind.main and not allow_empty and settings.get(kind.main) in _EMPTY:
+    arguments.allow_empty = arguments.flag("allowEmpty")
+    if kind.main and not arguments.allow_empty and settings.get(kind.main) in _EMPTY:
         raise FileProblem(
             f"the check '{name}' has an empty '{kind.main}'",
             line,
@@ -72,8 +72,10 @@ def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
     value = settings.pop(name)
     kind = find_kind(name)
     assert kind is not None
-    if isinstance(value, dict) and not settings and _are_settings(kind, value):
-        return name, value
+    if isinstance(value, dict) and _are_settings(kind, value, alone=not settings):
+        for twice in value.keys() & settings.keys():
+            raise FileProblem(f"'{twice}' is given twice, in '{name}' and beside it", line)
+        return name, {**value, **settings}
     if kind.main is not None:
         if value is not None or kind.main not in settings:
             settings = {kind.main: value, **settings}
@@ -88,9 +90,9 @@ def _types_in(settings: Mapping[str, Json]) -> list[str]:
     return [name for name in settings if name not in _COMMON and find_kind(name) is not None]
 
 
-def _are_settings(kind: Kind, value: dict[str, Json]) -> bool:
+def _are_settings(kind: Kind, value: dict[str, Json], *, alone: bool) -> bool:
     """Whether the value of `type: {…}` is the settings, not a value that is a mapping."""
-    return kind.main is None or kind.main in value or not kind.takes_mapping
+    return not kind.takes_mapping or (alone and (kind.main is None or kind.main in value))
 
 
 def _unknown(name: str, line: int | None) -> FileProblem:

@@ -10,13 +10,25 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
 
-from evalstore.checks import documents, expressions, facts, texts, tool_calls
+from evalstore.checks import (
+    documents,
+    expressions,
+    facts,
+    numbers,
+    patterns,
+    similarity,
+    texts,
+    tool_calls,
+)
 from evalstore.checks.base import Kind
 
 GROUP = "evalstore.checks"
 
 _OWN: Mapping[str, Kind] = {
     **texts.KINDS,
+    **patterns.KINDS,
+    **similarity.KINDS,
+    **numbers.KINDS,
     **documents.KINDS,
     **tool_calls.KINDS,
     **facts.KINDS,

@@ -1,0 +1,102 @@
+"""Checks by a regular expression, with a limit of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from evalstore.checks.base import Arguments, Finding, Kind, Subject, as_text, shorten
+from evalstore.checks.normalizing import preparer
+from evalstore.errors import EvalstoreError
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    import regex
+
+_FLAGS = {"ignoreCase": "I", "multiline": "M", "dotAll": "S", "verbose": "X", "ascii": "A"}
+_METHODS = {
+    "search": "is not found in",
+    "match": "does not match the start of",
+    "fullmatch": "does not match the whole of",
+}
+_SECONDS = 1.0
+"""For one pattern on one answer; a pattern that needs more would need hours."""
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str, flags: frozenset[str]) -> regex.Pattern[str]:
+    import regex
+
+    bits = regex.VERSION0
+    for flag in flags:
+        bits |= getattr(regex, _FLAGS[flag])
+    return regex.compile(pattern, bits)
+
+
+def _read_regex(arguments: Arguments) -> dict[str, Json]:
+    pattern = arguments.text("pattern")
+    if pattern is None:
+        raise arguments.problem("the check needs 'pattern'", "as in \"regex: '[0-9]+ days'\"")
+    flags = arguments.texts("flags") if arguments.has("flags") else []
+    for flag in flags:
+        if flag not in _FLAGS:
+            raise arguments.problem(
+                f"'flags' cannot have {shorten(flag)}", f"the flags are {', '.join(_FLAGS)}"
+            )
+    method = arguments.choice("method", _METHODS, "search")
+    found: dict[str, Json] = {"pattern": pattern}
+    if flags:
+        found["flags"] = sorted(set(flags))
+    if method != "search":
+        found["method"] = method
+    if wrong := _pattern_problem(pattern, frozenset(flags)):
+        raise arguments.problem(
+            f"the pattern {shorten(pattern)} is no regular expression: {wrong}",
+            "put '\\' before a sign that stands for itself, and single quotes round the pattern",
+        )
+    return found
+
+
+def _pattern_problem(pattern: str, flags: frozenset[str]) -> str | None:
+    import regex
+
+    try:
+        _compiled(pattern, flags)
+    except regex.error as error:
+        return str(error)
+    except (RecursionError, OverflowError, ValueError) as error:
+        return str(error) or "it is too deep"
+    return None
+
+
+def matches_nothing(pattern: str, flags: Sequence[str] = ()) -> bool:
+    """Whether a pattern that compiles matches the empty text, so that a search always succeeds."""
+    return _compiled(pattern, frozenset(flags)).search("", timeout=_SECONDS) is not None
+
+
+def _matches(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the pattern matches; where the text has lost its case, the pattern ignores it."""
+    steps = tuple(check.get("normalize", ()))
+    flags = frozenset(check.get("flags", ()))
+    if check.get("ignoreCase"):
+        text = preparer(steps, False)(as_text(subject.actual))
+        flags |= {"ignoreCase"}
+    else:
+        text = subject.text
+        if "casefold" in steps or "squad" in steps:
+            flags |= {"ignoreCase"}
+    pattern, method = check["pattern"], check.get("method", "search")
+    try:
+        found = getattr(_compiled(pattern, flags), method)(text, timeout=_SECONDS)
+    except TimeoutError:
+        raise EvalstoreError(
+            f"the pattern {shorten(pattern)} was given up after {_SECONDS:g} second on "
+            f"{len(text):,} characters: it tries too many ways to match"
+        ) from None
+    if found is not None:
+        return Finding(1.0)
+    return Finding(0.0, f"the pattern {shorten(pattern)} {_METHODS[method]} {shorten(text)}")
+
+
+KINDS = {"regex": Kind(1, _read_regex, _matches, main="pattern")}

@@ -1,0 +1,148 @@
+"""Checks of how alike an answer and an expected text are; most give a score."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from evalstore.checks.base import Arguments, Finding, Kind, Subject, shorten
+from evalstore.checks.normalizing import squad
+from evalstore.checks.texts import any_of, read_texts
+from evalstore.errors import EvalstoreError
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
+    from sacrebleu.metrics import BLEU
+
+_VARIANTS = ("rouge1", "rouge2", "rougeL")
+
+
+def _exact(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the answer is one of the texts, after both are normalised as SQuAD does."""
+    text = squad(subject.text)
+    wanted = [squad(subject.prepare(one)) for one in check["expected"]]
+    if text in wanted:
+        return Finding(1.0)
+    return Finding(0.0, f"expected {any_of(wanted)}, found {shorten(text)}")
+
+
+def _fuzzy(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether one contains the other, normalised as SQuAD does; the rule of OpenAI Evals.
+
+    A text that nothing is left of is contained only in another such text.
+    """
+    text = squad(subject.text)
+    wanted = [squad(subject.prepare(one)) for one in check["expected"]]
+    for one in wanted:
+        if (one in text or text in one) if one and text else one == text:
+            return Finding(1.0)
+    return Finding(0.0, f"expected {any_of(wanted)} in {shorten(text)}, or the other way round")
+
+
+def token_f1(expected: str, found: str) -> float:
+    """The harmonic mean of precision and recall of words, as SQuAD computes it.
+
+    Words count as often as they occur in both. Two texts without words are equal: 1.
+    """
+    return _f1(squad(expected).split(), squad(found).split())
+
+
+def _f1(expected: list[str], found: list[str]) -> float:
+    if not expected or not found:
+        return float(expected == found)
+    common = (Counter(expected) & Counter(found)).total()
+    return 2 * common / (len(expected) + len(found))
+
+
+def edit_ratio(expected: str, found: str) -> float:
+    """How alike two texts are, by the characters to insert and delete: 1 - edits / both lengths."""
+    from rapidfuzz.distance import Indel
+
+    return float(Indel.normalized_similarity(expected, found))
+
+
+def _best(scores: Iterable[float], check: Mapping[str, Json], subject: Subject) -> Finding:
+    """The best score, and the expected text that has it."""
+    pairs = zip(scores, check["expected"], strict=True)
+    score, text = max(pairs, key=lambda pair: pair[0], default=(0.0, ""))
+    return _graded(score, text, subject)
+
+
+def _graded(score: float, expected: str, subject: Subject) -> Finding:
+    if score >= 1.0:
+        return Finding(1.0)
+    return Finding(score, f"expected {shorten(expected)}, found {shorten(subject.text)}")
+
+
+def _share_words(check: Mapping[str, Json], subject: Subject) -> Finding:
+    found = squad(subject.text).split()
+    expected = (squad(subject.prepare(one)).split() for one in check["expected"])
+    return _best((_f1(one, found) for one in expected), check, subject)
+
+
+def _is_similar(check: Mapping[str, Json], subject: Subject) -> Finding:
+    text = subject.text
+    expected = map(subject.prepare, check["expected"])
+    return _best((edit_ratio(one, text) for one in expected), check, subject)
+
+
+# --- with packages of the extra `similarity` ----------------------------------------------
+
+
+def _missing(name: str) -> EvalstoreError:
+    how = "pip install 'evalstore[similarity]'"
+    return EvalstoreError(f"the check '{name}' needs more packages: {how}", hint=how)
+
+
+@lru_cache(maxsize=1)
+def _bleu_scorer() -> BLEU:
+    try:
+        from sacrebleu.metrics import BLEU
+    except ImportError as error:
+        raise _missing("bleu") from error
+    return BLEU(effective_order=True)
+
+
+@lru_cache(maxsize=len(_VARIANTS))
+def _rouge_scorer(variant: str) -> RougeScorer:
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError as error:
+        raise _missing("rouge") from error
+    return RougeScorer([variant])
+
+
+def _bleu(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """BLEU of one sentence as sacrebleu has it, 0..1; all expected texts are its references."""
+    expected = [subject.prepare(one) for one in check["expected"]]
+    if not expected:
+        return _graded(0.0, "", subject)
+    found = _bleu_scorer().sentence_score(subject.text, expected)
+    return _graded(min(found.score / 100, 1.0), expected[0], subject)
+
+
+def _read_rouge(arguments: Arguments) -> dict[str, Json]:
+    variant = arguments.choice("variant", _VARIANTS, "rougeL")
+    return read_texts(arguments) | ({} if variant == "rougeL" else {"variant": variant})
+
+
+def _rouge(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """The F measure of ROUGE as rouge-score has it, without stemming, for the best text."""
+    variant = check.get("variant", "rougeL")
+    score: Callable[[str, str], Mapping[str, Json]] = _rouge_scorer(variant).score
+    text = subject.text
+    expected = map(subject.prepare, check["expected"])
+    return _best((float(score(one, text)[variant].fmeasure) for one in expected), check, subject)
+
+
+KINDS = {
+    "exact": Kind(1, read_texts, _exact),
+    "fuzzy": Kind(1, read_texts, _fuzzy),
+    "f1": Kind(1, read_texts, _share_words, graded=True),
+    "similar": Kind(1, read_texts, _is_similar, graded=True),
+    "bleu": Kind(1, read_texts, _bleu, graded=True),
+    "rouge": Kind(1, _read_rouge, _rouge, graded=True),
+}

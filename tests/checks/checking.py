@@ -1,0 +1,31 @@
+"""Judges an answer by one check as its author writes it."""
+
+from __future__ import annotations
+
+from evalstore.checks import Subject, read_check
+from evalstore.judge import judge_by_checks
+from evalstore.values import Json, Reply
+
+
+def judged(check: Json, answer: str | None, **facts: Json) -> tuple[str, str]:
+    """The verdict, and the feedback."""
+    subject = Subject(Reply(answer, **facts), answer or "")
+    opinion, _ = judge_by_checks([read_check(check)], subject)
+    return opinion.verdict, opinion.feedback
+
+
+def verdict(check: Json, answer: str | None, **facts: Json) -> str:
+    return judged(check, answer, **facts)[0]
+
+
+def feedback(check: Json, answer: str | None) -> str:
+    return judged(check, answer)[1]
+
+
+def score(check: Json, answer: str) -> float:
+    """The score of a check that gives one."""
+    from evalstore.checks import run_check
+
+    outcome = run_check(read_check({"pass": 0, **check}), Subject(Reply(answer), answer))
+    assert outcome.score is not None
+    return outcome.score
