@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.formats.lve.formatting import Piece, fill, names_of, parse, template
 from evalstore.formats.lve.instances import model_arguments
-from evalstore.formats.lve.prompts import LAST, Turn, turn_names
+from evalstore.formats.lve.prompts import LAST, Turn, take_turns, turn_names
 from evalstore.formats.lve.taking import NotTakenError, shown
 from evalstore.formats.writing import as_section, literal
-from evalstore.formats.yaml_text import block, flow
+from evalstore.formats.yaml_text import block
+from evalstore.markdown import SPACE
 
 if TYPE_CHECKING:
     from evalstore.formats.lve.definition import Definition, Run
@@ -96,13 +97,13 @@ def write(
         front["dataset"] = data
     elif placed:
         front["replacements"] = placed
-    shared = 0 if single else _shared(held)
-    parts = [_section(*one, names, held[0]) for one in held[0].turns[:shared]]
-    for one in held:
+    if not _fits_body(held, rows):
         if not single:
-            times = f" ×{one.run.repetitions}" if one.run.repetitions > 1 else ""
-            parts.append(f"# ▶ {one.label}{times}\n")
-        parts += [_section(*turn, names, one) for turn in one.turns[shared:]]
+            raise NotTakenError("runs whose messages do not take turns, or end with white space")
+        front["messages"] = [_message(*turn, names) for turn in held[0].turns]
+        parts = []
+    else:
+        parts = _body(held, names)
     parts.append("---\n")
     if judged.instructions:
         parts.append(as_section(judged.instructions) + "\n")
@@ -111,6 +112,45 @@ def write(
     head = "".join(f"# {line}\n" for line in comments)
     text = f"---\n{head}{block(front)}---\n\n" + "\n".join(parts)
     return text.encode(), lines
+
+
+def _fits_body(held: tuple[Conversation, ...], rows: Sequence[Row]) -> bool:
+    """Whether sections can hold the messages: they trim texts, and roles take turns in them."""
+    return all(
+        take_turns(one.run.prompt.turns)
+        and all(
+            text is None or text == text.strip(SPACE)
+            for row in rows or [{}]
+            for text in one.messages(row)
+        )
+        for one in held
+    )
+
+
+def _message(turn: Turn, pieces: list[Piece], names: Mapping[str, str]) -> dict[str, Json]:
+    if turn.is_filled:
+        name = held_name(turn.variable or LAST)
+        named = {} if name == LAST else {"variable": name}
+        return {"role": turn.role, "content": None, **named}
+    return {"role": turn.role, "content": _template(turn, pieces, names)}
+
+
+def _template(turn: Turn, pieces: list[Piece], names: Mapping[str, str]) -> str:
+    """The text as a template; what an assistant has said is not filled."""
+    return literal(turn.content or "") if turn.role == "assistant" else template(pieces, names)
+
+
+def _body(held: tuple[Conversation, ...], names: Mapping[str, str]) -> list[str]:
+    """The sections of all runs, those they share first."""
+    single = len(held) == 1
+    shared = 0 if single else _shared(held)
+    parts = [_section(*one, names, held[0]) for one in held[0].turns[:shared]]
+    for one in held:
+        if not single:
+            times = f" ×{one.run.repetitions}" if one.run.repetitions > 1 else ""
+            parts.append(f"# ▶ {one.label}{times}\n")
+        parts += [_section(*turn, names, one) for turn in one.turns[shared:]]
+    return [part for part in parts if part]
 
 
 def _shared(held: tuple[Conversation, ...]) -> int:
@@ -132,8 +172,7 @@ def _section(turn: Turn, pieces: list[Piece], names: Mapping[str, str], held: Co
         return (
             "" if name == LAST and turn is held.turns[-1][0] else f"{marker} @{held_name(name)}\n"
         )
-    text = literal(turn.content or "") if turn.role == "assistant" else template(pieces, names)
-    return f"{marker}\n\n{as_section(text)}\n"
+    return f"{marker}\n\n{as_section(_template(turn, pieces, names))}\n"
 
 
 def held_name(variable: str) -> str:
@@ -226,8 +265,3 @@ def compare_shown(held: Conversation, values: Mapping[str, Json], instance: Inst
     if found != wanted:
         first = next((one for one, two in zip(found, wanted, strict=False) if one != two), "")
         raise NotTakenError(f"it was recorded with other messages: {shown(first)}")
-
-
-def one_line(value: Json) -> str:
-    """A value for a comment."""
-    return value if isinstance(value, str) and value.isprintable() else flow(value)

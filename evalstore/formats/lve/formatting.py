@@ -63,7 +63,9 @@ def parse(text: str, known: Iterable[str], *place: str) -> list[Piece]:
         ) from None
     pieces: list[Piece] = []
     for before, name, spec, conversion in parsed:
-        if before:
+        if before and pieces and isinstance(pieces[-1], str):
+            pieces[-1] += before
+        elif before:
             pieces.append(before)
         if name is not None:
             pieces.append(_field(name, spec or "", conversion, set(known), place))

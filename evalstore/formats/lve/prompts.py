@@ -98,6 +98,11 @@ def _turn(number: int, given: Json) -> Turn:
 
 def turn_names(turns: tuple[Turn, ...]) -> tuple[str, ...]:
     """What the answers of a conversation are called; raises `NotTakenError` for what is none."""
+    for turn in turns:
+        if turn.content is None and not turn.is_filled:
+            raise NotTakenError(f"a message of the role '{turn.role}' has no content")
+    if all(turn.role == "system" for turn in turns):
+        raise NotTakenError("there is no message of the user")
     names = [turn.variable for turn in turns if turn.is_filled]
     last = turns[-1]
     if last.role == "assistant" and not last.is_filled:
@@ -112,26 +117,13 @@ def turn_names(turns: tuple[Turn, ...]) -> tuple[str, ...]:
     for name in named:
         if named.count(name) > 1:
             raise NotTakenError(f"two turns to be filled have the variable '{name}'")
-    _check_order(turns)
     return tuple(name for name in named if name)
 
 
-def _check_order(turns: tuple[Turn, ...]) -> None:
-    expected = "user"
-    for number, turn in enumerate(turns):
-        if turn.role == "system":
-            if number:
-                raise NotTakenError("a system message stands behind other messages")
-            continue
-        if turn.role != expected:
-            what = f"two {turn.role} messages follow one another"
-            first = "the conversation begins with an assistant's message"
-            begins = turn.role == "assistant" and number == (turns[0].role == "system")
-            raise NotTakenError(first if begins else what)
-        if turn.role == "user" and turn.content is None:
-            raise NotTakenError("a user's message has no content")
-        expected = "assistant" if turn.role == "user" else "user"
-    if turns[-1].role == "system":
-        raise NotTakenError("there is no user's message")
-    if any(turn.role == "system" and turn.content is None for turn in turns):
-        raise NotTakenError("a system message has no content")
+def take_turns(turns: tuple[Turn, ...]) -> bool:
+    """Whether user and assistant take turns, behind at most one system message."""
+    spoken = turns[1:] if turns[0].role == "system" else turns
+    expected = (("user", "assistant")[number % 2] for number in range(len(spoken)))
+    return bool(spoken) and all(
+        turn.role == role for turn, role in zip(spoken, expected, strict=True)
+    )
