@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from evalstore.assemble import next_request
 from evalstore.calls import CallFailed, Calls, Door, Rim
 from evalstore.catalogue import provider_options
-from evalstore.plan import Cell, limit_of
+from evalstore.plan import Ask, limit_of
 from evalstore.providers.base import ProviderError
-from evalstore.values import Cost, Reply, Session
+from evalstore.values import RECORDED, Cost, Question, Reply, Session
 
 if TYPE_CHECKING:
     from evalstore.assemble import Material
@@ -36,12 +36,14 @@ class Asking:
         self._ledger = ledger
         self._rim = rim
 
-    async def hold(self, cell: Cell, newest: int) -> Session:
+    async def hold(self, ask: Ask, newest: int) -> Session:
         """Hold the conversation of a question; raises `CallFailed`.
 
         `newest` is when the newest stored session of the question started.
         """
-        question = cell.question
+        cell, question = ask.cell, ask.question
+        if cell.case.recorded:
+            return self._take_recorded(question, newest)
         door = self._doors[cell.candidate.id]
         limit = limit_of(cell)
         request, test = self._material.ask(
@@ -66,6 +68,17 @@ class Asking:
             nonce=self._rim.nonce(),
             cost=_sum(costs),
             limit=limit if any(reply.is_cut for reply in replies) else None,
+        )
+
+    def _take_recorded(self, question: Question, newest: int) -> Session:
+        """The session of answers that a file brings itself: nobody is called."""
+        answers = self._material.content("model", question.model)["options"]["answers"]
+        return Session(
+            question=question,
+            turns=tuple(Reply(answer) for answer in answers),
+            started=max(self._rim.now(), newest + 1),
+            nonce=self._rim.nonce(),
+            origin=RECORDED,
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from evalstore import restoring
-from evalstore.expand import is_text
+from evalstore.messages import is_text
 from evalstore.values import (
     RUNTIME_NAMES,
     FilePart,
@@ -100,7 +100,8 @@ class Material:
         return result
 
     def _message(self, message: Message) -> OutgoingMessage:
-        return OutgoingMessage(message.role, tuple(self.outgoing(message.parts)), message.filled)
+        parts = tuple(self.outgoing(message.parts))
+        return OutgoingMessage(message.role, parts, message.filled, message.name)
 
     def ask(
         self, question: Question, code: str, limit: int | None, options: Mapping[str, Json]
@@ -146,8 +147,7 @@ class Material:
         self,
         prompt: str,
         evaluation: str,
-        question: Question,
-        answers: Sequence[Reply],
+        held: Sequence[tuple[Question, Sequence[Reply]]],
         nonce: str,
     ) -> tuple[OutgoingMessage, ...]:
         """The messages of an evaluator prompt with its runtime names filled in.
@@ -157,6 +157,7 @@ class Material:
         shows it.
         """
         content = self.content("evaluation", evaluation)
+        question, answers = held[0]
 
         def asked(show: Callable[[TestVersion], Outgoing]) -> Callable[[], Outgoing]:
             return lambda: show(self.test(question.test))
@@ -164,18 +165,26 @@ class Material:
         def conversation(test: TestVersion, prompt: str | None) -> list[OutgoingMessage]:
             return fill_turns(self._conversation(test, prompt), answers)
 
-        def answered(test: TestVersion) -> Outgoing:
-            """A conversation in which the candidate has had several turns is shown whole."""
-            last = OutgoingMessage("assistant", (Text(show_answer(answers[-1], nonce)),))
-            return show_messages([*conversation(test, None), last], nonce)
+        def answered() -> Outgoing:
+            """Conversations in which the candidate has had several turns are shown whole."""
+            shown: Outgoing = []
+            for number, (question, answers) in enumerate(held, start=1):
+                if len(held) > 1:
+                    gap = "\n\n" if shown else ""
+                    shown.append(Text(f"{gap}[{nonce}: answer {number} of {len(held)}]\n"))
+                if len(answers) == 1 and len(held) == 1:
+                    shown.append(Text(fence(show_answer(answers[0], nonce), nonce)))
+                    continue
+                told = self._conversation(self.test(question.test), None)
+                last = OutgoingMessage("assistant", (Text(show_answer(answers[-1], nonce)),))
+                shown += show_messages([*fill_turns(told, answers), last], nonce)
+            return shown
 
         values: dict[str, Callable[[], Outgoing]] = {
             "_evaluationInstructions": lambda: self.outgoing(
                 restoring.restore_parts(content.get("instructions", ()))
             ),
-            "_actualResponse": (lambda: [Text(fence(show_answer(answers[-1], nonce), nonce))])
-            if len(answers) == 1
-            else asked(answered),
+            "_actualResponse": answered,
             "_messages": asked(lambda test: show_messages(conversation(test, None), nonce)),
             "_systemPrompt": asked(
                 lambda test: show_system(conversation(test, question.prompt), nonce)

@@ -8,82 +8,129 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evalstore.checks.expressions import keys_of, names_in
 from evalstore.checks.reading import read_check, split
 from evalstore.checks.registry import find_kind
+from evalstore.dataset.names import Columns
 from evalstore.errors import FileProblem
 from evalstore.markdown import Section
-from evalstore.template import compile_text
+from evalstore.sandbox import show
+from evalstore.template import ITEM, compile_text
 from evalstore.values import Json, Reply
 
 if TYPE_CHECKING:
     from evalstore.checklist import CheckEntry, CheckList
     from evalstore.filling import Filler, Row
+    from evalstore.messages import Shape
     from evalstore.template import Filled, Template
 
 JUDGED_NAMES = frozenset({"sample", "answer", "answers"})
 """What a text in a check may mention that is known only when there is an answer."""
+OF_EXPRESSIONS = JUDGED_NAMES | {"json", "tool_calls"}
+"""What an expression may mention likewise."""
 BLOCK = "block"
 """The type of several checks that need not all pass."""
 
 Place = tuple[str | int, ...]
+SchemaFinder = Callable[[str, int], str]
+
+
+class BoundChecks(NamedTuple):
+    """The checks of one row in canonical form."""
+
+    own: tuple[Json, ...] = ()
+    """Those that look at the answers of the row."""
+    group: tuple[Json, ...] = ()
+    """Those that look at the answers of all rows of its group."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     entry: CheckEntry
+    scope: str
     texts: Mapping[Place, Template]
     later: frozenset[str]
     """Names that have no value before there is an answer."""
-    turns: Mapping[str, int]
-    """Names of answers, and which answer of the conversation each is."""
+    names: tuple[str, ...]
+    """What its expression takes from outside, the answer aside."""
 
 
 class CheckTemplates:
     """The checks of a file with their texts compiled."""
 
-    def __init__(self, checks: CheckList, filler: Filler, turns: Sequence[str]) -> None:
-        """`turns` are the names of the answers of the conversation."""
+    def __init__(self, checks: CheckList, filler: Filler, named: Collection[str]) -> None:
+        """`named` are the names of the answers and of the runs of the file."""
         self._checks = checks
         self._fixed: dict[int, dict[str, Json]] = {}
         """Checks in which nothing is filled, by number: they are read once."""
-        numbers = {name: number for number, name in enumerate(turns)}
-        later = (JUDGED_NAMES | numbers.keys()) - filler.known.keys()
-        self._entries = [
-            _Entry(
-                entry,
-                {
-                    place: filler.compile(Section(text, (entry.line,), entry.line), later)
-                    for place, text in _texts(entry.given, ())
-                },
-                later,
-                numbers,
+        later = (JUDGED_NAMES | set(named)) - filler.known.keys()
+        self._entries = [self._compile(entry, filler, later) for entry in checks.entries]
+
+    @staticmethod
+    def _compile(entry: CheckEntry, filler: Filler, later: frozenset[str]) -> _Entry:
+        texts = {
+            place: filler.compile(Section(text, (entry.line,), entry.line), later)
+            for place, text in _texts(entry.given, ())
+        }
+        name, settings = split(entry.given, entry.line)
+        names: tuple[str, ...] = ()
+        if name == "expr" and not texts:
+            found = read_check(entry.given, entry.line)["expression"]
+            names = tuple(one for one in names_in(found) if one not in OF_EXPRESSIONS)
+            for one in names:
+                if one == ITEM and ITEM in filler.data:
+                    for used in _used_of_item(found):
+                        filler.need(used, entry.line)
+                else:
+                    filler.need(one, entry.line, later)
+        scope = settings.get("scope", "answer")
+        return _Entry(entry, scope if isinstance(scope, str) else "", texts, later, names)
+
+    @property
+    def has_group(self) -> bool:
+        """Whether a check looks at all rows of a group."""
+        return any(entry.scope == "group" for entry in self._entries)
+
+    def fill(self, row: Row, schema_id: SchemaFinder, shapes: Sequence[Shape]) -> BoundChecks:
+        """The checks for a row and its conversations; raises `FileProblem`."""
+        own: list[Json] = []
+        group: list[Json] = []
+        for number, entry in enumerate(self._entries):
+            (group if entry.scope == "group" else own).append(
+                self._fill(number, entry, row, schema_id, shapes)
             )
-            for entry in checks.entries
-        ]
+        return BoundChecks(self._together(own), self._together(group))
 
-    def fill(self, row: Row, schema_id: Callable[[str, int], str]) -> tuple[Json, ...]:
-        """The checks for a row in canonical form; raises `FileProblem`."""
-        found = tuple(self._fill(number, row, schema_id) for number in range(len(self._entries)))
-        if self._checks.rule == "all":
-            return found
-        return ({"type": BLOCK, "revision": 1, "pass": self._checks.rule, "checks": list(found)},)
+    def _together(self, checks: list[Json]) -> tuple[Json, ...]:
+        if self._checks.rule == "all" or not checks:
+            return tuple(checks)
+        return ({"type": BLOCK, "revision": 1, "pass": self._checks.rule, "checks": checks},)
 
-    def _fill(self, number: int, row: Row, schema_id: Callable[[str, int], str]) -> dict[str, Json]:
-        entry = self._entries[number]
-        if entry.texts:
-            return _fill(entry, row, schema_id)
+    def _fill(
+        self,
+        number: int,
+        entry: _Entry,
+        row: Row,
+        schema_id: SchemaFinder,
+        shapes: Sequence[Shape],
+    ) -> dict[str, Json]:
+        if entry.texts or entry.names:
+            return _fill(entry, row, schema_id, shapes)
         if number not in self._fixed:
-            self._fixed[number] = _fill(entry, row, schema_id)
+            self._fixed[number] = _fill(entry, row, schema_id, shapes)
         return self._fixed[number]
 
 
-def _fill(entry: _Entry, row: Row, schema_id: Callable[[str, int], str]) -> dict[str, Json]:
-    given, line = copy.deepcopy(entry.entry.given), entry.entry.line
+def _fill(
+    entry: _Entry, row: Row, schema_id: SchemaFinder, shapes: Sequence[Shape]
+) -> dict[str, Json]:
+    line = entry.entry.line
+    given = copy.deepcopy(entry.entry.given)
     later: list[Json] = []
     used: set[str] = set()
     asked: set[str] = set()
@@ -94,51 +141,141 @@ def _fill(entry: _Entry, row: Row, schema_id: Callable[[str, int], str]) -> dict
             later.append([list(place), _at(entry.entry.given, place)])
             used |= template.names.keys() - entry.later
             asked |= template.names.keys() & entry.later
-    if not later:
-        return read_check(given, line, lambda id: schema_id(id, line))
-    name, _ = split(entry.entry.given, line)
-    kind = find_kind(name)
-    assert kind is not None
-    found = {
-        "type": name,
-        "revision": kind.revision,
-        "given": given,
-        "templates": later,
-        "values": {one: row.typed(one) for one in sorted(used)},
-        "turns": {one: entry.turns[one] for one in sorted(asked & entry.turns.keys())},
+    if later:
+        name, _ = split(entry.entry.given, line)
+        kind = find_kind(name)
+        assert kind is not None
+        found = {"type": name, "revision": kind.revision, "given": given, "templates": later}
+        if entry.scope != "answer":
+            found["scope"] = entry.scope
+    else:
+        found = read_check(given, line, lambda id: schema_id(id, line))
+        if "expression" in found:
+            names = names_in(found["expression"])
+            asked |= {one for one in names if one in entry.later}
+            used |= {one for one in names if one not in entry.later | OF_EXPRESSIONS | {ITEM}}
+            if ITEM in names:
+                used |= _used_of_item(found["expression"]) if row.item is not None else {ITEM}
+    values, turns = _values(used, row), _turns(asked - JUDGED_NAMES, entry, shapes)
+    return {
+        **found,
+        **({"values": values} if values else {}),
+        **({"turns": turns} if turns else {}),
     }
-    return {name: value for name, value in found.items() if value not in ({}, None)}
 
 
-def settle(
-    check: Mapping[str, Json], answers: Sequence[Reply], usd: float | None
-) -> Mapping[str, Json]:
-    """A check with what it says of the answers filled in; raises `FileProblem`."""
+def _used_of_item(expression: str) -> set[str]:
+    keys, whole = keys_of(expression, ITEM)
+    return {ITEM} if whole else {f"{ITEM}.{key}" for key in keys}
+
+
+def _values(names: Collection[str], row: Row) -> dict[str, Json]:
+    """The values of a row by name; of a row of data, those that are used."""
+    found: dict[str, Json] = {}
+    for name in sorted(names):
+        if row.item is None or name in row.values or not name.startswith(ITEM):
+            found[name] = row.typed(name)
+        elif name == ITEM:
+            found[ITEM] = {**row.item, **found.get(ITEM, {})}
+        elif (key := name.removeprefix(f"{ITEM}.")) in row.item:
+            found.setdefault(ITEM, {})[key] = row.item[key]
+        elif name in row.item:  # a column such as `items`
+            found[name] = row.item[name]
+        else:
+            found.setdefault(ITEM, {})
+    return found
+
+
+def _turns(names: Collection[str], entry: _Entry, shapes: Sequence[Shape]) -> dict[str, Json]:
+    """Where the answers of these names are: the number of a turn, or pairs with a session."""
+    found: dict[str, Json] = {}
+    several = len(shapes) > 1
+    for name in sorted(names):
+        places: list[Json] = []
+        for number, shape in enumerate(shapes):
+            if shape.run == name:
+                places.append([number, len(shape.turns) - 1])
+            places += [[number, turn] for turn, one in enumerate(shape.turns) if one == name]
+        if entry.scope == "answer" and several:
+            turns = {shape.turns for shape in shapes}
+            if len(turns) > 1 or not places or any(shape.run == name for shape in shapes):
+                raise FileProblem(
+                    f"'{name}' is one of several conversations, and this check sees one at a time",
+                    entry.entry.line,
+                    hint="say 'scope: case' to check all of them together",
+                )
+        if not places or entry.scope == "group":
+            raise FileProblem(
+                f"'{name}' means nothing in the scope '{entry.scope}'", entry.entry.line
+            )
+        found[name] = places if several and entry.scope == "case" else places[0][1]
+    return found
+
+
+class Held(NamedTuple):
+    """A conversation that was held, as checks see it."""
+
+    replies: tuple[Reply, ...]
+    usd: float | None = None
+
+
+class Settled(NamedTuple):
+    """A check with all that it says of the answers filled in."""
+
+    check: Mapping[str, Json]
+    names: Mapping[str, Json]
+    """What an expression may use."""
+
+
+def settle(check: Mapping[str, Json], sessions: Sequence[Held]) -> Settled:
+    """A check that can be run on some sessions; raises `FileProblem`."""
+    scope = {**describe_answers(sessions), **_named(check, sessions), **check.get("values", {})}
+    if isinstance(scope.get(ITEM), dict):
+        scope[ITEM] = Columns(scope[ITEM]).item(scope[ITEM])
     if "templates" not in check:
-        return check
-    named = {name: answers[number].text or "" for name, number in check.get("turns", {}).items()}
-    scope = {**describe_answers(answers, usd), **named, **check.get("values", {})}
+        return Settled(check, scope)
+
+    def typed(name: str) -> Any:
+        inside, key = name in scope, name.removeprefix(f"{ITEM}.")
+        return scope[name] if inside else scope[ITEM][key]
 
     def lookup(name: str) -> Filled:
-        value = scope[name]
-        return [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)]
+        return [str(show(typed(name)))]
 
+    known = [*scope, *(f"{ITEM}.{key}" for key in scope.get(ITEM) or ())]
     given = copy.deepcopy(check.get("given"))
     for place, source in check["templates"]:
-        template = compile_text(source, scope, lambda _offset: 1)
-        given = _put(given, tuple(place), template.value(lookup, scope.__getitem__))
+        template = compile_text(source, known, lambda _offset: 1)
+        given = _put(given, tuple(place), template.value(lookup, typed))
     try:
-        return read_check(given)
+        return Settled(read_check(given), scope)
     except FileProblem as problem:
         raise FileProblem(f"filled with the answer, {problem.message}") from problem
 
 
-def describe_answers(answers: Sequence[Reply], usd: float | None) -> dict[str, Any]:
-    """What checks may mention of the answers of a conversation, above all of its last one.
+def _named(check: Mapping[str, Json], sessions: Sequence[Held]) -> dict[str, Json]:
+    def text(session: int, turn: int) -> str:
+        return sessions[session].replies[turn].text or ""
+
+    return {
+        name: text(0, place) if isinstance(place, int) else [text(*one) for one in place]
+        for name, place in check.get("turns", {}).items()
+    }
+
+
+def texts_of(sessions: Sequence[Held]) -> list[str]:
+    """Every answer of one conversation, or the last answer of each of several."""
+    if len(sessions) == 1:
+        return [reply.text or "" for reply in sessions[0].replies]
+    return [session.replies[-1].text or "" for session in sessions]
+
+
+def describe_answers(sessions: Sequence[Held]) -> dict[str, Any]:
+    """What checks may mention of answers, above all of the last one.
 
     `output_json` is there only if that is JSON.
     """
-    answer = answers[-1]
+    answer = sessions[-1].replies[-1]
     text = answer.text or ""
     sample: dict[str, Any] = {
         "output_text": text,
@@ -149,11 +286,11 @@ def describe_answers(answers: Sequence[Reply], usd: float | None) -> dict[str, A
         "model": answer.resolved_model,
         "finish_reason": answer.finish_reason,
         "latency": answer.latency,
-        "cost": usd,
+        "cost": sessions[-1].usd,
     }
     with suppress(ValueError, RecursionError):
         sample["output_json"] = json.loads(text)
-    return {"sample": sample, "answer": text, "answers": [one.text or "" for one in answers]}
+    return {"sample": sample, "answer": text, "answers": texts_of(sessions)}
 
 
 def _texts(value: Json, place: Place) -> Iterator[tuple[Place, str]]:

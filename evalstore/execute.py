@@ -19,12 +19,13 @@ from evalstore.asking import Asking
 from evalstore.assemble import Material
 from evalstore.bursts import Bursts
 from evalstore.calls import CallFailed, Calls, Door, Limits, Rim
+from evalstore.hashing import subject_of
 from evalstore.judging import Judging
 from evalstore.lanes import Lane
 from evalstore.ledger import Ledger, Outcome
-from evalstore.plan import Ask, Cell, Judgement, Plan, missing_judgements
+from evalstore.plan import Ask, Cell, Judgement, Plan, Subject, missing_judgements
 from evalstore.sharing import Sharing, key_of
-from evalstore.values import Session, Vote
+from evalstore.values import Json, Session, Vote
 
 if TYPE_CHECKING:
     from evalstore.store import Store
@@ -46,7 +47,7 @@ class _Job(NamedTuple):
     claimed: int
     """After how many of our sleeps it was claimed."""
     session: Session | None = None
-    """What is to be judged, if it is still in memory."""
+    """What is to be judged, if it is one session and still in memory."""
 
 
 class Executor:
@@ -101,8 +102,11 @@ class Executor:
         """Keys of judgements that are queued, or have failed."""
         self._sharing_cells: dict[str, list[Cell]] = {}
         """Question id -> the cells it answers."""
+        self._answered: set[str] = set()
+        """Questions all of whose answers are there, and that several conversations share."""
         for cell in plan.cells:
-            self._sharing_cells.setdefault(cell.question_id, []).append(cell)
+            for question in dict.fromkeys(cell.questions):
+                self._sharing_cells.setdefault(question, []).append(cell)
         doors = (*self.candidates.values(), *self.judges.values())
         self._lanes = {
             account.name: Lane(
@@ -210,6 +214,8 @@ class Executor:
             self.halt()
         # No call is made while what the last one brought could still be lost.
         await self._ledger.writer.settled()
+        if self._answered:
+            await self._judge_together()
 
     async def _is_still_ours(self, job: _Job) -> bool:
         """Whether nobody has taken a job over while we slept; else it is claimed anew."""
@@ -230,6 +236,7 @@ class Executor:
         if self._left[key] == 0:
             if key in self._sharing_cells:
                 self._judge_oldest(key)
+                self._answered.add(key)
             self._ledger.writer.give(key)
             del self._left[key]
 
@@ -244,20 +251,20 @@ class Executor:
     def _planned(self, account: str) -> Iterator[Ask | Judgement]:
         """The plan's work for an account: judgements of stored sessions, then questions."""
         to_check = {
-            (one.session, one.cell.case.evaluation)
+            (one.sessions, one.cell.case.evaluation)
             for one in self.plan.judgements
             if one.judge is None
         }
         for one in self.plan.judgements:
-            if one.session is None or one.judge is None or key_of(one) in self._failed:
+            if not one.sessions or one.judge is None or key_of(one) in self._failed:
                 continue  # a session that is still to be asked is judged when it is there
-            if (one.session, one.cell.case.evaluation) in to_check:
+            if (one.sessions, one.cell.case.evaluation) in to_check:
                 continue  # whether a model judges depends on the checks
             if self._account_of(one) == account and (key := key_of(one)) not in self._owed:
                 self._owed.add(key)
                 yield one
         for ask in self.plan.asks:
-            count = ask.count - self._failed[ask.cell.question_id]
+            count = ask.count - self._failed[ask.question_id]
             if self._account_of(ask) == account and count > 0:
                 yield replace(ask, count=count)
 
@@ -287,8 +294,12 @@ class Executor:
             counted = self.plan.sessions[question]
             for id, session in sessions.items():
                 number = counted.index(id)
-                cells = [one for one in self._sharing_cells[question] if number < one.wanted]
-                owed += self._check_and_find(id, cells, session)
+                cells = [one for one in self._alone(question) if number < one.wanted]
+                owed += self._check_and_find((id,), cells, (session,))
+            if question not in self._left:
+                self._answered.add(question)
+        if self._answered:
+            await self._judge_together()
         return jobs + (await self._claim(owed) if owed else [])
 
     async def _ask_others(self) -> None:
@@ -307,34 +318,46 @@ class Executor:
     async def _check_stored(self) -> None:
         """Make the checks that stored sessions lack, and queue what then is left to models."""
         to_check = dict.fromkeys(
-            one.session for one in self.plan.judgements if one.session and one.judge is None
+            one.sessions for one in self.plan.judgements if one.sessions and one.judge is None
         )
         if not to_check:
             return
-        cells: dict[str, list[Cell]] = {}
+        cells: dict[Subject, list[Cell]] = {}
         for cell in self.plan.cells:
-            for id in self.plan.sessions.get(cell.question_id, ())[: cell.wanted]:
-                if id in to_check:
-                    cells.setdefault(id, []).append(cell)
+            for subject in cell.subjects(self.plan.sessions):
+                if subject in to_check:
+                    cells.setdefault(subject, []).append(cell)
         waiting = iter(to_check)
         while some := list(islice(waiting, _CHECKED_AT_ONCE)):
             if self.is_halted:
                 return
-            sessions = await asyncio.to_thread(self.store.load_sessions, some)
+            told = {one.case.evaluation for subject in some for one in cells[subject]}
+            loaded, contents = await asyncio.to_thread(self._load_stored, some, told)
+            self.material.keep(contents)
             owed = [
                 one
-                for id, session in sessions.items()
-                for one in self._check_and_find(id, cells[id], session)
+                for subject in some
+                for one in self._check_and_find(
+                    subject, cells[subject], tuple([loaded[id] for id in subject])
+                )
             ]
             await self._ledger.writer.settled()
             self._put(await self._claim(list(owed)))
 
+    def _load_stored(
+        self, subjects: Iterable[Subject], evaluations: Iterable[str | None]
+    ) -> tuple[dict[str, Session], dict[str, Json]]:
+        """What checks look at, and what they are made of: read together, which is cheaper."""
+        ids = {id for subject in subjects for id in subject}
+        told = [id for id in evaluations if id is not None]
+        return self.store.load_sessions(ids), self.store.load_contents("evaluation", told)
+
     # --- asking
 
     async def _ask(self, ask: Ask) -> None:
-        cell, question = ask.cell, ask.cell.question_id
+        cell, question = ask.cell, ask.question_id
         try:
-            session = await self._asking.hold(cell, self.plan.newest.get(question, 0))
+            session = await self._asking.hold(ask, self.plan.newest.get(question, 0))
         except CallFailed as failed:
             model = self.candidates[cell.candidate.id].model.id
             self._failed[question] += 1
@@ -345,14 +368,41 @@ class Executor:
             finally:  # whatever happens: this is paid
                 id = self._ledger.session(question, session)
                 self._answers[id] = session
-                self._judge_soon(id, self._wanting(question, all_answers=True), session)
+                self._judge_soon((id,), self._wanting(question, all_answers=True), session)
         self._one_less(question)
 
     def _wanting(self, question: str, *, all_answers: bool) -> list[Cell]:
         """The cells of a question that want all its answers, or those that want only some."""
-        cells = self._sharing_cells[question]
-        most = max(cell.wanted for cell in cells)
-        return [cell for cell in cells if (cell.wanted == most) == all_answers]
+        most = max(cell.wanted_of(question) for cell in self._sharing_cells[question])
+        return [cell for cell in self._alone(question) if (cell.wanted == most) == all_answers]
+
+    def _alone(self, question: str) -> list[Cell]:
+        """The cells that judge the answers to a question one by one."""
+        return [cell for cell in self._sharing_cells[question] if len(cell.questions) == 1]
+
+    async def _judge_together(self) -> None:
+        """Judge what lacked the answers to the questions that have all of them now."""
+        answered, self._answered = self._answered, set()
+        cells = {
+            (cell.file, cell.index, cell.prompt, cell.candidate.id): cell
+            for question in answered
+            for cell in self._sharing_cells[question]
+            if len(cell.questions) > 1 and self._left.keys().isdisjoint(cell.questions)
+        }
+        due: list[tuple[Cell, Subject]] = []
+        for cell in cells.values():
+            answers = {
+                question: [
+                    *self.plan.sessions.get(question, ()),
+                    *(one.id for one in sorted(self.outcome.sessions.get(question, ()))),
+                ]
+                for question in dict.fromkeys(cell.questions)
+            }
+            due += [(cell, subject) for subject in cell.subjects(answers)]
+        for cell, subject in due:
+            if any(missing_judgements(cell, self._votes(subject_of(subject)))):
+                sessions = await self._load(subject)
+                self._judge_soon(subject, [cell], *sessions)
 
     def _judge_oldest(self, question: str) -> None:
         """Judge for the cells that want fewer answers: which are the oldest is known only now."""
@@ -360,33 +410,36 @@ class Executor:
         have = len(self.plan.sessions.get(question, ()))
         for cell in self._wanting(question, all_answers=False):
             for sample in new[: max(cell.wanted - have, 0)]:
-                self._judge_soon(sample.id, [cell], self._answers[sample.id])
+                self._judge_soon((sample.id,), [cell], self._answers[sample.id])
         for sample in new:
             del self._answers[sample.id]
 
     # --- judging
 
-    def _votes(self, session: str) -> list[Vote]:
-        return [*self.plan.votes.get(session, ()), *self.outcome.votes.get(session, ())]
+    def _votes(self, subject: str) -> list[Vote]:
+        return [*self.plan.votes.get(subject, ()), *self.outcome.votes.get(subject, ())]
 
-    def _newest_vote(self, session: str) -> int:
-        return max((vote.started for vote in self._votes(session)), default=0)
+    def _newest_vote(self, subject: str) -> int:
+        return max((vote.started for vote in self._votes(subject)), default=0)
 
-    def _check_and_find(self, id: str, cells: Iterable[Cell], session: Session) -> list[Judgement]:
-        """Make the checks that a session lacks; returns what then is left to models, each once."""
+    def _check_and_find(
+        self, ids: Subject, cells: Iterable[Cell], sessions: tuple[Session, ...]
+    ) -> list[Judgement]:
+        """Make the checks that a subject lacks; returns what then is left to models, each once."""
+        subject = subject_of(ids)
         owed: list[Judgement] = []
         for cell in cells:
             if cell.case.evaluation is None:
                 continue
-            missing = list(missing_judgements(cell, self._votes(id)))
+            missing = list(missing_judgements(cell, self._votes(subject)))
             if missing and missing[0][0] is None:
-                newest = self._newest_vote(id)
-                found = self._judging.check(id, session, cell.case.evaluation, newest)
+                newest = self._newest_vote(subject)
+                found = self._judging.check(ids, sessions, cell.case.evaluation, newest)
                 self._ledger.evaluation(found)
-                missing = list(missing_judgements(cell, self._votes(id)))
+                missing = list(missing_judgements(cell, self._votes(subject)))
                 self._look_at_verdict(cell)
             for judge, count in missing:
-                one = Judgement(cell, id, judge, count)
+                one = Judgement(cell, ids, judge, count)
                 if (key := key_of(one)) not in self._owed:
                     self._owed.add(key)
                     owed.append(one)
@@ -398,44 +451,47 @@ class Executor:
             self.outcome.stopped_at_failure = True
             self.halt()
 
-    def _judge_soon(self, id: str, cells: Iterable[Cell], session: Session) -> None:
-        """Make a new session's checks, and queue its judgements: nobody else knows it yet."""
-        for one in self._check_and_find(id, cells, session):
+    def _judge_soon(self, ids: Subject, cells: Iterable[Cell], *sessions: Session) -> None:
+        """Make a new subject's checks, and queue its judgements: nobody else knows it yet."""
+        for one in self._check_and_find(ids, cells, sessions):
             key = key_of(one)
             self._ledger.writer.take(key)
             self._left[key] = one.count
             lane = self._lanes[self._account_of(one)]
-            kept = session if lane.backlog < _KEPT_IN_MEMORY else None
+            keeps = len(sessions) == 1 and lane.backlog < _KEPT_IN_MEMORY
+            kept = sessions[0] if keeps else None
             lane.put([_Job(one, self.sharing.look_at_clock(), kept)] * one.count)
 
     async def _judge(self, item: Judgement, session: Session | None) -> None:
-        assert item.session
+        subject = item.subject
+        assert subject
         assert item.judge
         assert item.cell.case.evaluation
         key, judge = key_of(item), item.judge
         door = self.judges[judge.evaluator]
         try:
-            session = session or await self._load(item.session)
+            sessions = (session,) if session else await self._load(item.sessions)
             evaluation = await self._judging.consult(
                 judge,
-                item.session,
-                session,
+                item.sessions,
+                sessions,
                 item.cell.case.evaluation,
-                self._newest_vote(item.session),
+                self._newest_vote(subject),
             )
         except CallFailed as failed:
             self._failed[key] += 1
             self._ledger.failure(
-                failed, subject=item.session, evaluator=judge.evaluator, model=door.model.id
+                failed, subject=subject, evaluator=judge.evaluator, model=door.model.id
             )
         else:
             self._ledger.evaluation(evaluation)
             self._look_at_verdict(item.cell)
         self._one_less(key)
 
-    async def _load(self, id: str) -> Session:
+    async def _load(self, ids: Subject) -> tuple[Session, ...]:
         await self._ledger.writer.settled()
-        return self.store.load_sessions([id])[id]
+        loaded = self.store.load_sessions(ids)
+        return tuple(loaded[id] for id in ids)
 
 
 async def _see_through(work: Awaitable[T]) -> T:

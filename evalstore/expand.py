@@ -1,66 +1,50 @@
 """Test files x rows -> cases, in file order.
 
-Expanding a file is a pure function of its text and of the versions it refers to: it
-yields the cases, the content of every version they name, and what they depend on.
+Expanding a file is a pure function of its text, of the versions it refers to, and of its
+data: it yields the cases, the content of every version they name, and what they depend on.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
-from evalstore.bound_checks import CheckTemplates
+from evalstore.bound_checks import BoundChecks, CheckTemplates
 from evalstore.checks import implied_checks
+from evalstore.checks.base import as_text
 from evalstore.errors import FileProblem, Problem
 from evalstore.fields import suggest
 from evalstore.filling import Filler, Row, RuntimeRow
-from evalstore.markdown import SPACE
+from evalstore.library import Desk, Expansion, Library
+from evalstore.messages import Conversation, Shape, fill_parts, fill_turn, is_text
 from evalstore.rows import expand_rows, labels
+from evalstore.template import NoValueError
 from evalstore.values import (
+    RECORDED,
     REQUIRED_NAMES,
     Case,
     CaseFile,
     EvaluationVersion,
     FileRef,
-    FileVersion,
+    Json,
     Message,
+    ModelVersion,
     Part,
     PromptVersion,
     TestVersion,
-    Text,
 )
 
 if TYPE_CHECKING:
-    from evalstore.parse import PromptFile, TestFile, Turn
-    from evalstore.template import Mention, Template
+    from evalstore.dataset import Dataset, DatasetRow
+    from evalstore.parse import PromptFile, TestFile
+    from evalstore.template import Template
 
-
-@dataclass(frozen=True, slots=True)
-class Library:
-    """What test files refer to by id, with the ids of the current versions."""
-
-    prompts: Mapping[str, tuple[str, ...]]
-    evaluator_prompts: Mapping[str, tuple[str, ...]]
-    tools: Mapping[str, str]
-    schemas: Mapping[str, str]
-    read_file: Callable[[str, str], tuple[FileVersion, str]]
-    """From a mentioned path and the test file's path to the file and its id."""
-
-
-@dataclass
-class Expansion:
-    """What one file comes to."""
-
-    file: CaseFile | None = None
-    contents: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Id -> kind and canonical content of every version that the cases name."""
-    files: dict[str, FileVersion] = field(default_factory=dict)
-    dependencies: dict[str, Any] = field(default_factory=dict)
-    """`prompt:id`, `tool:id`, `schema:id`, `file:path` -> the ids they had."""
-    problems: list[Problem] = field(default_factory=list)
+MOST_CASES = 1_000_000
+"""Cases that one dataset makes."""
+_MOST_PROBLEMS = 20
+"""Rows whose problems are told one by one."""
 
 
 def expand_test(test: TestFile, library: Library) -> Expansion:
@@ -68,82 +52,197 @@ def expand_test(test: TestFile, library: Library) -> Expansion:
     result = Expansion()
     if not test.readable:
         return result
-    filler = Filler(test.path, test.replacements, as_is=test.plain, runtime=False)
-    turns = [(turn, filler.compile(turn.section)) for turn in test.turns]
-    instructions = filler.compile(test.instructions) if test.instructions else None
-    checks = CheckTemplates(test.checks, filler, test.turn_names) if test.checks else None
-    filler.finish(test.line_of)
-    result.problems += filler.problems
+    try:
+        data = _open_data(test, library, result)
+    except FileProblem as problem:
+        result.problems += problem.all_at(test.path)
+        return result
+    texts = _Texts(test, data)
+    result.problems += texts.filler.problems
     prompts = _resolve_prompts(test, library, result)
     tools = _resolve(test, "availableTools", "tool", test.tools, library.tools, result)
-    schemas = _resolve(
-        test,
-        "structuredResponseSchema",
-        "schema",
-        (test.schema,) if test.schema else (),
-        library.schemas,
-        result,
-    )
-    if any(problem.severity == "error" for problem in result.problems):
+    asked = (test.schema,) if test.schema else ()
+    schemas = _resolve(test, "structuredResponseSchema", "schema", asked, library.schemas, result)
+    if result.failed:
         return result
     special = tuple(tag for tag in test.tags if tag.startswith("_"))
-    schema_id = _schema_finder(library, result)
-    rows: list[Row] = []
-    versions: list[tuple[TestVersion, EvaluationVersion]] = []
-    for values in expand_rows(test.replacements):
-        row = Row(values, filler.values)
-        try:
-            version = TestVersion(
-                messages=tuple(
-                    _message(turn, template, row, test.path, library, result)
-                    for turn, template in turns
-                ),
-                special_tags=special,
-                tools=tools,
-                schema=schemas[0] if schemas else None,
-                options=test.options,
-            )
-            told = fill_parts(instructions, row, test.path, library, result) if instructions else ()
-            checked = checks.fill(row, schema_id) if checks else ()
-        except FileProblem as problem:
-            result.problems.append(problem.at(test.path))
-            continue
-        rows.append(row)
-        versions.append((version, EvaluationVersion(told, (*implied_checks(version), *checked))))
-    if any(problem.severity == "error" for problem in result.problems):
-        result.problems = list(dict.fromkeys(result.problems))
+    desk = Desk(test.path, library, result)
+    filled: list[_Filled] = []
+    broken = 0
+    try:
+        for row, place in _rows(test, texts.filler, data):
+            try:
+                shown = texts.show(row, desk)
+                versions = tuple(
+                    TestVersion(
+                        messages=messages,
+                        special_tags=special,
+                        tools=tools,
+                        schema=schemas[0] if schemas else None,
+                        options=test.options,
+                    )
+                    for messages, _ in shown
+                )
+                filled.append(texts.fill(row, desk, versions, [shape for _, shape in shown]))
+            except FileProblem as problem:
+                result.add_once([_at_row(problem, test.path, place)])
+                broken += 1
+                if broken == _MOST_PROBLEMS and data is not None:
+                    break
+    except FileProblem as problem:
+        result.problems += problem.all_at(test.path)
+    if data is not None:
+        result.problems += data.problems
+    differing = _differing_groups(test, filled)
+    if differing or result.failed:
+        result.problems += differing
         return result
-    if any(not told.instructions and not told.checks for _, told in versions):
-        result.problems.append(_unjudged(test))
     result.file = CaseFile(
-        cases=tuple(_cases(test, rows, versions, prompts, result)),
+        cases=tuple(_cases(test, filled, texts, prompts, result)),
         attempts=test.attempts,
         evaluators=test.evaluators,
         threshold=test.threshold,
         id=test.id,
     )
+    if any(case.evaluation is None for case in result.file.cases):
+        result.problems.append(_unjudged(test))
     return result
 
 
-def _schema_finder(library: Library, result: Expansion) -> Callable[[str, int], str]:
-    """Finds the version of a schema that a check names."""
+def _differing_groups(test: TestFile, filled: Sequence[_Filled]) -> list[Problem]:
+    """Groups that cannot be judged: their rows disagree on how, or bring their own answers."""
+    first: dict[str, tuple[Json, ...]] = {}
+    line = test.checks.line if test.checks else 1
+    for one in filled:
+        if not one.checks.group:
+            continue
+        if first.setdefault(one.group, one.checks.group) != one.checks.group:
+            words = "a check of the scope 'group' is not the same for all rows of the group"
+            hint = "it can only mention values that all of them have; the field 'group' parts them"
+            return [Problem(test.path, words, line, hint=hint)]
+        if one.answer is not None:
+            return [Problem(test.path, "recorded answers cannot be judged as a group", line)]
+    return []
 
-    def find(id: str, line: int) -> str:
-        version = library.schemas.get(id)
-        result.dependencies[f"schema:{id}"] = version
-        if version is None:
-            hint = suggest(id, library.schemas, "schemas")
-            raise FileProblem(f"there is no schema '{id}'", line, hint=hint)
-        return version
 
-    return find
+def _open_data(test: TestFile, library: Library, result: Expansion) -> Dataset | None:
+    if test.dataset is None:
+        return None
+    data, digest = library.open_data(test.dataset, test.path)
+    result.dependencies[f"dataset:{test.dataset.path}"] = digest
+    return data
+
+
+def _at_row(problem: FileProblem, path: str, place: str) -> Problem:
+    found = problem.at(path)
+    return found if not place else replace(found, message=f"{found.message} ({place})")
+
+
+class _Filled(NamedTuple):
+    """What one row comes to."""
+
+    row: Row
+    shown: tuple[TestVersion, ...]
+    """One for each conversation."""
+    told: tuple[Part, ...]
+    checks: BoundChecks
+    answer: tuple[str, ...] | None = None
+    """The answers that are recorded, if any are."""
+    group: str = ""
+
+
+class _Texts:
+    """All texts of a test file, compiled."""
+
+    def __init__(self, test: TestFile, data: Dataset | None) -> None:
+        self.test = test
+        self.filler = filler = Filler(
+            test.path, test.replacements, as_is=test.plain, runtime=False, data=data
+        )
+        names = {name for run in test.runs for name in (run.name, *run.turn_names) if name}
+        self.conversations = [Conversation(run, filler) for run in test.runs]
+        self.answer = filler.compile(test.answer) if test.answer else None
+        self.group = filler.compile(test.group) if test.group else None
+        self.instructions = filler.compile(test.instructions) if test.instructions else None
+        self.checks = CheckTemplates(test.checks, filler, names) if test.checks else None
+        filler.finish(test.line_of)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the data that some text uses, in the order of their first use."""
+        return list(self.filler.used_columns)
+
+    def show(self, row: Row, desk: Desk) -> list[tuple[tuple[Message, ...], Shape]]:
+        """The messages of every conversation with a row."""
+        return [
+            shown for one in self.conversations for shown in [one.fill(row, desk)] * one.run.count
+        ]
+
+    def fill(
+        self, row: Row, desk: Desk, versions: tuple[TestVersion, ...], shapes: list[Shape]
+    ) -> _Filled:
+        """Everything else that a row decides."""
+        checks = self.checks
+        return _Filled(
+            row,
+            versions,
+            fill_parts(self.instructions, row, desk) if self.instructions else (),
+            checks.fill(row, desk.find_schema, shapes) if checks else BoundChecks(),
+            self._recorded(row, shapes) if self.answer else None,
+            "".join(map(str, self.group.fill(row.lookup, row.typed))) if self.group else "",
+        )
+
+    def _recorded(self, row: Row, shapes: list[Shape]) -> tuple[str, ...] | None:
+        """The answers that a row brings itself; None when it brings none."""
+        assert self.answer is not None
+        assert self.test.answer is not None
+        line = self.test.answer.first
+        try:
+            value = self.answer.value(row.lookup, row.typed)
+        except NoValueError:
+            return None
+        if value is None:
+            return None
+        answers = value if isinstance(value, list) else [value]
+        if len(shapes) > 1 or len(answers) != len(shapes[0].turns):
+            expected = sum(len(shape.turns) for shape in shapes)
+            raise FileProblem(
+                f"'answer' gives {len(answers)} answers, and {expected} are asked for",
+                line,
+                hint="a recorded answer is for one conversation; one of several turns is a list",
+            )
+        return tuple(as_text(answer) for answer in answers)
+
+
+def _rows(test: TestFile, filler: Filler, data: Dataset | None) -> Iterator[tuple[Row, str]]:
+    """Every row with its place in the data: a row of data with each row of replacements."""
+    if data is None:
+        for values in expand_rows(test.replacements):
+            yield Row(values, filler.values), ""
+        return
+    combinations = list(expand_rows(test.replacements))
+    count = 0
+    for found in data:
+        for values in combinations:
+            count += 1
+            if count > MOST_CASES:
+                raise FileProblem(
+                    f"the dataset makes more than {MOST_CASES:,} cases",
+                    test.line_of("dataset"),
+                    hint="take fewer rows with 'limit', 'where' or 'sample'",
+                )
+            yield Row(values, filler.values, found.item), _place(data, found)
+
+
+def _place(data: Dataset, row: DatasetRow) -> str:
+    return f"{data.file}:{row.line}" if row.line else f"{data.file}, row {row.number}"
 
 
 def _unjudged(test: TestFile) -> Problem:
     return Problem(
         test.path,
         "nothing below '---' says how to evaluate the answer: it is asked, and never judged",
-        test.turns[-1].section.first,
+        test.first_line,
         severity="warning",
         hint="write the instructions for the evaluator below the line '---'",
     )
@@ -151,34 +250,103 @@ def _unjudged(test: TestFile) -> Problem:
 
 def _cases(
     test: TestFile,
-    rows: list[Row],
-    versions: list[tuple[TestVersion, EvaluationVersion]],
+    filled: Sequence[_Filled],
+    texts: _Texts,
     prompts: tuple[str | None, ...],
     result: Expansion,
 ) -> Iterator[Case]:
-    texts = [{name: written.text for name, written in row.values.items()} for row in rows]
-    tags = tuple(sorted(test.tags))
-    when = test.checks.when if test.checks else "on_pass"
-    both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
-    judged_by = {**_JUDGED_BY, (True, True): both}
-    for label, values, (version, evaluation) in zip(labels(texts), texts, versions, strict=True):
-        test_id = _keep(result, "test", hashing.describe_test(version))
-        has_evaluation = bool(evaluation.instructions or evaluation.checks)
-        yield Case(
+    """The cases of the rows, and behind them those of the groups that are judged together."""
+    values = [_values(one.row, texts.columns) for one in filled]
+    names = labels([{name: as_text(value) for name, value in one.items()} for one in values])
+    shared = _Shared(test, prompts)
+    grouped = texts.checks is not None and texts.checks.has_group
+    groups: dict[str, list[_Member]] = {}
+    has_rows = False
+    for label, named, one in zip(names, values, filled, strict=True):
+        tests = tuple([result.keep("test", hashing.describe_test(shown)) for shown in one.shown])
+        version = EvaluationVersion(one.told, (*implied_checks(one.shown[0]), *one.checks.own))
+        if grouped:
+            groups.setdefault(one.group, []).append(_Member(one, tests))
+            if not (version.instructions or version.checks):
+                continue
+        has_rows = True
+        yield shared.case(label, hashing.row_key(named), tests, version, one, result)
+    for group, members in groups.items():
+        words = "all rows" if has_rows or len(groups) > 1 else ""
+        yield shared.group(f"group={group}" if group else words, group, members, result)
+
+
+class _Member(NamedTuple):
+    """A row of a group."""
+
+    filled: _Filled
+    tests: tuple[str, ...]
+
+
+class _Shared:
+    """What all cases of a file have in common."""
+
+    def __init__(self, test: TestFile, prompts: tuple[str | None, ...]) -> None:
+        self.tags = tuple(sorted(test.tags))
+        self.prompts = prompts
+        when = test.checks.when if test.checks else "on_pass"
+        both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
+        self.judged_by = {**_JUDGED_BY, (True, True): both}
+        self.options = test.options
+
+    def case(
+        self,
+        label: str,
+        key: str,
+        tests: tuple[str, ...],
+        version: EvaluationVersion,
+        filled: _Filled,
+        result: Expansion,
+    ) -> Case:
+        """One case; the contents of its versions are kept."""
+        has_evaluation = bool(version.instructions or version.checks)
+        needs = {need for shown in filled.shown for need in needs_of(shown)}
+        return Case(
             row=label,
-            key=hashing.row_key(values),
-            tests=(test_id,),
-            evaluation=_keep(result, "evaluation", hashing.describe_evaluation(evaluation))
+            key=key,
+            tests=tests,
+            evaluation=result.keep("evaluation", hashing.describe_evaluation(version))
             if has_evaluation
             else None,
-            tags=tags,
-            prompts=prompts,
-            needs=needs_of(version),
-            judged_by=judged_by[bool(evaluation.checks), bool(evaluation.instructions)],
-            temperature=version.options.temperature,
-            seed=version.options.seed,
-            limit=version.options.max_output_tokens,
+            tags=self.tags,
+            prompts=self.prompts,
+            needs=tuple(sorted(needs)),
+            judged_by=self.judged_by[bool(version.checks), bool(version.instructions)],
+            temperature=self.options.temperature,
+            seed=self.options.seed,
+            limit=self.options.max_output_tokens,
+            recorded=_keep_answers(filled.answer, result),
         )
+
+    def group(self, label: str, group: str, members: Sequence[_Member], result: Expansion) -> Case:
+        """The case that judges all rows of a group; rows that ask the same share the answers."""
+        asked: dict[str, int] = {}
+        for _, tests in members:
+            for test in tests:
+                asked[test] = max(asked.get(test, 0), tests.count(test))
+        first = members[0].filled
+        shown = tuple(dict.fromkeys(one for member in members for one in member.filled.shown))
+        return self.case(
+            label,
+            hashing.row_key({"group": group}),
+            tuple(test for test, count in asked.items() for _ in range(count)),
+            EvaluationVersion((), first.checks.group),
+            first._replace(shown=shown),
+            result,
+        )
+
+
+def _keep_answers(answers: tuple[str, ...] | None, result: Expansion) -> str | None:
+    """The version of the model that has given recorded answers: it is those answers."""
+    if answers is None:
+        return None
+    version = ModelVersion(RECORDED, RECORDED, options={"answers": list(answers)})
+    return result.keep("model", hashing.describe_model(version))
 
 
 _JUDGED_BY = {
@@ -189,11 +357,11 @@ _JUDGED_BY = {
 """By whether there are checks, and instructions; shared, as there may be very many cases."""
 
 
-def _keep(result: Expansion, kind: str, description: dict[str, Any]) -> str:
-    id, content = hashing.identify(description)
-    id = sys.intern(id)  # many cases may share an evaluation
-    result.contents[id] = (kind, content)
-    return id
+def _values(row: Row, columns: list[str]) -> dict[str, Json]:
+    """What tells a row from others: the values of its data that are used, and the author's."""
+    item = row.item if row.item is not None else {}
+    used = {name: item[name] for name in columns if name in item}
+    return {**used, **{name: written.text for name, written in row.values.items()}}
 
 
 def needs_of(version: TestVersion) -> tuple[str, ...]:
@@ -215,66 +383,6 @@ def needs_of(version: TestVersion) -> tuple[str, ...]:
                     else "file"
                 )
     return tuple(sorted(needs))
-
-
-def is_text(media_type: str) -> bool:
-    """Whether a file of this type is shown as text."""
-    return media_type.startswith("text/")
-
-
-def _message(
-    turn: Turn, template: Template, row: Row, path: str, library: Library, result: Expansion
-) -> Message:
-    if turn.name is not None:
-        return Message(turn.role, (), filled=True)
-    parts = fill_parts(template, row, path, library, result)
-    if turn.role != "user":
-        _only_text(parts, turn)
-    return Message(turn.role, parts)
-
-
-def _only_text(parts: tuple[Part, ...], turn: Turn) -> None:
-    for part in parts:
-        if isinstance(part, FileRef) and not is_text(part.media_type):
-            raise FileProblem(
-                f"'{part.path}' ({part.media_type}) can only be shown in a user message",
-                turn.section.first,
-                hint=f"in a message of the role '{turn.role}' only text files can stand",
-            )
-
-
-def fill_parts(
-    template: Template, row: Row, path: str, library: Library, result: Expansion
-) -> tuple[Part, ...]:
-    """The parts of a filled text, trimmed at both ends; mentioned files are read."""
-    pieces = template.fill(row.lookup, row.typed)
-    if pieces and isinstance(pieces[0], str):
-        pieces[0] = pieces[0].lstrip(SPACE)
-    if pieces and isinstance(pieces[-1], str):
-        pieces[-1] = pieces[-1].rstrip(SPACE)
-    parts: list[Part] = []
-    for piece in pieces:
-        if isinstance(piece, str):
-            if piece:
-                parts.append(Text(piece))
-            continue
-        written = clean_path(piece)
-        try:
-            version, id = library.read_file(written, path)
-        except FileProblem as problem:
-            raise FileProblem(problem.message, piece.line, hint=problem.hint) from problem
-        result.dependencies[f"file:{written}"] = id
-        result.files[id] = version
-        parts.append(FileRef(written, version.media_type, id))
-    return tuple(parts)
-
-
-def clean_path(mention: Mention) -> str:
-    """A mentioned path with forward slashes, without `./` and without a slash in front."""
-    parts = [part for part in mention.path.replace("\\", "/").split("/") if part not in ("", ".")]
-    if not parts:
-        raise FileProblem("'_file:' names no file", mention.line)
-    return "/".join(parts)
 
 
 def _resolve_prompts(test: TestFile, library: Library, result: Expansion) -> tuple[str | None, ...]:
@@ -342,19 +450,17 @@ def expand_prompt(prompt: PromptFile, library: Library) -> tuple[tuple[str, ...]
     if any(problem.severity == "error" for problem in result.problems):
         return (), result
     special = tuple(tag for tag in prompt.tags if tag.startswith("_"))
+    desk = Desk(prompt.path, library, result)
     ids: list[str] = []
     for values in expand_rows(prompt.replacements):
         row = RuntimeRow(values, filler.values)
         try:
-            messages = tuple(
-                _message(turn, template, row, prompt.path, library, result)
-                for turn, template in turns
-            )
+            messages = tuple(fill_turn(turn, template, row, desk) for turn, template in turns)
         except FileProblem as problem:
             result.problems.append(problem.at(prompt.path))
             continue
         version = PromptVersion(messages, special)
-        ids.append(_keep(result, "prompt", hashing.describe_prompt(version)))
+        ids.append(result.keep("prompt", hashing.describe_prompt(version)))
     result.problems = list(dict.fromkeys(result.problems))
     if any(problem.severity == "error" for problem in result.problems):
         return (), result

@@ -59,7 +59,6 @@ class Fields:
         document: Document | None,
         known: Iterable[str],
         *,
-        later: dict[str, str] | None = None,
         collector: Collector | None = None,
     ) -> None:
         self.collector = collector
@@ -67,9 +66,7 @@ class Fields:
         self.values: dict[str, Any] = (document.value if document else None) or {}
         known = tuple(known)
         for name in self.values:
-            if later and name in later:
-                self._fail(f"'{name}': {later[name]} is not supported yet", name)
-            elif name not in known:
+            if name not in known:
                 self._fail(f"unknown field '{name}'", name, hint=suggest(name, known, "fields"))
 
     def _fail(self, message: str, *path: str | int, hint: str | None = None) -> None:

@@ -8,22 +8,31 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import FileProblem, Problem
 from evalstore.fields import suggest
-from evalstore.template import Filled, Mention, Template, compile_text, plain
+from evalstore.sandbox import show
+from evalstore.template import ITEM, Filled, Mention, NoValueError, Template, compile_text, plain
 from evalstore.values import RUNTIME_NAMES
 
 if TYPE_CHECKING:
+    from evalstore.dataset import Dataset, Item
     from evalstore.markdown import Section
     from evalstore.rows import Replacements
     from evalstore.yaml_core import Written
 
 
 class Row:
-    """The values of one row; they may use one another and mention files."""
+    """The values of one row; they may use one another and mention files.
+
+    Those of a row of data (`item`, its columns by name, `item.NAME`) stay what they are.
+    """
 
     def __init__(
-        self, values: Mapping[str, Written], templates: Mapping[tuple[str, str], Template]
+        self,
+        values: Mapping[str, Written],
+        templates: Mapping[tuple[str, str], Template],
+        item: Item | None = None,
     ) -> None:
         self.values = values
+        self.item = item
         self._templates = templates
         self._filled: dict[str, Filled] = {}
         self._open: list[str] = []
@@ -33,6 +42,8 @@ class Row:
         if name in self._filled:
             return self._filled[name]
         written = self.values.get(name)
+        if written is None and self.item is not None:
+            return [str(show(self._datum(name)))]
         if written is None:
             line = next(iter(self.values.values())).line if self.values else None
             raise FileProblem(f"this row has no value for '{name}'", line)
@@ -49,6 +60,8 @@ class Row:
 
     def typed(self, name: str) -> Any:
         """The value of a name inside an expression."""
+        if self.item is not None and name not in self.values:
+            return self._datum(name)
         filled = self.lookup(name)
         written = self.values[name]
         if filled == [written.text] and not isinstance(written.typed, str):
@@ -58,6 +71,18 @@ class Row:
                 f"'{name}' mentions a file, so it cannot be used in an expression", written.line
             )
         return "".join(str(piece) for piece in filled)
+
+    def _datum(self, name: str) -> Any:
+        assert self.item is not None
+        if name == ITEM:
+            return self.item
+        try:
+            return self.item[name.removeprefix(f"{ITEM}.")]
+        except KeyError:
+            raise NoValueError(
+                f"there is no value for '{name}'",
+                hint=f"for rows without one say '{name} | default(…)'",
+            ) from None
 
 
 class RuntimeRow(Row):
@@ -87,16 +112,43 @@ class Filler:
     """Compiles the texts of one file once, and says what is wrong with their names."""
 
     def __init__(
-        self, path: str, replacements: Replacements, *, as_is: bool, runtime: bool
+        self,
+        path: str,
+        replacements: Replacements,
+        *,
+        as_is: bool,
+        runtime: bool,
+        data: Dataset | None = None,
+        later: Collection[str] = (),
     ) -> None:
+        """`later` are names that get a value only when an answer is judged."""
         self.path = path
         self.replacements = replacements
+        self.later = frozenset(later)
+        self.data: frozenset[str] = frozenset()
+        """What a row of data is called, and its columns, by all their names."""
+        self._columns: dict[str, str] = {}
+        if data is not None:
+            self._columns = {name: name for name in data.columns} | dict(data.aliases)
+            inner = (f"{ITEM}.{name}" for name in self._columns)
+            self.data = frozenset({ITEM, *self._columns, *inner})
+        self.used_columns: dict[str, None] = {}
+        """In the order of their first use."""
         self.as_is = as_is
         self.runtime = runtime
         self.known = {
             name: values[0].line for item in replacements for name, values in item.items()
         }
         self.problems: list[Problem] = []
+        for name in self.known.keys() & self._columns.keys():
+            self.problems.append(
+                Problem(
+                    path,
+                    f"'{name}' is a replacement and a column of the dataset",
+                    self.known[name],
+                    hint="rename one of them; for the column 'dataset' has the field 'rename'",
+                )
+            )
         self._used: set[str] = set()
         self._reserved: set[str] = set()
         self.values: dict[tuple[str, str], Template] = {}
@@ -110,7 +162,7 @@ class Filler:
     def _compile(self, text: str, line_at: Callable[[int], int]) -> Template:
         if self.as_is:
             return plain(text)
-        names = [*self.known, *RUNTIME_NAMES] if self.runtime else self.known
+        names = [*self.known, *RUNTIME_NAMES] if self.runtime else [*self.known, *self.data]
         try:
             template = compile_text(text, names, line_at, strict_reserved=self.runtime)
         except FileProblem as problem:
@@ -136,11 +188,24 @@ class Filler:
         """
         template = self._compile(section.text, section.line_at)
         for name, line in template.names.items():
-            if name in self.known:
-                self._use(name)
-            elif name not in later:
-                self._report_undefined(name, line)
+            self.need(name, line, later)
         return template
+
+    def need(self, name: str, line: int, later: Collection[str] = ()) -> None:
+        """Count a name as used, or report it."""
+        if name in later and name in self._columns and name not in self.known:
+            self.problems.append(
+                Problem(
+                    self.path,
+                    f"'{name}' is a column of the dataset and a name of the answer",
+                    line,
+                    hint=f"write '{ITEM}.{name}' for the column",
+                )
+            )
+        elif name in self.known or name in self.data:
+            self._use(name)
+        elif name not in later:
+            self._report_undefined(name, line)
 
     def _report_undefined(self, name: str, line: int) -> None:
         """Report a name that nobody defines, unless it is filled in when an answer is judged."""
@@ -148,6 +213,10 @@ class Filler:
             return
         if self.runtime and name.startswith("_"):
             hint = "evaluator prompts know " + ", ".join(RUNTIME_NAMES)
+        elif self._columns:
+            inside = name.startswith(f"{ITEM}.")
+            among = [f"{ITEM}.{one}" for one in self._columns] if inside else self._columns
+            hint = suggest(name, [*self.known, *among], "names")
         elif self.known:
             hint = suggest(name, self.known, "replacements")
         else:
@@ -158,13 +227,18 @@ class Filler:
         if name in self._used:
             return
         self._used.add(name)
+        if name in self.data and name not in self.known:
+            columns = [*self._columns.values()] if name == ITEM else [self._column(name)]
+            self.used_columns |= dict.fromkeys(columns)
+            return
         for (owner, _), template in self.values.items():
             if owner == name:
                 for inner, line in template.names.items():
-                    if inner in self.known:
-                        self._use(inner)
-                    else:
-                        self._report_undefined(inner, line)
+                    self.need(inner, line)
+
+    def _column(self, name: str) -> str:
+        known = self._columns.get(name)
+        return self._columns[name.removeprefix(f"{ITEM}.")] if known is None else known
 
     def finish(self, line_of: Callable[..., int]) -> None:
         """Report names that nothing uses."""

@@ -10,6 +10,7 @@ pin every rule of this module.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import xxhash
@@ -58,6 +59,14 @@ def canonical_json(value: Json) -> str:
 def hash_content(canonical: str) -> str:
     """The id of a canonical description: 32 hexadecimal digits."""
     return xxhash.xxh3_128_hexdigest(canonical.encode())
+
+
+def hash_stream(pieces: Iterable[bytes]) -> str:
+    """The digest of the bytes of all pieces together. Not an id."""
+    digest = xxhash.xxh3_128()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def hash_bytes(data: bytes) -> str:
@@ -195,6 +204,7 @@ def describe_case_file(file: CaseFile) -> Description:
                     ("temperature", _number(case.temperature)),
                     ("seed", case.seed),
                     ("limit", case.limit),
+                    ("recorded", case.recorded),
                 )
                 if value not in (None, "", [])
             }
@@ -277,7 +287,7 @@ def question_id(question: Question) -> str:
     return identify(describe_question(question))[0]
 
 
-def row_key(values: dict[str, str]) -> str:
+def row_key(values: dict[str, Json]) -> str:
     """Names a row by its values, for as long as the values stand: 16 hexadecimal digits."""
     return hash_content(canonical_json(values))[:16]
 
@@ -314,8 +324,12 @@ def _cost(cost: Cost | None) -> Description | None:
 def _message(message: Message) -> Description:
     if message.filled:
         return {"role": message.role, "filled": True}
-    parts = _parts(message.parts)
-    return {"role": message.role, "content": parts} if parts else {"role": message.role}
+    described: Description = {"role": message.role}
+    if parts := _parts(message.parts):
+        described["content"] = parts
+    if message.name:
+        described["name"] = message.name
+    return described
 
 
 def _parts(parts: tuple[Part, ...]) -> Json:

@@ -1,16 +1,12 @@
-"""Sessions + evaluation version -> evaluations, by checks and by models."""
+"""What a judge is asked for, and its reply to a verdict."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from evalstore.bound_checks import BLOCK, settle
-from evalstore.checks import Outcome, Subject, run_check
-from evalstore.checks.reading import reaches
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Text, Verdict
 
 VERDICT_SCHEMA: Json = {
@@ -157,84 +153,3 @@ def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     if [name for name, _ in pairs].count("pass") > 1:
         raise ValueError("'pass' appears twice")
     return dict(pairs)
-
-
-def schemas_of(checks: Iterable[Json]) -> set[str]:
-    """The versions of schemas that checks refer to."""
-    found: set[str] = set()
-    for check in checks:
-        found |= schemas_of(check["checks"]) if check["type"] == BLOCK else set()
-        if isinstance(check.get("schema"), str):
-            found.add(check["schema"])
-    return found
-
-
-def judge_by_checks(checks: list[Json], subject: Subject) -> tuple[Opinion, tuple[Json, ...]]:
-    """The verdict of all checks together, and what each found.
-
-    A score is given when a check is graded or weighted, or not all have to pass.
-    """
-    results: list[Json] = []
-    verdict: Verdict = "pass"
-    feedback: list[str] = []
-    scores: list[tuple[float, float]] = []
-    for check in checks:
-        if check["type"] == BLOCK:
-            opinion, inner = _judge_block(check, subject)
-            results += inner
-            outcome = Outcome(opinion.verdict, opinion.feedback, opinion.score)
-        else:
-            outcome = _run(check, subject)
-            results.append(_describe(check, outcome))
-        if outcome.feedback:
-            feedback.append(outcome.feedback)
-        scores.append((outcome.score or 0.0, check.get("weight", 1)))
-        if outcome.verdict == "error" or (outcome.verdict == "fail" and verdict == "pass"):
-            verdict = outcome.verdict
-    has_score = any("weight" in one or "pass" in one for one in checks)
-    return (
-        Opinion(verdict, "; ".join(feedback), _mean(scores) if has_score else None),
-        tuple(results),
-    )
-
-
-def _judge_block(block: Json, subject: Subject) -> tuple[Opinion, list[Json]]:
-    """Several checks of which not all have to pass: `any`, or `>= t` of their mean score."""
-    outcomes = [_run(check, subject) for check in block["checks"]]
-    results = [_describe(*both) for both in zip(block["checks"], outcomes, strict=True)]
-    weights = [check.get("weight", 1) for check in block["checks"]]
-    score = _mean([(one.score or 0.0, by) for one, by in zip(outcomes, weights, strict=True)])
-    verdicts = [outcome.verdict for outcome in outcomes]
-    by_any = block["pass"] == "any"
-    passed = "pass" in verdicts if by_any else reaches(score, block["pass"])
-    broken = "error" in verdicts and not (by_any and passed)
-    verdict: Verdict = "error" if broken else "pass" if passed else "fail"
-    words = "; ".join(one.feedback for one in outcomes if one.feedback)
-    if verdict == "fail":
-        wanted = "none of the checks passes" if by_any else f"the score is {score:.4g}"
-        words = f"{wanted}, wanted is {block['pass']}: {words}"
-    return Opinion(verdict, "" if passed and not broken else words, score), results
-
-
-def _mean(scores: list[tuple[float, float]]) -> float:
-    return sum(score * weight for score, weight in scores) / sum(weight for _, weight in scores)
-
-
-def _describe(check: Json, outcome: Outcome) -> Json:
-    result = {"type": check["type"], "verdict": outcome.verdict}
-    if "name" in check:
-        result["name"] = check["name"]
-    if outcome.feedback:
-        result["feedback"] = outcome.feedback
-    return result
-
-
-def _run(check: Json, subject: Subject) -> Outcome:
-    """What a check finds; one that fails to run is the verdict `error`, not the end of a run."""
-    try:
-        settled = settle(check, subject.replies or (subject.reply,), subject.usd)
-        actual = settled.get("actual", subject.actual)
-        outcome = run_check(settled, replace(subject, actual=actual))
-    except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
-        return Outcome("error", _text(f"the check failed: {str(error) or type(error).__name__}"))
-    return outcome._replace(feedback=_text(outcome.feedback))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from evalstore.bound_checks import Held
 from evalstore.catalogue import provider_options
-from evalstore.checks import Subject
-from evalstore.judge import judge_by_checks, schemas_of
+from evalstore.checking import judge_by_checks, schemas_of
 from evalstore.ledger import Ledger, sum_usage
 from evalstore.opinions import Opinions
 from evalstore.plan import CHECKS, Judge
@@ -43,15 +43,23 @@ class Judging:
         self._limit = limit
 
     async def consult(
-        self, judge: Judge, id: str, session: Session, evaluation: str, newest: int
+        self,
+        judge: Judge,
+        ids: tuple[str, ...],
+        sessions: Sequence[Session],
+        evaluation: str,
+        newest: int,
     ) -> Evaluation:
-        """What a model says of a session; raises `CallFailed`."""
+        """What a model says of sessions that are judged together; raises `CallFailed`."""
         started = max(self._rim.now(), newest + 1)
         door = self._doors[judge.evaluator]
         request = Request(
             code=door.version.code,
             messages=self._material.judge(
-                judge.prompt, evaluation, session.question, session.turns, self._rim.nonce()
+                judge.prompt,
+                evaluation,
+                [(one.question, one.turns) for one in sessions],
+                self._rim.nonce(),
             ),
             temperature=door.temperature,
             max_output_tokens=self._limit,
@@ -63,7 +71,7 @@ class Judging:
         finally:
             cost = self._ledger.spend_judging(door, spent)
         return Evaluation(
-            sessions=(id,),
+            sessions=ids,
             evaluation=evaluation,
             evaluator=judge.evaluator,
             verdict=opinion.verdict,
@@ -78,21 +86,22 @@ class Judging:
             latency=sum(reply.latency for reply in spent),
         )
 
-    def check(self, id: str, session: Session, evaluation: str, newest: int) -> Evaluation:
-        """What the checks of an evaluation version say of a session."""
-        answer, usd = session.answer, session.cost.usd if session.cost else None
+    def check(
+        self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str, newest: int
+    ) -> Evaluation:
+        """What the checks of an evaluation version say of sessions that are judged together."""
+        held = [Held(one.turns, one.cost.usd if one.cost else None) for one in sessions]
         checks = self._material.content("evaluation", evaluation).get("checks", [])
         schemas = {id: self._material.schema(id) for id in schemas_of(checks)}
-        subject = Subject(answer, answer.text or "", schemas, usd, session.turns)
-        opinion, results = judge_by_checks(checks, subject)
+        checked = judge_by_checks(checks, held, schemas)
         return Evaluation(
-            sessions=(id,),
+            sessions=ids,
             evaluation=evaluation,
             evaluator=CHECKS,
-            verdict=opinion.verdict,
+            verdict=checked.verdict,
             started=max(self._rim.now(), newest + 1),
             nonce=self._rim.nonce(),
-            score=opinion.score,
-            feedback=opinion.feedback,
-            checks=results,
+            score=checked.score,
+            feedback=checked.feedback,
+            checks=checked.results,
         )

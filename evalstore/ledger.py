@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.calls import HALTED, OVER_BUDGET
+from evalstore.hashing import subject_of
 from evalstore.values import (
     Cost,
     Evaluation,
@@ -60,7 +61,7 @@ class Outcome:
     sessions: dict[str, list[Sample]] = field(default_factory=dict)
     """Question id -> new sessions."""
     votes: dict[str, list[Vote]] = field(default_factory=dict)
-    """Session id -> new votes."""
+    """Id of a subject -> new votes."""
 
 
 class Ledger:
@@ -81,7 +82,7 @@ class Ledger:
         return id
 
     def evaluation(self, evaluation: Evaluation) -> None:
-        """Take a judgement of one session."""
+        """Take a judgement."""
         id = self.writer.put_evaluation(evaluation)
         vote = Vote(
             evaluation.started,
@@ -91,7 +92,7 @@ class Ledger:
             evaluation.verdict,
             evaluation.score,
         )
-        self.outcome.votes.setdefault(evaluation.sessions[0], []).append(vote)
+        self.outcome.votes.setdefault(subject_of(evaluation.sessions), []).append(vote)
         self.outcome.judged += 1
         self._rim.progress("judged", 1)
 

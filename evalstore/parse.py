@@ -6,29 +6,29 @@ templates are filled, so data can never move it. Knows nothing of other files.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evalstore.checklist import CheckList, take_block
+from evalstore.conversation import (
+    Run,
+    Turn,
+    check_order,
+    only_system,
+    read_messages,
+    read_runs,
+    split_turns,
+)
+from evalstore.dataset import read_spec
 from evalstore.errors import FileProblem
 from evalstore.fields import MOST_SAMPLES, Collector, Fields
-from evalstore.markdown import SPACE, Line, Section, cut, fences, is_rule, scan, section
+from evalstore.markdown import SPACE, Line, Section, cut, fences, scan, section
 from evalstore.rows import Replacements, read_replacements
-from evalstore.values import Options, Role
+from evalstore.values import Options
 from evalstore.yaml_core import Document, split_frontmatter
 
-_MARKER = re.compile(r" {0,3}# (?:(👤)|(🤖)|(⚙)|(▶))\ufe0f?(.*)$")
-_TURN = re.compile(r"[ \t]*@(\S+)[ \t]*$")
-_TAKEN = ("sample", "answer", "answers", "item", "response")
-"""Names that checks already have a meaning for."""
-_LATER = {
-    "messages": "a list of messages in the frontmatter",
-    "dataset": "a dataset",
-    "answer": "a recorded answer",
-    "repetitions": "repetitions",
-    "group": "a group",
-}
-"""Fields of the format that this version does not read yet."""
+if TYPE_CHECKING:
+    from evalstore.dataset import DatasetSpec
 
 TEST_FIELDS = (
     "id",
@@ -39,8 +39,13 @@ TEST_FIELDS = (
     "structuredResponseSchema",
     "replacements",
     "lists",
+    "dataset",
+    "messages",
+    "answer",
+    "group",
     "options",
     "attempts",
+    "repetitions",
     "evaluators",
     "threshold",
     "template",
@@ -49,31 +54,24 @@ PROMPT_FIELDS = ("id", "description", "tags", "replacements", "template")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """One turn of the conversation as the author wrote it."""
-
-    role: Role
-    section: Section
-    name: str | None = None
-    """What the answer is called, when the candidate fills this turn."""
-
-
-@dataclass(frozen=True, slots=True)
 class TestFile:
     """A test file, read but not filled."""
 
     path: str
-    turns: tuple[Turn, ...]
+    runs: tuple[Run, ...]
     instructions: Section | None
     checks: CheckList | None = None
-    last_turn: str = "response"
-    """What the last answer is called."""
     id: str | None = None
     tags: tuple[str, ...] = ()
     system_prompts: tuple[str | None, ...] = (None,)
     tools: tuple[str, ...] = ()
     schema: str | None = None
     replacements: Replacements = ({},)
+    dataset: DatasetSpec | None = None
+    answer: Section | None = None
+    """An answer that is recorded already; an expression of it may give none."""
+    group: Section | None = None
+    """What the rows have in common that are judged together; None: all of them are."""
     options: Options = Options()
     attempts: int | None = None
     evaluators: tuple[str, ...] | None = None
@@ -88,9 +86,15 @@ class TestFile:
         return self.document.line(*field) if self.document else 1
 
     @property
-    def turn_names(self) -> tuple[str, ...]:
-        """What the answers are called, in order; the last one is the `response`."""
-        return (*(turn.name for turn in self.turns if turn.name), self.last_turn)
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns of the first conversation."""
+        return self.runs[0].turns if self.runs else ()
+
+    @property
+    def first_line(self) -> int:
+        """Where the conversation begins."""
+        turns = self.turns
+        return turns[0].section.first if turns else self.line_of("messages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +145,15 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     """
     document, body, first = split_frontmatter(text)
     collector = Collector()
-    fields = Fields(document, TEST_FIELDS, later=_LATER, collector=collector)
+    fields = Fields(document, TEST_FIELDS, collector=collector)
     lines = list(scan(body, first))
     above, below, separator = cut(lines)
-    nothing: tuple[tuple[Turn, ...], str] = ((), "response")
-    turns, last_turn = collector.attempt(lambda: _conversation(above, first), nothing)
+    repetitions = fields.whole("repetitions", least=1, most=MOST_SAMPLES)
+    nothing: tuple[Run, ...] = ()
+    if fields.value("messages") is not None:
+        runs = collector.attempt(lambda: _from_field(document, above, repetitions), nothing)
+    else:
+        runs = collector.attempt(lambda: read_runs(above, first, repetitions), nothing)
     tools = tuple(fields.names("availableTools"))
     schema = fields.text("structuredResponseSchema")
     if tools and schema:
@@ -157,7 +165,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
             )
         )
     tags = fields.tags()
-    if tools and any(turn.name for turn in turns):
+    if tools and any(turn.name is not None for run in runs for turn in run.turns):
         collector.found.append(
             FileProblem(
                 "'availableTools' and turns that the candidate fills do not go together",
@@ -166,8 +174,8 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
             )
         )
     checks_itself = schema or {"_json_mode", "_tools_only"} & set(tags)
-    if turns and separator is None and not checks_itself:
-        collector.attempt(lambda: _without_evaluation(lines, turns), None)
+    if runs and separator is None and not checks_itself:
+        collector.attempt(lambda: _without_evaluation(lines, runs[0]), None)
     if "_evaluator" in tags:
         collector.found.append(
             FileProblem(
@@ -188,18 +196,25 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
             )
         )
     replacements: Replacements | None = collector.attempt(lambda: read_replacements(document), None)
+    spec: DatasetSpec | None = None
+    spec_failed = False
+    if document is not None and fields.value("dataset") is not None:
+        spec = collector.attempt(lambda: read_spec(document.at("dataset")), None)
+        spec_failed = spec is None
     test = TestFile(
         path=path,
-        turns=turns,
+        runs=runs,
         instructions=instructions if instructions.text else None,
         checks=checks,
-        last_turn=last_turn,
         id=fields.text("id"),
         tags=tags,
         system_prompts=collector.attempt(lambda: _system_prompts(fields), (None,)),
         tools=tools,
         schema=schema,
         replacements=replacements or ({},),
+        dataset=spec,
+        answer=_text(fields, "answer"),
+        group=_text(fields, "group"),
         options=fields.options(),
         attempts=fields.whole("attempts", least=1, most=MOST_SAMPLES),
         evaluators=tuple(fields.names("evaluators"))
@@ -208,33 +223,36 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         threshold=fields.number("threshold", 0, 1),
         plain=fields.choice("template", ("plain", "jinja")) == "plain",
         document=document,
-        readable=bool(turns) and replacements is not None,
+        readable=bool(runs) and replacements is not None and not spec_failed,
     )
     return test, collector
 
 
-def _conversation(lines: list[Line], first: int) -> tuple[tuple[Turn, ...], str]:
-    """The turns of a test without the last answer, and what that is called."""
-    turns = split_turns(lines)
-    if not turns or turns[-1].role == "system":
-        raise FileProblem(
-            "there is no user message",
-            turns[-1].section.first if turns else first,
-            hint="start it with a line '# 👤'",
-        )
-    # A turn that is filled at the end is what is asked for anyway.
-    names = [turn.name for turn in turns if turn.name]
-    last = turns[-1].name or "response"
-    if turns[-1].name and len(turns) > 1:
-        turns = turns[:-1]
-    for turn in turns:
-        if turn.name and names.count(turn.name) > 1:
-            raise FileProblem(f"two turns are called '@{turn.name}'", turn.section.first)
-    check_order(turns)
-    return turns, last
+def _from_field(
+    document: Document | None, above: list[Line], repetitions: int | None
+) -> tuple[Run, ...]:
+    """The conversation of the field `messages`, which stands for the body."""
+    assert document is not None
+    for line in above:
+        if line.text.strip(SPACE):
+            raise FileProblem(
+                "'messages' stands for the text above '---', so there can be none",
+                line.number,
+                hint="remove one of them, or write a line '---' above the evaluation",
+            )
+    return (read_messages(document.at("messages"), repetitions),)
 
 
-def _without_evaluation(lines: list[Line], turns: tuple[Turn, ...]) -> None:
+def _text(fields: Fields, name: str) -> Section | None:
+    """A text of the frontmatter that may be a template."""
+    text = fields.text(name)
+    if text is None:
+        return None
+    line = fields.line(name)
+    return Section(text, tuple(line + i for i in range(text.count("\n") + 1)), line)
+
+
+def _without_evaluation(lines: list[Line], run: Run) -> None:
     """Raise why no line `---` ends the messages."""
     for fence in fences(lines):
         if not fence.closed:
@@ -243,7 +261,7 @@ def _without_evaluation(lines: list[Line], turns: tuple[Turn, ...]) -> None:
             )
     raise FileProblem(
         "nothing says how to evaluate the answer",
-        turns[-1].section.first,
+        run.turns[-1].section.first if run.turns else lines[0].number if lines else 1,
         hint="write a line '---' and the instructions for the evaluator below it",
     )
 
@@ -270,7 +288,7 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     if evaluator:
         check_order(turns)
     else:
-        _only_system(turns, lines)
+        only_system(turns, lines)
     prompt = PromptFile(
         path=path,
         id=fields.text("id") or default_id(path, folder),
@@ -294,109 +312,6 @@ def default_id(path: str, folder: str | None = None) -> str:
     else:
         below = path if folder in ("", ".") else path.removeprefix(folder + "/")
     return below.rpartition(".")[0] or below
-
-
-def split_turns(lines: list[Line]) -> tuple[Turn, ...]:
-    """The turns of a conversation; text before the first marker is a system text."""
-    turns: list[Turn] = []
-    role: Role = "system"
-    collected: list[Line] = []
-    first = lines[0].number if lines else 1
-
-    def finish() -> None:
-        found = section(collected, first)
-        if turns or found.text or role != "system":
-            turns.append(_named(Turn(role, found)))
-
-    started = False
-    for line in lines:
-        marker = None if line.fenced else _MARKER.match(line.text)
-        if not marker:
-            collected.append(line)
-            continue
-        user, assistant, system, run, rest = marker.groups()
-        if run:
-            raise FileProblem(
-                "a run ('# ▶') is not supported yet",
-                line.number,
-                hint="give each conversation a file of its own",
-            )
-        before = started or any(line.text.strip(SPACE) for line in collected)
-        if system and before:
-            raise FileProblem(
-                "a system text ('# ⚙️') can only stand once, before all other turns", line.number
-            )
-        if before:
-            finish()
-        role = "user" if user else "assistant" if assistant else "system"
-        collected, first, started = [line._replace(text=rest)], line.number, True
-    finish()
-    return tuple(turns)
-
-
-def _named(turn: Turn) -> Turn:
-    """A turn that the candidate fills (`# 🤖 @name`) with its name, and without a text."""
-    head, _, rest = turn.section.text.partition("\n")
-    found = _TURN.match(head) if turn.role == "assistant" else None
-    if found is None:
-        return turn
-    name, where = found[1], turn.section.first
-    if rest.strip(SPACE):
-        raise FileProblem(
-            f"the turn '@{name}' has a text, but the candidate fills it",
-            where,
-            hint="remove the text, or the name",
-        )
-    if not name.isidentifier() or name.startswith("_") or name in _TAKEN:
-        raise FileProblem(
-            f"'@{name}' cannot be the name of a turn",
-            where,
-            hint="use letters, digits and '_', as in '@capital'",
-        )
-    return Turn(turn.role, section([], where), name)
-
-
-def check_order(turns: tuple[Turn, ...]) -> None:
-    """Raise unless the turns go: system text at most once, user first, in turn, user last."""
-    expected: Role = "user"
-    for number, turn in enumerate(turns):
-        if turn.role == "system" and number == 0:
-            continue
-        where = turn.section.first
-        if turn.role != expected:
-            if turn.role == "assistant" and number == (1 if turns[0].role == "system" else 0):
-                raise FileProblem("the conversation must start with a user message ('# 👤')", where)
-            raise FileProblem(
-                f"two {turn.role} messages follow one another",
-                where,
-                hint="user ('# 👤') and assistant ('# 🤖') take turns",
-            )
-        if turn.role == "assistant" and not turn.section.text and turn.name is None:
-            raise FileProblem("an assistant turn is empty", where, hint="write what it said")
-        expected = "assistant" if turn.role == "user" else "user"
-    if turns and turns[-1].role == "assistant":
-        raise FileProblem(
-            "the conversation ends with a fixed answer",
-            turns[-1].section.first,
-            hint="end it with a user message ('# 👤')",
-        )
-
-
-def _only_system(turns: tuple[Turn, ...], lines: list[Line]) -> None:
-    for turn in turns:
-        if turn.role != "system":
-            raise FileProblem(
-                "a system prompt has no user or assistant messages",
-                turn.section.first,
-                hint="an evaluator prompt may have them: give it the tag '_evaluator'",
-            )
-    for line in lines:
-        if is_rule(line):
-            raise FileProblem(
-                "a system prompt has no evaluation, so no line '---'",
-                line.number,
-                hint="for a horizontal rule write '***'",
-            )
 
 
 def _system_prompts(fields: Fields) -> tuple[str | None, ...]:

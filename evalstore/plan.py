@@ -8,19 +8,24 @@ question; and after a complete run nothing is left to do.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from evalstore import hashing
 from evalstore.selection import suits
-from evalstore.values import Case, CaseFile, Evaluator, Question, Sample, Verdict, Vote
+from evalstore.values import RECORDED, Case, CaseFile, Evaluator, Question, Sample, Verdict, Vote
 from evalstore.verdicts import wants_models
 
 CHECKS = hashing.identify(hashing.describe_evaluator(Evaluator(checks=True)))[0]
 """The id of the evaluator that stands for the checks."""
 UNSETTLED: tuple[Verdict, ...] = ("undecided", "error")
 """Verdicts of a judge that could not be read, and of a check that could not be computed."""
+
+
+Subject = tuple[str, ...]
+"""Ids of the sessions that are judged together, in the order of their conversations."""
 
 
 class Bound(NamedTuple):
@@ -81,15 +86,54 @@ class Cell:
     case: Case
     prompt: str | None
     candidate: Candidate
-    question_id: str
-    wanted: int
-    """How many answers."""
+    questions: tuple[str, ...]
+    """Ids of the questions, one for each conversation of the case."""
+    attempts: int
+    """How often each conversation is held, and what comes of it judged."""
     judges: tuple[Judge, ...]
 
     @property
     def question(self) -> Question:
-        """What the candidate is asked."""
+        """What the candidate is asked first."""
         return ask_of(self.case, self.prompt, self.candidate)
+
+    @property
+    def wanted(self) -> int:
+        """How many answers."""
+        return self.attempts * len(self.questions)
+
+    def wanted_of(self, question: str) -> int:
+        """How many answers to one question."""
+        return self.attempts * self.questions.count(question)
+
+    def asked(self) -> Iterator[tuple[str, int, int]]:
+        """Each question once: its id, the number of its conversation, how many answers."""
+        if len(self.questions) == 1:
+            yield self.questions[0], 0, self.attempts
+            return
+        counts = Counter(self.questions)
+        first = {id: number for number, id in reversed(list(enumerate(self.questions)))}
+        for id, count in counts.items():
+            yield id, first[id], self.attempts * count
+
+    def subjects(self, answers: Mapping[str, Sequence[str]]) -> Iterator[Subject]:
+        """What is judged, as far as all its answers are there: one session, or several together.
+
+        `answers` are the ids of sessions by question, those that count first.
+        """
+        if len(self.questions) == 1:
+            for session in answers.get(self.questions[0], ())[: self.attempts]:
+                yield (session,)
+            return
+        counts = Counter(self.questions)
+        for attempt in range(self.attempts):
+            taken = {
+                id: iter(answers.get(id, ())[attempt * count : (attempt + 1) * count])
+                for id, count in counts.items()
+            }
+            found = [next(taken[id], None) for id in self.questions]
+            if None not in found:
+                yield tuple(id for id in found if id is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +156,18 @@ class Ask:
     """The lower token limit that cut the stored answer off."""
     why: str = ""
     """Why stored answers do not count in this command, when some do not."""
+    number: int = 0
+    """Of the conversation in its case."""
+
+    @property
+    def question_id(self) -> str:
+        """The id of the question."""
+        return self.cell.questions[self.number]
+
+    @property
+    def question(self) -> Question:
+        """The question."""
+        return ask_of(self.cell.case, self.cell.prompt, self.cell.candidate, self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +175,17 @@ class Judgement:
     """A verdict to get on a session; `judge` None: by the checks."""
 
     cell: Cell
-    session: str | None
-    """None: the session is still to be asked."""
+    sessions: Subject
+    """Empty: they are still to be asked."""
     judge: Judge | None
     count: int = 1
     why: str = ""
     """Why stored judgements do not count in this command, when some do not."""
+
+    @property
+    def subject(self) -> str | None:
+        """The id of what is judged; None: it is still to be asked."""
+        return hashing.subject_of(self.sessions) if self.sessions else None
 
     @property
     def evaluator(self) -> str:
@@ -145,7 +206,7 @@ class Plan:
     newest: dict[str, int] = field(default_factory=dict)
     """Question id -> when its newest stored session started, whether it counts or not."""
     votes: dict[str, list[Vote]] = field(default_factory=dict)
-    """Session id -> its stored votes that may count in this command."""
+    """Id of a subject -> its stored votes that may count in this command."""
     passed_over: set[str] = field(default_factory=set)
     """Ids of the stored votes that do not."""
     oldest: int | None = None
@@ -154,6 +215,17 @@ class Plan:
     """Answers that are missing and stay so, as their model may not be called in this command."""
     left_judgements: int = 0
     """Judgements of stored and coming answers, likewise."""
+
+    @property
+    def questions(self) -> set[str]:
+        """The ids of all questions."""
+        return {id for cell in self.cells for id in cell.questions}
+
+    def subjects(self) -> Iterator[str]:
+        """The ids of all that can be judged already."""
+        for cell in self.cells:
+            if cell.case.evaluation is not None:
+                yield from map(hashing.subject_of, cell.subjects(self.sessions))
 
     @property
     def ask_count(self) -> int:
@@ -171,10 +243,21 @@ class Plan:
         return sum(len(sessions) for sessions in self.sessions.values())
 
 
-def ask_of(case: Case, prompt: str | None, candidate: Candidate) -> Question:
-    """The question that a case with this system prompt puts to a candidate."""
+def ask_of(case: Case, prompt: str | None, candidate: Candidate, number: int = 0) -> Question:
+    """The question that a conversation of a case puts to a candidate, with a system prompt."""
     temperature = candidate.temperature if case.temperature is None else case.temperature
-    return Question(case.tests[0], prompt, candidate.model, temperature, case.seed)
+    return Question(case.tests[number], prompt, candidate.model, temperature, case.seed)
+
+
+def ask_all(case: Case, prompt: str | None, candidate: Candidate) -> tuple[str, ...]:
+    """The ids of the questions of all conversations of a case."""
+    if len(case.tests) == 1:
+        return (hashing.question_id(ask_of(case, prompt, candidate)),)
+    known = {
+        test: hashing.question_id(ask_of(case, prompt, candidate, number))
+        for number, test in enumerate(case.tests)
+    }
+    return tuple(known[test] for test in case.tests)
 
 
 def portions(cells: Sequence[Cell], size: int) -> Iterator[Sequence[Cell]]:
@@ -209,7 +292,7 @@ def lay_out(
                 continue
             wanted_judges = _wanted_judges(judges, file, case)
             wanted_judges = shared.setdefault(wanted_judges, wanted_judges)
-            for candidate in candidates:
+            for candidate in [_recorded(case.recorded)] if case.recorded else candidates:
                 if not suits(case, candidate.required_tags, candidate.prohibited_tags):
                     continue
                 lacks = candidate.lacks(case.needs) if case.needs else ()
@@ -217,7 +300,6 @@ def lay_out(
                     skipped.append(Skipped(path, case.row, candidate.id, tuple(lacks)))
                     continue
                 for prompt in case.prompts:
-                    question = ask_of(case, prompt, candidate)
                     cells.append(
                         Cell(
                             path,
@@ -225,12 +307,17 @@ def lay_out(
                             case,
                             prompt,
                             candidate,
-                            hashing.question_id(question),
-                            attempts or file.attempts or candidate.attempts,
+                            ask_all(case, prompt, candidate),
+                            1 if case.recorded else attempts or file.attempts or candidate.attempts,
                             wanted_judges,
                         )
                     )
     return cells, skipped
+
+
+def _recorded(model: str) -> Candidate:
+    """The candidate that stands for answers which a file brings itself."""
+    return Candidate(RECORDED, model, None)
 
 
 def _wanted_judges(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple[Judge, ...]:
@@ -260,30 +347,31 @@ def counts(sample: Sample, limit: int | None) -> bool:
 
 def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: Bound = EVER) -> None:
     """Fill in which stored sessions count, and the questions that have too few."""
-    wanted: dict[str, Cell] = {}
+    wanted: dict[str, tuple[Cell, int, int]] = {}
     for cell in plan.cells:
-        known = wanted.get(cell.question_id)
-        if known is None or known.wanted < cell.wanted:
-            wanted[cell.question_id] = cell
-    for question, cell in wanted.items():
+        for question, number, count in cell.asked():
+            known = wanted.get(question)
+            if known is None or known[2] < count:
+                wanted[question] = (cell, number, count)
+    for question, (cell, number, most) in wanted.items():
         limit = limit_of(cell)
         stored = samples.get(question, ())
         whole = [sample for sample in stored if counts(sample, limit)]
-        counted = [sample for sample in whole if sample.started >= bound.since][: cell.wanted]
+        counted = [sample for sample in whole if sample.started >= bound.since][:most]
         if counted:
             plan.sessions[question] = [sample.id for sample in counted]
             oldest = min(sample.started for sample in counted)
             plan.oldest = oldest if plan.oldest is None else min(plan.oldest, oldest)
         if stored:
             plan.newest[question] = max(sample.started for sample in stored)
-        missing = cell.wanted - len(counted)
+        missing = most - len(counted)
         if missing and not cell.candidate.reachable:
             plan.left_asks += missing
         elif missing:
             cut = [one.limit for one in stored if one.limit and not counts(one, limit)]
             is_old = any(sample.started < bound.since for sample in whole)
             plan.asks.append(
-                Ask(cell, missing, max(cut, default=None), bound.why if is_old else "")
+                Ask(cell, missing, max(cut, default=None), bound.why if is_old else "", number)
             )
 
 
@@ -299,33 +387,35 @@ def plan_judgements(
     Votes with a verdict of `again` from before the run has `begun` do not count, nor do those
     before the bound.
     """
-    found: dict[tuple[str, str, str], Judgement] = {}
-    asked = {ask.cell.question_id: ask.count for ask in plan.asks}
+    found: dict[tuple[str | Subject, str, str], Judgement] = {}
+    asked = {ask.question_id: ask.count for ask in plan.asks}
     for cell in plan.cells:
         if cell.case.evaluation is None:
             continue
-        sessions = plan.sessions.get(cell.question_id, ())[: cell.wanted]
-        for session in sessions:
-            stored = votes.get(session, ())
+        complete = 0
+        for sessions in cell.subjects(plan.sessions):
+            complete += 1
+            subject = hashing.subject_of(sessions)
+            stored = votes.get(subject, ())
             counting = [
                 vote
                 for vote in stored
                 if vote.started >= bound.since
                 and not (vote.verdict in again and vote.started < begun)
             ]
-            plan.votes[session] = counting
+            plan.votes[subject] = counting
             plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
             for judge, count in _lacking(cell, counting, before_checks=True):
-                one = Judgement(cell, session, judge, count)
+                one = Judgement(cell, sessions, judge, count)
                 why = _why_again(one, stored, bound, again)
                 found.setdefault(
-                    (session, cell.case.evaluation, one.evaluator), replace(one, why=why)
+                    (subject, cell.case.evaluation, one.evaluator), replace(one, why=why)
                 )
-        coming = min(asked.get(cell.question_id, 0), cell.wanted - len(sessions))
-        if coming:
+        coming = _coming(cell, plan, asked) - complete if complete < cell.attempts else 0
+        if coming > 0:
             for judge, count in _lacking(cell, (), before_checks=True):
-                one = Judgement(cell, None, judge, count * coming)
-                key = (cell.question_id, cell.case.evaluation, one.evaluator)
+                one = Judgement(cell, (), judge, count * coming)
+                key = (cell.questions, cell.case.evaluation, one.evaluator)
                 known = found.get(key)
                 if known is None or known.count < one.count:
                     found[key] = one
@@ -334,6 +424,22 @@ def plan_judgements(
             plan.judgements.append(one)
         else:
             plan.left_judgements += one.count
+
+
+def _coming(cell: Cell, plan: Plan, asked: Mapping[str, int]) -> int:
+    """How many subjects a cell will have when all is asked."""
+    if len(cell.questions) == 1:
+        question = cell.questions[0]
+        have = len(plan.sessions.get(question, ())) + asked.get(question, 0)
+        return min(have, cell.attempts)
+    return min(
+        cell.attempts,
+        *(
+            (len(plan.sessions.get(question, ())) + asked.get(question, 0))
+            // (most // cell.attempts)
+            for question, _, most in cell.asked()
+        ),
+    )
 
 
 def _why_again(

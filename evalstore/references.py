@@ -12,12 +12,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalstore import hashing, media
+from evalstore.dataset import read_dataset, resolve_path
 from evalstore.errors import FileProblem
 from evalstore.index import Entry, Index, Seen, is_settled, stamp
 from evalstore.values import FileVersion
+
+if TYPE_CHECKING:
+    from evalstore.dataset import Dataset, DatasetSpec
 
 LARGEST_FILE = 32 * 2**20
 """Bytes of a referenced file; providers refuse larger ones anyway."""
@@ -29,12 +35,16 @@ _PRIVATE = (".env", ".env.local", ".evalstore", ".git")
 class References:
     """The mentioned files of one workspace."""
 
-    def __init__(self, root: Path, tests: str, index: Index) -> None:
+    def __init__(
+        self, root: Path, tests: str, index: Index, roots: Mapping[str, str] | None = None
+    ) -> None:
+        """`roots` are the folders of data by the beginning of the paths that name them."""
         self.seen: set[str] = set()
         """Their keys in the index."""
         self.looked: dict[str, Seen] = {}
         """Where files were looked for: the path it leads to, and the stamp of what is there."""
         self._tests = tests
+        self._roots = roots or {}
         self._index = index
         self._root = os.path.realpath(root)
         self._real_folders: dict[str, str] = {}
@@ -83,6 +93,54 @@ class References:
         self.seen.add(key)
         self._index.put(key, Entry(now, is_settled(now, read_at), "", id))
         return version, id
+
+    def open_data(self, spec: DatasetSpec, file: str) -> tuple[Dataset, str]:
+        """The rows of a dataset of `file`, and the digest of the data."""
+        path, digest = self._find_data(spec, file)
+        shown = os.path.relpath(path, self._root).replace(os.sep, "/")
+        return read_dataset(spec, lambda: Path(path).open("rb"), shown), digest
+
+    def identify_data(self, spec: DatasetSpec, file: str) -> str:
+        """The digest of the data of a dataset; an unchanged file is not read."""
+        return self._find_data(spec, file)[1]
+
+    def _find_data(self, spec: DatasetSpec, file: str) -> tuple[str, str]:
+        """The path of a data file, which counts from `file`, and its digest."""
+        read_at = time.time_ns()
+        named = resolve_path(spec, self._roots)
+        rooted = named != spec.path
+        name = os.path.join(self._root, "" if rooted else os.path.dirname(file), named)
+        path = os.path.realpath(name)
+        inside = os.path.relpath(path, self._root).split(os.sep)
+        if inside[0] == ".." and not rooted:
+            hint = "copy the data into the workspace, or name their folder in 'datasetRoots'"
+            raise spec.problem("path", f"'{spec.path}' is outside of the workspace", hint)
+        if inside[0] in _PRIVATE:
+            raise spec.problem("path", f"'{spec.path}' is private, so it is no data")
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError) as error:
+            self.looked[name] = (path, 0, 0, 0, 0)
+            reason = getattr(error, "strerror", None) or str(error)
+            hint = "the path counts from the test file"
+            raise spec.problem("path", f"'{spec.path}' cannot be read: {reason}", hint) from error
+        now = stamp(status)
+        self.looked[name] = (path, *now)
+        if not os.path.isfile(path):
+            raise spec.problem("path", f"'{spec.path}' is no file")
+        key = f"data:{path if rooted else '/'.join(inside)}"
+        entry = self._index.files.get(key)
+        self.seen.add(key)
+        if entry is None or not entry.settled or entry.stamp != now:
+            try:
+                with Path(path).open("rb") as data:
+                    digest = hashing.hash_stream(iter(lambda: data.read(1 << 20), b""))
+            except OSError as error:
+                message = f"'{spec.path}' cannot be read: {error.strerror}"
+                raise spec.problem("path", message) from error
+            entry = Entry(now, is_settled(now, read_at), "", digest)
+            self._index.put(key, entry)
+        return path, entry.node
 
     def _key(self, path: str, mentioned: str) -> str:
         """The key in the index: the real path, and the suffix that decides the media type."""

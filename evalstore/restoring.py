@@ -53,7 +53,10 @@ def restore_messages(messages: Json) -> tuple[Message, ...]:
     """The messages that were described."""
     return tuple(
         Message(
-            message["role"], restore_parts(message.get("content", ())), message.get("filled", False)
+            message["role"],
+            restore_parts(message.get("content", ())),
+            message.get("filled", False),
+            message.get("name"),
         )
         for message in messages
     )
@@ -94,6 +97,7 @@ def restore_case_file(content: Description) -> CaseFile:
                 temperature=case.get("temperature"),
                 seed=case.get("seed"),
                 limit=case.get("limit"),
+                recorded=case.get("recorded"),
             )
             for case in content["cases"]
         ),

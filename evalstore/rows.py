@@ -204,15 +204,16 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
     if len(rows) < 2:
         return [""] * len(rows)
     names = list(dict.fromkeys(name for row in rows for name in row))
+    distinct = len({tuple(row.items()) for row in rows})  # equal rows of data are told by number
     differing = [name for name in names if len({row.get(name) for row in rows}) > 1]
     used: list[str] = []
     for name in differing:
         used.append(name)
-        if len({tuple([row.get(part) for part in used]) for row in rows}) == len(rows):
+        if len({tuple([row.get(part) for part in used]) for row in rows}) == distinct:
             break
     for name in [*used]:
         rest = [part for part in used if part != name]
-        if rest and len({tuple([row.get(part) for part in rest]) for row in rows}) == len(rows):
+        if rest and len({tuple([row.get(part) for part in rest]) for row in rows}) == distinct:
             used = rest
     taken: dict[str, int] = {}
     result: list[str] = []

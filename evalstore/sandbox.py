@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.errors import FileProblem
 
@@ -61,7 +61,7 @@ def _environment() -> SandboxedEnvironment:
         autoescape=False,
         comment_start_string="{{#",
         comment_end_string="#}}",
-        finalize=_show,
+        finalize=show,
     )
     # The same file must always come to the same text.
     del environment.globals["lipsum"], environment.filters["random"]
@@ -70,7 +70,7 @@ def _environment() -> SandboxedEnvironment:
     return environment
 
 
-def _show(value: Any) -> Any:
+def show(value: Any) -> Any:
     """Text as it is, anything else as JSON; an undefined value is left to complain itself."""
     from jinja2 import Undefined
 
@@ -108,6 +108,40 @@ def undeclared(source: str, line: int) -> frozenset[str]:
         raise FileProblem(message, line, hint=SWITCH_OFF) from error
     except _FAILURES as error:
         raise FileProblem(f"not a template: {error}", line, hint=SWITCH_OFF) from error
+
+
+class Uses(NamedTuple):
+    """What a source needs of one mapping."""
+
+    keys: frozenset[str]
+    whole: bool
+    """Whether it needs more of it than single values."""
+    guarded: bool
+    """Whether it says what to do where there is no value."""
+
+
+@lru_cache(maxsize=1024)
+def uses_of(source: str, name: str) -> Uses:
+    """Which values of the mapping `name` a source needs that `undeclared` has accepted."""
+    from jinja2 import nodes
+
+    tree = _environment().parse(source)
+    keys: set[str] = set()
+    single = 0
+    for dotted in tree.find_all(nodes.Getattr):
+        if isinstance(dotted.node, nodes.Name) and dotted.node.name == name:
+            keys.add(dotted.attr)
+            single += 1
+    for part in tree.find_all(nodes.Getitem):
+        is_ours = isinstance(part.node, nodes.Name) and part.node.name == name
+        if is_ours and isinstance(part.arg, nodes.Const) and isinstance(part.arg.value, str):
+            keys.add(part.arg.value)
+            single += 1
+    mentioned = sum(1 for node in tree.find_all(nodes.Name) if node.name == name)
+    guarded = any(one.name in ("default", "d") for one in tree.find_all(nodes.Filter)) or any(
+        one.name in ("defined", "undefined") for one in tree.find_all(nodes.Test)
+    )
+    return Uses(frozenset(keys), mentioned > single, guarded)
 
 
 @lru_cache(maxsize=1024)

@@ -32,7 +32,6 @@ FOLDERS = {
 _LATER = {
     "analysisQueries": "kept for the statistics, which this version does not have yet",
     "thresholds": "kept for per-tag gates, which this version does not have yet",
-    "datasetRoots": "kept for datasets, which this version does not read yet",
     "remotes": "kept for sharing, which this version does not have yet",
 }
 _AGE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhdw])", re.ASCII)
@@ -111,6 +110,8 @@ class Settings:
     """Further tries after a call that failed in a way that may pass."""
     paths: dict[str, str] = field(default_factory=lambda: dict(FOLDERS))
     """The folders of tests, prompts, tools, schemas, models, providers, currencies."""
+    dataset_roots: dict[str, str] = field(default_factory=dict)
+    """From the beginning of a dataset's path, such as `hf://`, to the folder it stands for."""
     store: str = ".evalstore/store.db"
     """The store's file, relative to the workspace."""
 
@@ -167,6 +168,7 @@ def read_settings(text: str) -> Settings:
         else default.confirm_above,
         retries=or_default(found.whole("retries", least=0, most=100), "retries"),
         paths=collector.attempt(lambda: _paths(found), default.paths),
+        dataset_roots=collector.attempt(lambda: _roots(found), {}),
         store=or_default(found.text("store"), "store"),
     )
     collector.finish()
@@ -269,6 +271,18 @@ def _folder(paths: Fields, name: str) -> str | None:
             hint=f"name a folder below the one with {FILE}, or move {FILE} up",
         )
     return path
+
+
+def _roots(found: Fields) -> dict[str, str]:
+    roots = found.mapping("datasetRoots")
+    for root, folder in roots.items():
+        if not root or not isinstance(folder, str) or not folder:
+            raise FileProblem(
+                "'datasetRoots' maps the beginning of a path to a folder",
+                found.line("datasetRoots", root),
+                hint="as in 'hf://: ../data'",
+            )
+    return roots
 
 
 def ignored_settings(names: Iterable[str]) -> list[tuple[str, str]]:

@@ -32,11 +32,11 @@ Item = Ask | Judgement
 
 
 def key_of(item: Item) -> str:
-    """What a lease is taken on: a question, or one evaluator's judgement of one session."""
+    """What a lease is taken on: a question, or one evaluator's judgement of one subject."""
     if isinstance(item, Ask):
-        return item.cell.question_id
+        return item.question_id
     evaluator = item.judge.evaluator if item.judge else CHECKS
-    return hashing.hash_content(f"{item.session} {item.cell.case.evaluation} {evaluator}")
+    return hashing.hash_content(f"{item.subject} {item.cell.case.evaluation} {evaluator}")
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Claimed:
     sessions: dict[str, dict[str, Session]] = field(default_factory=dict)
     """Question id -> sessions that others have brought, by id, oldest first."""
     votes: dict[str, list[Vote]] = field(default_factory=dict)
-    """Session id -> votes that others have brought."""
+    """Id of a subject -> votes that others have brought."""
     held: list[str] = field(default_factory=list)
     """Keys of those that others work on."""
     contents: Mapping[str, Json] = field(default_factory=dict)
@@ -111,9 +111,9 @@ class Sharing:
 
     def _look_for_answers(self, asks: list[Ask], claimed: Claimed) -> None:
         """Sort out the questions that were answered after the plan was made."""
-        found = self._store.find_samples(ask.cell.question_id for ask in asks)
+        found = self._store.find_samples(ask.question_id for ask in asks)
         for ask in asks:
-            question = ask.cell.question_id
+            question = ask.question_id
             known = self._plan.newest.get(question, -1)
             new = [
                 sample
@@ -132,28 +132,29 @@ class Sharing:
 
     def _look_for_votes(self, judgements: list[Judgement], claimed: Claimed) -> None:
         """Sort out the judgements that were made after the plan was made."""
-        found = self._store.find_votes(one.session for one in judgements if one.session)
+        found = self._store.find_votes(one.subject for one in judgements if one.subject)
         for one in judgements:
-            assert one.session
+            subject = one.subject
+            assert subject
             assert one.judge
-            known = {vote.id for vote in self._plan.votes.get(one.session, ())}
+            known = {vote.id for vote in self._plan.votes.get(subject, ())}
             known |= self._plan.passed_over
             new = [
                 vote
-                for vote in found.get(one.session, ())
+                for vote in found.get(subject, ())
                 if vote.id not in known
                 and vote.evaluation == one.cell.case.evaluation
                 and vote.evaluator == one.judge.evaluator
             ]
             if new:
-                claimed.votes.setdefault(one.session, []).extend(new)
+                claimed.votes.setdefault(subject, []).extend(new)
             if len(new) < one.count:
                 claimed.items.append(replace(one, count=one.count - len(new)))
             else:
                 claimed.done.append(key_of(one))
 
     def _read_ahead(self, items: list[Item]) -> dict[str, Json]:
-        tests = {item.cell.question.test for item in items if isinstance(item, Ask)}
+        tests = {item.question.test for item in items if isinstance(item, Ask)}
         told = {item.cell.case.evaluation for item in items if item.cell.case.evaluation}
         return {
             **self._store.load_contents("test", tests),

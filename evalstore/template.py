@@ -15,10 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evalstore.errors import FileProblem
-from evalstore.sandbox import SWITCH_OFF, evaluate, is_global, run, undeclared
+from evalstore.sandbox import SWITCH_OFF, evaluate, is_global, run, undeclared, uses_of
 
 _FILE = "_file:"
 _IDENTIFIER = re.compile(r"[^\W\d]\w*\Z")
+ITEM = "item"
+"""The name of a row of data; `item.NAME` is the name of one of its values."""
+_AS_JSON = re.compile(r"\|\s*tojson\s*(?:\(\s*\))?\s*\Z")
+"""What makes a text of a value that is wanted as a value."""
 _RAW = re.compile(r"\{%[-+]?\s*raw\s*-?%\}(.*?)\{%-?\s*endraw\s*[-+]?%\}", re.DOTALL)
 _AS_A_WHOLE = re.compile(r"\{%|\{\{-|-\}\}")
 """What only Jinja can render, because it reaches beyond its own braces."""
@@ -107,8 +111,8 @@ class Template:
                 text = "".join(str(piece) for piece in lookup(segment.name))
                 return value if json.dumps(value) == text else text
             if isinstance(segment, _Expression):
-                scope = {name: typed(name) for name in segment.names}
-                return evaluate(segment.source, segment.line, scope)
+                source = _AS_JSON.sub("", segment.source)
+                return evaluate(source, segment.line, _scope(segment.names, typed))
         pieces = self.fill(lookup, typed)
         if any(isinstance(piece, Mention) for piece in pieces):
             raise FileProblem("a file cannot be mentioned here", self.line)
@@ -188,9 +192,21 @@ class _Compiler:
         needed = undeclared(_jinja_source(segments), line)
         scope = frozenset(name for name in needed if not name.startswith(_INSIDE))
         scope = self._variables(scope)
-        for name in sorted(scope):
-            self.names.setdefault(name, line)
+        self._need(_jinja_source(segments), scope, line)
         return Template(segments, self.names, self.reserved, scope, line)
+
+    def _need(self, source: str, names: frozenset[str], line: int, inner: str = "") -> None:
+        """Take note of names; of a row of data, of the single values that are used."""
+        for name in sorted(names):
+            if name == ITEM and ITEM in self.known:
+                uses = uses_of(source, ITEM)
+                if uses.whole:
+                    self.names.setdefault(ITEM, line)
+                for key in sorted(uses.keys):
+                    if f"{ITEM}.{key}" in self.known or not uses.guarded:
+                        self.names.setdefault(f"{ITEM}.{key}", line)
+            else:
+                self.names.setdefault(_full_name(name, inner, self.known), line)
 
     def _variables(self, names: frozenset[str]) -> frozenset[str]:
         """The names that are not functions of Jinja, such as `range`."""
@@ -246,8 +262,7 @@ class _Compiler:
         if isinstance(segment, _Expression):
             segment = replace(segment, names=self._variables(segment.names))
             if self.statement is None:
-                for name in sorted(segment.names):
-                    self.names.setdefault(_full_name(name, inner, self.known), line)
+                self._need("{{" + segment.source + "}}", segment.names, line, inner)
         self.segments.append(segment)
         return start, after
 
@@ -287,8 +302,23 @@ def _expression(text: str, start: int, stop: int, line: int) -> tuple[_Literal |
     )
 
 
+class NoValueError(FileProblem):
+    """A row of data lacks a value; an expression may know what to do then."""
+
+
+def _scope(names: Iterable[str], typed: Callable[[str], Any]) -> dict[str, Any]:
+    """The values of names; those that have none are left out."""
+    found: dict[str, Any] = {}
+    for name in names:
+        try:
+            found[name] = typed(name)
+        except NoValueError:
+            continue
+    return found
+
+
 def _evaluate(expression: _Expression, typed: Callable[[str], Any]) -> str:
-    scope = {name: typed(name) for name in expression.names}
+    scope = _scope(expression.names, typed)
     return run("{{" + expression.source + "}}", expression.line, scope)
 
 
@@ -308,7 +338,7 @@ def _jinja_source(segments: tuple[_Segment, ...]) -> str:
 def _render(template: Template, lookup: Lookup, typed: Callable[[str], Any]) -> Filled:
     source = _jinja_source(template.segments)
     mentions: list[Mention] = []
-    scope: dict[str, Any] = {name: typed(name) for name in template.scope or ()}
+    scope = _scope(template.scope or (), typed)
     fills: dict[str, Filled] = {}
     for number, segment in enumerate(template.segments):
         if isinstance(segment, _Name):

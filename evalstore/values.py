@@ -27,6 +27,10 @@ RUNTIME_NAMES = (*REQUIRED_NAMES, "_messages", "_systemPrompt", "_schema", "_too
 SPECIAL_TAGS = ("_evaluator", "_json_mode", "_has_tools", "_tools_only")
 
 
+RECORDED = "recorded"
+"""Who gave the answers that a file brings itself: a candidate that is never called."""
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """A stretch of text in a message."""
@@ -55,6 +59,8 @@ class Message:
     parts: tuple[Part, ...]
     filled: bool = False
     """Whether the candidate fills this turn: then it has no parts of its own."""
+    name: str | None = None
+    """Who speaks, as some providers show it to the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +165,8 @@ class Case:
     key: str
     """Hash of the row's values: same values, same row, whatever the body says."""
     tests: tuple[str, ...]
-    """Ids of test versions, one for each conversation."""
+    """Ids of test versions, one for each conversation; one that is held often stands there
+    often."""
     evaluation: str | None
     tags: tuple[str, ...]
     prompts: tuple[str | None, ...]
@@ -177,6 +184,8 @@ class Case:
     """Set by the test."""
     limit: int | None = None
     """Token limit set by the test, instead of the settings' limit."""
+    recorded: str | None = None
+    """Id of the model version that stands for the answers which the row brings itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +221,7 @@ class OutgoingMessage:
     parts: tuple[Text | FilePart, ...]
     filled: bool = False
     """Whether this turn is still to be filled with what the candidate answers."""
+    name: str | None = None
 
     @property
     def text(self) -> str:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore import catalogue, hashing
+from evalstore.dataset import DatasetSpec
 from evalstore.definitions import read_schema, read_tool
 from evalstore.errors import EvalstoreError, FileProblem, Problem, WorkspaceError
-from evalstore.expand import Library, expand_prompt, expand_test
+from evalstore.expand import expand_prompt, expand_test
 from evalstore.fields import is_json, suggest
 from evalstore.index import Entry, Index, Stamp, is_settled, walk
+from evalstore.library import Library
 from evalstore.parse import PromptFile, default_id, normalise, parse_prompt, read_test
 from evalstore.references import References
 from evalstore.settings import DEFAULT_PROMPT, FILE, Settings, ignored_settings, read_settings
@@ -151,7 +153,9 @@ class Workspace:
         reading = Reading()
         index = Index.read(self.private / "index.json") if load_nodes else Index()
         self._read_catalogue(reading)
-        self.references = references = References(self.root, self.settings.paths["tests"], index)
+        self.references = references = References(
+            self.root, self.settings.paths["tests"], index, self.settings.dataset_roots
+        )
         reading.library = self._read_library(reading, index, references)
         self._read_tests(reading, index, reading.library, references, load_nodes, keep)
         self._find_shared_ids(reading)
@@ -308,7 +312,7 @@ class Workspace:
     def _read_library(self, reading: Reading, index: Index, references: References) -> Library:
         tools = dict(self._read_definitions("tools", reading, index))
         schemas = dict(self._read_definitions("schemas", reading, index))
-        library = Library({}, {}, tools, schemas, references.read)
+        library = Library({}, {}, tools, schemas, references.read, references.open_data)
         prompts: dict[str, tuple[str, ...]] = {}
         evaluators: dict[str, tuple[str, ...]] = {}
         for prompt in self._read_prompts(reading):
@@ -323,7 +327,7 @@ class Workspace:
             "tools": {name: (id,) for name, id in tools.items()},
             "schemas": {name: (id,) for name, id in schemas.items()},
         }
-        return Library(prompts, evaluators, tools, schemas, references.read)
+        return replace(library, prompts=prompts, evaluator_prompts=evaluators)
 
     def _read_prompts(self, reading: Reading) -> Iterator[PromptFile]:
         seen: dict[str, str] = {}
@@ -441,11 +445,13 @@ class _Current:
     def is_same(self, path: str, name: str, ids: Any) -> bool:
         """Whether what a test file depended on still has these ids."""
         kind, _, rest = name.partition(":")
-        if kind == "file":
-            try:
-                return bool(self.references.identify(rest, path) == ids)
-            except FileProblem:
-                return False
+        try:
+            if kind == "file":
+                return self.references.identify(rest, path) == str(ids)
+            if kind == "dataset":
+                return self.references.identify_data(DatasetSpec(rest), path) == str(ids)
+        except FileProblem:
+            return False
         if name not in self._ids:
             if kind == "prompt":
                 self._ids[name] = list(self.library.prompts.get(rest, ()))

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from evalstore import hashing
-from evalstore.expand import Expansion, Library, expand_test
+from evalstore.expand import expand_test
+from evalstore.library import Expansion, Library
 from evalstore.parse import parse_test
 from evalstore.values import FileVersion
 from evalstore.workspace import Workspace

@@ -72,7 +72,9 @@ class Bench:
         question: Question = NOWHERE,
     ) -> tuple[OutgoingMessage, ...]:
         evaluation = self.keep("evaluation", hashing.describe_evaluation(EvaluationVersion(told)))
-        return self.material.judge(self.prompt(*messages), evaluation, question, (answer,), NONCE)
+        return self.material.judge(
+            self.prompt(*messages), evaluation, [(question, (answer,))], NONCE
+        )
 
     def show(
         self, name: str, *messages: Message, prompt: str | None = None, **fields: Any

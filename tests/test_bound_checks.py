@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.bound_checks import settle
+from evalstore.bound_checks import Held, settle
 from evalstore.errors import FileProblem
 from evalstore.values import Reply, ToolCall
 from tests.builders import expanded, test_file, told
@@ -177,7 +177,7 @@ def test_when_models_judge_is_no_part_of_what_they_are_told() -> None:
         (["- {contains: a, normalize: [trimm]}"], "'normalize' knows no step 'trimm'"),
         (["- {contains: a, pass: 'much'}"], "'pass' cannot be 'much'"),
         (["- {contains: a, weight: 0}"], "'weight' must be a number above 0"),
-        (["- {contains: a, scope: group}"], "the scope 'group' is not supported yet"),
+        (["- {contains: a, scope: row}"], "'scope' cannot be 'row'"),
         (["contains: a"], "the checks must be a list"),
         (["- - a"], "a check must be 'type: value' or a mapping with a 'type'"),
         ([], "the checks must be a list"),
@@ -235,20 +235,20 @@ def test_a_text_that_mentions_the_answer_is_kept_with_the_values_it_uses() -> No
 
 def test_it_is_filled_with_the_answer() -> None:
     answer = Reply('{"x": "am!"}', resolved_model="m")
-    settled = settle(checks(LATER)[0][0], (answer,), None)
+    settled = settle(checks(LATER)[0][0], [Held((answer,))]).check
     assert (settled["expected"], settled["actual"]) == (["am"], "am!")
 
 
 def test_an_answer_is_never_a_template() -> None:
     answer = Reply(json.dumps({"x": "{{ 1 + 1 }}"}), resolved_model="{{ 2 + 2 }}")
-    settled = settle(checks(LATER)[0][0], (answer,), None)
+    settled = settle(checks(LATER)[0][0], [Held((answer,))]).check
     assert (settled["expected"], settled["actual"]) == (["a{{ 2 + 2 }}"], "{{ 1 + 1 }}")
 
 
 def test_tool_calls_are_there_by_name_and_arguments() -> None:
     text = test_file(told=block("- {contains: a, actual: '{{ sample.tool_calls[0].name }}'}"))
     answer = Reply(None, tool_calls=(ToolCall("abc", {}),))
-    assert settle(checks(text)[0][0], (answer,), None)["actual"] == "abc"
+    assert settle(checks(text)[0][0], [Held((answer,))]).check["actual"] == "abc"
 
 
 def test_a_replacement_may_be_called_answer() -> None:

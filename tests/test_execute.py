@@ -205,7 +205,7 @@ class Lab:
         self.store.ensure_versions(contents)
         cells, _ = lay_out(self.files, candidates, judges, lambda _path, _case: True)
         plan = Plan(cells=cells)
-        plan_asks(plan, self.store.find_samples({cell.question_id for cell in cells}))
+        plan_asks(plan, self.store.find_samples({cell.questions[0] for cell in cells}))
         sessions = [one for some in plan.sessions.values() for one in some]
         plan_judgements(plan, self.store.find_votes(sessions))
         return plan
@@ -866,7 +866,7 @@ def run_together(lab: Lab, count: int = 2) -> list[tuple[Plan, Outcome]]:
 
 def known(plan: Plan, outcome: Outcome) -> tuple[int, int]:
     """How many answers and judgements a run can report: its own and those of others."""
-    questions = {cell.question_id for cell in plan.cells}
+    questions = {cell.questions[0] for cell in plan.cells}
     sessions = {
         *(id for question in questions for id in plan.sessions.get(question, ())),
         *(sample.id for question in questions for sample in outcome.sessions.get(question, ())),
@@ -922,7 +922,7 @@ def test_a_run_that_was_told_of_work_elsewhere_says_so(lab: Lab) -> None:
     lab.add("Only one")
     executor = lab.executor()
     other = Leases(lab.store)
-    other.claim([cell.question_id for cell in lab.plans[executor].cells])
+    other.claim([cell.questions[0] for cell in lab.plans[executor].cells])
 
     def warn(message: str) -> None:
         lab.warned.append(message)
@@ -1204,7 +1204,7 @@ def test_an_endpoint_that_is_gone_is_not_asked_thousands_of_times(lab: Lab) -> N
 
 
 def sharing(cells: Sequence[Cell]) -> set[str]:
-    return {cell.question_id for cell in cells}
+    return {cell.questions[0] for cell in cells}
 
 
 def test_cells_that_share_a_question_have_one_id(lab: Lab) -> None:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from evalstore import hashing
-from evalstore.checks import Subject
+from evalstore.bound_checks import Held
+from evalstore.checking import judge_by_checks
 from evalstore.judge import (
     VERDICT_SCHEMA,
     Opinion,
     Unreadable,
     ask_again,
-    judge_by_checks,
     read_opinion,
     unreadable_opinion,
 )
@@ -292,7 +292,8 @@ TOOLS_CHECK = {"type": "toolCalls", "revision": 1}
 
 
 def by_checks(checks: list[Json], answer: Reply, schemas: dict[str, Json]) -> Any:
-    return judge_by_checks(checks, Subject(answer, answer.text or "", schemas))
+    found = judge_by_checks(checks, [Held((answer,))], schemas)
+    return found, found.results
 
 
 def test_all_checks_must_pass() -> None:

@@ -179,24 +179,6 @@ def test_a_field_of_the_options_has_its_own_line() -> None:
     assert found.line == 5
 
 
-@pytest.mark.parametrize(
-    ("text", "message", "line"),
-    [
-        ("# ▶ first\n" + HELLO, "a run", 1),
-        (test_file("messages: []"), "a list of messages", 2),
-        (test_file("dataset: a.csv"), "a dataset", 2),
-        (test_file("answer: x"), "a recorded answer", 2),
-        (test_file("repetitions: 3"), "repetitions", 2),
-        (test_file("group: a"), "a group", 2),
-    ],
-)
-def test_what_is_not_supported_yet_is_refused(text: str, message: str, line: int) -> None:
-    found = problem(text)
-    assert found.message.startswith(message) or message in found.message
-    assert "not supported yet" in found.message
-    assert found.line == line
-
-
 def test_a_fence_shown_in_a_fence_is_no_block_of_checks() -> None:
     assert parsed(test_file(told="````\n```checks\n```\n````")).instructions is not None
 

@@ -69,13 +69,13 @@ def carried_out(plan: Plan) -> tuple[dict[str, list[Sample]], dict[str, list[Vot
     }
     for ask in plan.asks:
         for number in range(ask.count):
-            id = f"{ask.cell.question_id}/{number}"
-            samples.setdefault(ask.cell.question_id, []).append(Sample(2, id, None))
+            id = f"{ask.question_id}/{number}"
+            samples.setdefault(ask.question_id, []).append(Sample(2, id, None))
     votes = {session: list(some) for session, some in plan.votes.items()}
     for cell in plan.cells:
         if cell.case.evaluation is None:
             continue
-        for sample in samples[cell.question_id][: cell.wanted]:
+        for sample in samples[cell.questions[0]][: cell.wanted]:
             have = votes.setdefault(sample.id, [])
             wanted = [(judge.evaluator, judge.times) for judge in cell.judges]
             for evaluator, times in [(CHECKS, 1), *wanted]:
@@ -96,7 +96,7 @@ def test_every_case_meets_every_candidate_and_prompt() -> None:
         ("second", "p"),
         ("second", None),
     ]
-    assert len({cell.question_id for cell in cells}) == 4
+    assert len({cell.questions[0] for cell in cells}) == 4
 
 
 def test_a_candidate_that_lacks_a_capability_is_skipped_and_listed() -> None:
@@ -174,9 +174,9 @@ def test_candidates_of_the_same_version_share_their_answers() -> None:
 def test_the_oldest_samples_count() -> None:
     (cell,) = cells_of(case(), attempts=2)
     stored = [Sample(started, f"s{started}", None) for started in (1, 2, 3)]
-    plan = plan_of([cell], {cell.question_id: stored})
-    assert plan.sessions == {cell.question_id: ["s1", "s2"]}
-    assert plan.newest == {cell.question_id: 3}
+    plan = plan_of([cell], {cell.questions[0]: stored})
+    assert plan.sessions == {cell.questions[0]: ["s1", "s2"]}
+    assert plan.newest == {cell.questions[0]: 3}
     assert plan.reused == 2
 
 
@@ -192,13 +192,13 @@ def test_a_cut_answer_counts_only_while_the_limit_has_not_been_raised() -> None:
 def test_a_cut_answer_is_named_as_the_reason_even_beside_a_whole_one() -> None:
     (cell,) = cells_of(case(), candidates=(replace(FIRST, limit=800),), attempts=2)
     stored = [Sample(1, "cut", 400), Sample(2, "whole", None)]
-    (ask,) = plan_of([cell], {cell.question_id: stored}).asks
+    (ask,) = plan_of([cell], {cell.questions[0]: stored}).asks
     assert (ask.count, ask.cut_at) == (1, 400)
 
 
 def test_a_test_has_its_own_limit() -> None:
     (cell,) = cells_of(case(limit=100), candidates=(replace(FIRST, limit=800),))
-    assert plan_of([cell], {cell.question_id: [Sample(1, "cut", 100)]}).asks == []
+    assert plan_of([cell], {cell.questions[0]: [Sample(1, "cut", 100)]}).asks == []
 
 
 # --- judging
@@ -209,7 +209,7 @@ def test_coming_answers_are_judged_as_often_as_each_cell_wants() -> None:
         case(evaluation="e2"), attempts=3
     )
     plan = plan_of(cells)
-    counted = [(one.cell.case.evaluation, one.session, one.count) for one in plan.judgements]
+    counted = [(one.cell.case.evaluation, one.subject, one.count) for one in plan.judgements]
     assert counted == [("e1", None, 1), ("e2", None, 3)]
 
 
@@ -224,7 +224,7 @@ def test_a_case_without_an_evaluation_is_not_judged() -> None:
 
 def test_votes_under_another_evaluation_or_by_another_judge_do_not_count() -> None:
     (cell,) = cells_of(case())
-    samples = {cell.question_id: [Sample(1, "s", None)]}
+    samples = {cell.questions[0]: [Sample(1, "s", None)]}
     for stored, missing in (
         (vote(), 0),
         (vote(evaluation="old"), 1),
@@ -237,14 +237,14 @@ def test_votes_under_another_evaluation_or_by_another_judge_do_not_count() -> No
 
 def test_more_judgements_are_wanted_when_the_number_is_raised() -> None:
     (cell,) = cells_of(case(), judges=(replace(JUDGE, times=3),))
-    samples = {cell.question_id: [Sample(1, "s", None)]}
+    samples = {cell.questions[0]: [Sample(1, "s", None)]}
     (one,) = plan_of([cell], samples, {"s": [vote()]}).judgements
     assert one.count == 2
 
 
 def test_models_are_not_needed_when_the_checks_have_failed() -> None:
     (cell,) = cells_of(case(judged_by=("checks", "models")))
-    samples = {cell.question_id: [Sample(1, "s", None)]}
+    samples = {cell.questions[0]: [Sample(1, "s", None)]}
 
     def judges(*stored: Vote) -> list[str]:
         plan = plan_of([cell], samples, {"s": stored})
@@ -274,9 +274,9 @@ def test_a_vote_that_decides_counts_before_an_older_one_that_does_not() -> None:
         vote("e1"),
     ]
     assert counted_votes(cell, stored) == [vote(CHECKS), vote("e1", "fail"), vote("e1")]
-    plan = plan_of([cell], {cell.question_id: [Sample(1, "s", None)]}, {"s": stored[:2]})
+    plan = plan_of([cell], {cell.questions[0]: [Sample(1, "s", None)]}, {"s": stored[:2]})
     assert plan.judgements == []
-    plan = plan_of([cell], {cell.question_id: [Sample(1, "s", None)]}, {"s": stored[1:4]})
+    plan = plan_of([cell], {cell.questions[0]: [Sample(1, "s", None)]}, {"s": stored[1:4]})
     assert [(one.judge and one.judge.id, one.count) for one in plan.judgements] == [("judge", 1)]
 
 
@@ -285,7 +285,7 @@ def test_a_vote_that_decides_counts_before_an_older_one_that_does_not() -> None:
 
 def test_answers_before_the_bound_do_not_count() -> None:
     (cell,) = cells_of(case(), attempts=2)
-    stored = {cell.question_id: [Sample(started, f"s{started}", None) for started in (1, 2, 3)]}
+    stored = {cell.questions[0]: [Sample(started, f"s{started}", None) for started in (1, 2, 3)]}
     for since, counted, missing, why in (
         (1, ["s1", "s2"], 0, []),
         (2, ["s2", "s3"], 0, []),
@@ -294,17 +294,17 @@ def test_answers_before_the_bound_do_not_count() -> None:
     ):
         plan = Plan(cells=[cell])
         plan_asks(plan, stored, Bound(since, "old"))
-        assert plan.sessions.get(cell.question_id, []) == counted
+        assert plan.sessions.get(cell.questions[0], []) == counted
         assert plan.ask_count == missing
         assert [ask.why for ask in plan.asks] == why
-        assert plan.newest == {cell.question_id: 3}
+        assert plan.newest == {cell.questions[0]: 3}
         assert plan.oldest == (int(counted[0][1]) if counted else None)
 
 
 def test_an_answer_that_is_missing_for_another_reason_is_not_called_old() -> None:
     (cell,) = cells_of(case(), attempts=2)
     plan = Plan(cells=[cell])
-    plan_asks(plan, {cell.question_id: [Sample(5, "s", None)]}, Bound(5, "old"))
+    plan_asks(plan, {cell.questions[0]: [Sample(5, "s", None)]}, Bound(5, "old"))
     assert [(ask.count, ask.why) for ask in plan.asks] == [(1, "")]
 
 
@@ -317,7 +317,7 @@ def test_votes_before_the_bound_and_those_to_be_repeated_do_not_count() -> None:
         (EVER, UNSETTLED, 1, ["retry of an undecided judgement"]),
     ):
         plan = Plan(cells=[cell])
-        plan_asks(plan, {cell.question_id: [Sample(1, "s", None)]})
+        plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
         plan_judgements(plan, stored, bound, again)
         assert plan.judge_count == count
         assert [one.why for one in plan.judgements] == why
@@ -337,14 +337,14 @@ def test_what_may_not_be_called_is_left_and_counted() -> None:
 
 def test_only_what_was_tried_is_left_of_a_plan_and_its_cells() -> None:
     cells = cells_of(*(case(test, "e") for test in ("asked", "judged", "unread", "new")))
-    samples = {cell.question_id: [Sample(1, cell.case.tests[0], None)] for cell in cells[1:]}
+    samples = {cell.questions[0]: [Sample(1, cell.case.tests[0], None)] for cell in cells[1:]}
     plan = Plan(cells=cells)
     plan_asks(plan, samples)
     plan_judgements(plan, {"unread": [vote(verdict="undecided")]}, again=UNSETTLED)
-    questions = {cells[0].question_id, cells[2].question_id}
+    questions = {cells[0].questions[0], cells[2].questions[0]}
     drop_untried(plan, questions, {("judged", "e1"), ("asked", "e1")})
     assert [ask.cell for ask in plan.asks] == cells[:1]
-    assert [(one.session, one.cell) for one in plan.judgements] == [
+    assert [(one.subject, one.cell) for one in plan.judgements] == [
         (None, cells[0]),
         ("judged", cells[1]),
         ("unread", cells[2]),
@@ -355,7 +355,7 @@ def test_only_what_was_tried_is_left_of_a_plan_and_its_cells() -> None:
 def test_a_check_that_is_repeated_keeps_the_judgements_that_hang_on_it() -> None:
     (cell,) = cells_of(case(judged_by=("checks", "models")))
     plan = Plan(cells=[cell])
-    plan_asks(plan, {cell.question_id: [Sample(1, "s", None)]})
+    plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
     plan_judgements(plan, {"s": [vote(CHECKS, "error")]}, again=UNSETTLED)
     drop_untried(plan, (), ())
     assert [one.evaluator for one in plan.judgements] == [CHECKS, "e1"]
@@ -450,10 +450,14 @@ def test_no_question_and_no_judgement_is_planned_twice(
     participants: tuple[list[Candidate], list[Judge]],
 ) -> None:
     plan = plan_of(all_cells(found, participants))
-    questions = [ask.cell.question_id for ask in plan.asks]
+    questions = [ask.question_id for ask in plan.asks]
     assert len(set(questions)) == len(questions)
     judged = [
-        (one.cell.question_id, one.cell.case.evaluation, one.judge.evaluator if one.judge else None)
+        (
+            one.cell.questions[0],
+            one.cell.case.evaluation,
+            one.judge.evaluator if one.judge else None,
+        )
         for one in plan.judgements
     ]
     assert len(set(judged)) == len(judged)

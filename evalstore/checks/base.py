@@ -41,10 +41,10 @@ class Subject:
     """The schemas that checks refer to, by version id."""
     usd: float | None = None
     """What the call has cost; None when nobody knows."""
-    replies: tuple[Reply, ...] = ()
-    """All answers of the conversation; empty when there is only this one."""
     names: Mapping[str, Json] = field(default_factory=dict)
     """What an expression may use beside the answer: the row's values."""
+    answers: tuple[str, ...] = ()
+    """The texts of all answers that are judged together; empty when there is only this one."""
     prepare: Callable[[str], str] = lambda text: text
     """`normalize` and `ignoreCase`, for texts that are compared; `text` is prepared already."""
 
@@ -68,6 +68,8 @@ class Kind:
     """The setting that is meant by `type: value`; None: it has none."""
     takes_mapping: bool = False
     """Whether that setting may be a mapping: then `type: {…}` is it, not all settings."""
+    joint: bool = False
+    """Whether it looks at several answers at once, so that `scope` must say which."""
     graded: bool = False
     """Whether the score may lie between 0 and 1, so that `pass` must say what is enough."""
 

@@ -102,6 +102,27 @@ def names_in(source: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.id for node in names if node.id not in given))
 
 
+@lru_cache(maxsize=256)
+def keys_of(source: str, name: str) -> tuple[frozenset[str], bool]:
+    """Which values of a mapping an expression takes, and whether it takes more than those."""
+    nodes = list(ast.walk(read_expression(source)))
+    keys = set()
+    single = 0
+    for node in nodes:
+        match node:
+            case (
+                ast.Subscript(value=ast.Name(id=found), slice=ast.Constant(value=str(key)))
+                | ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=found), attr="get"),
+                    args=[ast.Constant(value=str(key)), *_],
+                )
+            ) if found == name:
+                keys.add(key)
+                single += 1
+    mentioned = sum(1 for node in nodes if isinstance(node, ast.Name) and node.id == name)
+    return frozenset(keys), mentioned > single
+
+
 def _raise_for(node: ast.AST, parent: ast.AST | None) -> None:
     if not isinstance(node, _NODES):
         word = _WORDS.get(type(node), type(node).__name__)

@@ -124,8 +124,13 @@ def _read_common(arguments: Arguments, kind: Kind, name: str) -> dict[str, Json]
     if arguments.has("name"):
         found["name"] = arguments.text("name")
     scope = arguments.choice("scope", ("answer", "case", "group"), "answer")
-    if scope != "answer":
-        raise arguments.problem(f"the scope '{scope}' is not supported yet")
+    if kind.joint and scope == "answer":
+        raise arguments.problem(
+            f"the check '{name}' looks at several answers, so it needs a 'scope'",
+            "say 'scope: case' (all runs of a row) or 'scope: group' (all rows)",
+        )
+    if scope not in (None, "answer"):
+        found["scope"] = scope
     return found
 
 

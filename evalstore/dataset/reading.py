@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
@@ -62,6 +62,16 @@ class Dataset:
         self._where = (
             Where(spec, self._columns, source.file) if spec.where is not None and written else None
         )
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """From names as written to those in templates, where they differ."""
+        return self._columns.aliases
+
+    @property
+    def file(self) -> str:
+        """The data file, as a user is to read it."""
+        return self._source.file
 
     @property
     def columns(self) -> tuple[str, ...]:

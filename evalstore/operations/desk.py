@@ -147,15 +147,15 @@ class Desk(Participants):
     def fill(self, layout: Layout, cells: Sequence[Cell]) -> Plan:
         """The plan for some cells of a layout: what of them is stored, and what is missing."""
         plan = Plan(cells=list(cells))
-        samples = self.store.find_samples({cell.question_id for cell in plan.cells})
+        samples = self.store.find_samples(plan.questions)
         plan_asks(plan, samples, layout.answers)
-        votes = self.store.find_votes(session for one in plan.sessions.values() for session in one)
+        votes = self.store.find_votes(plan.subjects())
         plan_judgements(plan, votes, layout.judgements, layout.again, layout.begun)
         if layout.tried:
             retries.drop_untried(plan, *layout.tried)
         if layout.judge_only:
             plan.asks = []
-            plan.judgements = [one for one in plan.judgements if one.session is not None]
+            plan.judgements = [one for one in plan.judgements if one.sessions]
         return plan
 
     def _selected(self, wanted: Wanted) -> list[Placed]:

@@ -147,27 +147,28 @@ class Explainer:
 
     def _ask(self, ask: Ask, failed: dict[str, Trouble]) -> Reason:
         cell = ask.cell
+        if cell.case.recorded:
+            return Reason("recorded answer")
         if ask.cut_at:
             limit = cell.case.limit or cell.candidate.limit
             return Reason(
                 f"answer was cut at {ask.cut_at} tokens, limit is now {limit or 'none'}",
                 str(ask.cut_at),
                 str(limit) if limit else None,
-                cell.question_id,
+                ask.question_id,
             )
         if ask.why:
-            return Reason(ask.why, relative=cell.question_id)
-        if cell.question_id in failed:
-            return Reason(f"retry of a failure: {shorten(failed[cell.question_id].message)}")
-        if ask.count < cell.wanted:
-            have = cell.wanted - ask.count
-            return Reason(
-                f"attempts {have} -> {cell.wanted}", str(have), str(cell.wanted), cell.question_id
-            )
+            return Reason(ask.why, relative=ask.question_id)
+        if ask.question_id in failed:
+            return Reason(f"retry of a failure: {shorten(failed[ask.question_id].message)}")
+        wanted = cell.wanted_of(ask.question_id)
+        if ask.count < wanted:
+            have = wanted - ask.count
+            return Reason(f"attempts {have} -> {wanted}", str(have), str(wanted), ask.question_id)
         is_known = False
         for known in self.known(cell.file, cell.case):
             is_known = True
-            reason = self._differences(cell, known)
+            reason = self._differences(ask, known)
             if reason:
                 return reason
         if is_known:
@@ -176,31 +177,34 @@ class Explainer:
             return Reason("new row")
         return Reason("new test")
 
-    def _differences(self, cell: Cell, known: _Known) -> Reason | None:
+    def _differences(self, ask: Ask, known: _Known) -> Reason | None:
         """What differs from a relative; None when nothing does."""
-        case = known.case
+        case, cell, number = known.case, ask.cell, ask.number
         model = next(
             (one for one in known.run["candidates"] if one["id"] == cell.candidate.id), None
         )
         relative = self._relative(cell, case, model)
-        if case.tests[0] != cell.case.tests[0]:
+        if cell.case.tests[number] not in case.tests:
+            old = case.tests[min(number, len(case.tests) - 1)]
+            if len(case.tests) > 1 and old in cell.case.tests:
+                return Reason("new conversation", relative=relative)
             found = differ_tests(
-                self.find("test", case.tests[0]) or {},
-                self.find("test", cell.case.tests[0]) or {},
+                self.find("test", old) or {},
+                self.find("test", cell.case.tests[number]) or {},
                 self.find,
                 self.desk.name_of_version,
             )
             return _reason(found, "test changed", relative)
         if cell.prompt not in case.prompts:
             position = cell.case.prompts.index(cell.prompt)
-            old = case.prompts[position] if position < len(case.prompts) else None
-            if old is None or cell.prompt is None:
+            before = case.prompts[position] if position < len(case.prompts) else None
+            if before is None or cell.prompt is None:
                 return Reason(
                     "system prompt is new" if cell.prompt else "without a system prompt now",
                     relative=relative,
                 )
             found = differ_prompts(
-                self.find("prompt", old) or {}, self.find("prompt", cell.prompt) or {}
+                self.find("prompt", before) or {}, self.find("prompt", cell.prompt) or {}
             )
             return _reason(found, "system prompt changed", relative)
         if model is None:
@@ -228,13 +232,14 @@ class Explainer:
     def _judgement(
         self, one: Judgement, plan: Plan, failed: dict[tuple[str, str], Trouble]
     ) -> Reason:
-        if one.session is None:
+        subject = one.subject
+        if subject is None:
             return Reason("new answer")
         if one.why:
             return Reason(one.why)
         evaluation = one.cell.case.evaluation
         assert evaluation is not None
-        votes = plan.votes.get(one.session, [])
+        votes = plan.votes.get(subject, [])
         here = [vote for vote in votes if vote.evaluation == evaluation]
         same = [vote for vote in here if vote.evaluator == one.evaluator]
         if same and one.judge:
@@ -246,8 +251,8 @@ class Explainer:
                 self.find("evaluation", relative) or {}, self.find("evaluation", evaluation) or {}
             )
             return _reason(found, "evaluation changed")
-        if (one.session, one.evaluator) in failed:
-            message = failed[one.session, one.evaluator].message
+        if (subject, one.evaluator) in failed:
+            message = failed[subject, one.evaluator].message
             return Reason(f"retry of a failure: {shorten(message)}")
         by_others = [vote for vote in here if vote.evaluator != CHECKS]
         if by_others and one.judge:

@@ -12,6 +12,7 @@ from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.orders import Wanted
 from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
+from evalstore.plan import ask_of
 from evalstore.store.trees import read_tree
 from evalstore.values import Json, Question
 
@@ -175,16 +176,19 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
         for path, id in fresh.items():
             for cell in leaves[id]["cells"]:
                 case = files[leaves[id]["cases"]].cases[cell["case"]]
-                candidate = candidates[cell["model"]]
+                candidate = candidates.get(cell["model"])
+                if candidate is None:  # recorded answers are never asked for
+                    continue
                 default = candidate.get("temperature")
-                question = Question(
-                    test=case.tests[0],
-                    prompt=case.prompts[cell.get("prompt", 0)],
-                    model=candidate["model"],
-                    temperature=default if case.temperature is None else case.temperature,
-                    seed=case.seed,
-                )
-                yield hashing.question_id(question), Place(path, case.row, question)
+                for test in dict.fromkeys(case.tests):
+                    question = Question(
+                        test=test,
+                        prompt=case.prompts[cell.get("prompt", 0)],
+                        model=candidate["model"],
+                        temperature=default if case.temperature is None else case.temperature,
+                        seed=case.seed,
+                    )
+                    yield hashing.question_id(question), Place(path, case.row, question)
 
 
 def _places_now(where: Where) -> Iterator[tuple[str, Place]]:
@@ -195,7 +199,9 @@ def _places_now(where: Where) -> Iterator[tuple[str, Place]]:
     except EvalstoreError:
         return
     for cell in cells:
-        yield cell.question_id, Place(cell.file, cell.case.row, cell.question)
+        for id, number, _ in cell.asked():
+            question = ask_of(cell.case, cell.prompt, cell.candidate, number)
+            yield id, Place(cell.file, cell.case.row, question)
 
 
 def _known_files(where: Where, store: Store) -> set[str]:

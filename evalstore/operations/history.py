@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.errors import EvalstoreError, RevisionError
-from evalstore.expand import is_text
+from evalstore.messages import is_text
 from evalstore.operations.desk import open_store, open_workspace
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.results import VERDICTS, read_results

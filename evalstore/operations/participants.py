@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.catalogue import Model, bare_model
+from evalstore.catalogue import Model, ProviderFile, bare_model
 from evalstore.errors import EvalstoreError
 from evalstore.fields import suggest
 from evalstore.operations.times import today
@@ -14,7 +14,7 @@ from evalstore.plan import CHECKS, Candidate, Judge
 from evalstore.pricing import Price, find
 from evalstore.providers.services import SCRIPTED
 from evalstore.settings import Participant, Settings
-from evalstore.values import Evaluator, ModelVersion
+from evalstore.values import RECORDED, Evaluator, ModelVersion
 from evalstore.workspace import Reading, is_known_kind
 
 if TYPE_CHECKING:
@@ -56,12 +56,17 @@ class Participants:
                     reachable=_is_reachable(model, wanted),
                 )
             )
-        if not found:
+        if not found and not self._is_recorded():
             raise EvalstoreError(
                 "there are no candidates",
                 hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
             )
         return found
+
+    def _is_recorded(self) -> bool:
+        """Whether the files bring all answers themselves."""
+        cases = [case for file in self.reading.files.values() for case in file.cases]
+        return bool(cases) and all(case.recorded for case in cases)
 
     def judges(self, wanted: Wanted) -> list[Judge]:
         """The models that judge, once for each version of their evaluator prompt."""
@@ -141,6 +146,8 @@ class Participants:
 
 def find_model(reading: Reading, id: str, part: str) -> Model:
     """The model of a model file, or of a litellm name; raises `EvalstoreError`."""
+    if id == RECORDED:
+        return Model(id, ProviderFile(RECORDED, SCRIPTED), RECORDED)
     model = reading.models.get(id) or bare_model(id, is_known_kind)
     if model is None:
         raise EvalstoreError(

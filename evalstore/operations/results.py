@@ -62,24 +62,36 @@ def settle(
     new_sessions, new_votes = new_sessions or {}, new_votes or {}
     results = []
     for cell in plan.cells:
-        new = sorted(new_sessions.get(cell.question_id, ()), key=lambda sample: sample[:2])
-        sessions = [*plan.sessions.get(cell.question_id, ()), *(sample.id for sample in new)]
-        sessions = sessions[: cell.wanted]
+        answers = {
+            question: _answers(question, most, plan, new_sessions)
+            for question, _, most in cell.asked()
+        }
+        sessions = [session for some in answers.values() for session in some]
         votes: list[Vote] = []
         judged: list[Judged] = []
-        for session in sessions:
+        for together in cell.subjects(answers):
+            subject = hashing.subject_of(together)
             counted = counted_votes(
-                cell, [*plan.votes.get(session, ()), *new_votes.get(session, ())]
+                cell, [*plan.votes.get(subject, ()), *new_votes.get(subject, ())]
             )
             votes += counted
             if cell.case.evaluation and _is_complete(cell, counted):
                 judged.append(judge_session(counted, cell.case.judged_by, CHECKS, rule))
-        if cell.case.evaluation and len(judged) == cell.wanted:
+        if cell.case.evaluation and len(judged) == cell.attempts:
             verdict, score = combine(judged, rule)
         else:
             verdict, score = None, None
         results.append(CellResult(cell, verdict, score, tuple(sessions), tuple(votes)))
     return results
+
+
+def _answers(
+    question: str, most: int, plan: Plan, new: Mapping[str, Sequence[Sample]]
+) -> list[str]:
+    """The ids of the sessions of a question that count."""
+    stored = plan.sessions.get(question, ())
+    fresh = sorted(new.get(question, ()), key=lambda sample: sample[:2])
+    return [*stored, *(sample.id for sample in fresh)][:most]
 
 
 def fails(cell: Cell, plan: Plan, outcome: Outcome, rule: str) -> bool:

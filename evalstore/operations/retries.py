@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore import hashing
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.plan import (
     CHECKS,
@@ -28,7 +29,7 @@ _RUNS_BACK = 100
 
 def failed_questions(desk: Desk, plan: Plan) -> dict[str, Trouble]:
     """The newest failures of the plan's questions, where no later run brought an answer."""
-    asked = [ask.cell.question_id for ask in plan.asks]
+    asked = [ask.question_id for ask in plan.asks]
     found = desk.store.find_failed(asked)
     if not found:
         return found
@@ -74,7 +75,7 @@ class Tried(NamedTuple):
 
     questions: set[str]
     judgements: set[tuple[str, str]]
-    """Ids of sessions and of evaluators."""
+    """Ids of subjects and of evaluators."""
 
 
 def only_tried(
@@ -87,9 +88,9 @@ def only_tried(
             hint="'--refresh' asks everything that is selected again, with what failed",
         )
     plan = Plan(cells=list(cells))
-    plan_asks(plan, desk.store.find_samples({cell.question_id for cell in cells}), answers)
-    sessions = [session for one in plan.sessions.values() for session in one]
-    plan_judgements(plan, desk.store.find_votes(sessions), judgements, UNSETTLED)
+    plan_asks(plan, desk.store.find_samples(plan.questions), answers)
+    votes = desk.store.find_votes(plan.subjects())
+    plan_judgements(plan, votes, judgements, UNSETTLED)
     tried = Tried(set(failed_questions(desk, plan)), set(failed_judgements(desk, plan)))
     drop_untried(plan, *tried)
     found = busy_cells(plan)
@@ -112,40 +113,40 @@ def drop_untried(
     `questions` are those whose call failed; `judgements` the sessions and evaluators whose
     call failed. The plan has been made without the votes that are to be repeated.
     """
-    plan.asks = [ask for ask in plan.asks if ask.cell.question_id in questions]
-    asked = {ask.cell.question_id for ask in plan.asks}
+    plan.asks = [ask for ask in plan.asks if ask.question_id in questions]
+    asked = {ask.question_id for ask in plan.asks}
 
     def is_tried(one: Judgement) -> bool:
-        if one.session is None:
-            return one.cell.question_id in asked
-        return bool(one.why) or (one.session, one.evaluator) in judgements
+        if not one.sessions:
+            return not asked.isdisjoint(one.cell.questions)
+        return bool(one.why) or (one.subject, one.evaluator) in judgements
 
     checked = {
-        (one.session, one.cell.case.evaluation)
+        (one.subject, one.cell.case.evaluation)
         for one in plan.judgements
-        if one.session and one.judge is None and is_tried(one)
+        if one.sessions and one.judge is None and is_tried(one)
     }
     plan.judgements = [
         one
         for one in plan.judgements
-        if is_tried(one) or (one.session, one.cell.case.evaluation) in checked
+        if is_tried(one) or (one.subject, one.cell.case.evaluation) in checked
     ]
 
 
 def busy_cells(plan: Plan) -> list[Cell]:
     """The cells for which the plan asks or judges something."""
-    asked = {ask.cell.question_id for ask in plan.asks}
+    asked = {ask.question_id for ask in plan.asks}
     judged = {
-        (one.session, one.cell.case.evaluation, one.evaluator)
+        (one.subject, one.cell.case.evaluation, one.evaluator)
         for one in plan.judgements
-        if one.session
+        if one.sessions
     }
 
     def is_busy(cell: Cell) -> bool:
         evaluators = [CHECKS, *(judge.evaluator for judge in cell.judges)]
-        return cell.question_id in asked or any(
-            (session, cell.case.evaluation, evaluator) in judged
-            for session in plan.sessions.get(cell.question_id, ())[: cell.wanted]
+        return not asked.isdisjoint(cell.questions) or any(
+            (subject, cell.case.evaluation, evaluator) in judged
+            for subject in map(hashing.subject_of, cell.subjects(plan.sessions))
             for evaluator in evaluators
         )
 

@@ -124,10 +124,11 @@ class Plans:
     def _find_shared(self) -> set[str]:
         first: dict[str, int] = {}
         return {
-            cell.question_id
+            question
             for number, cells in enumerate(portions(self._layout.cells, self._size))
             for cell in cells
-            if first.setdefault(cell.question_id, number) != number
+            for question in cell.questions
+            if first.setdefault(question, number) != number
         }
 
     def take(self) -> Iterator[Plan]:
@@ -152,7 +153,7 @@ class Plans:
             plan = self._desk.fill(self._layout, cells)
             asks, plan.asks = plan.asks, []
             for ask in asks:
-                question = ask.cell.question_id
+                question = ask.question_id
                 before = planned.get(question, 0)
                 if ask.count > before:
                     plan.asks.append(replace(ask, count=ask.count - before))

@@ -200,7 +200,7 @@ def estimate(
     tests = _lengths(
         desk,
         "test",
-        {ask.cell.question.test for ask, reason in asks if (reason.relative or "") not in usages},
+        {ask.question.test for ask, reason in asks if (reason.relative or "") not in usages},
     )
     by_models = [one for one, _ in judgements if one.judge]
     prompts = _lengths(desk, "prompt", {one.judge.prompt for one in by_models if one.judge})
@@ -211,7 +211,7 @@ def estimate(
         if found is None:
             return None
         usage = usages.get(reason.relative or "") or Usage(
-            tests.get(ask.cell.question.test, 0) // 4, _OUTPUT_GUESS
+            tests.get(ask.question.test, 0) // 4, _OUTPUT_GUESS
         )
         total += ask.count * found.cost(usage).usd
     for one in by_models:

@@ -81,7 +81,7 @@ class Tally:
 
     def _count_answers(self, plan: Plan, outcome: Outcome) -> None:
         reused: list[str] = []
-        for question in {cell.question_id for cell in plan.cells}:
+        for question in plan.questions:
             counted = self._answered.get(question, 0)
             stored = plan.sessions.get(question, ())[counted:]
             made = len(outcome.sessions.get(question, ()))

@@ -76,15 +76,16 @@ def encode_request(
 def encode_message(message: OutgoingMessage) -> Body:
     """One turn; its content is a plain text unless files are shown in it."""
     files = [part for part in message.parts if isinstance(part, FilePart)]
+    named: Body = {"name": message.name} if message.name else {}
     if not files:
-        return {"role": message.role, "content": message.text}
+        return {"role": message.role, "content": message.text, **named}
     if message.role != "user":
         raise unsupported(
             f"'{files[0].path}' cannot be shown in a message of the role '{message.role}': "
             "models take files from the user only"
         )
     parts = [part for part in message.parts if part != Text("")]
-    return {"role": message.role, "content": [encode_part(part) for part in parts]}
+    return {"role": message.role, "content": [encode_part(part) for part in parts], **named}
 
 
 def encode_part(part: Text | FilePart) -> Body:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from evalstore.bound_checks import Held
+from evalstore.checking import judge_by_checks
 from evalstore.checks import Subject, read_check
-from evalstore.judge import judge_by_checks
 from evalstore.values import Json, Reply
 
 
 def judged(check: Json, answer: str | None, **facts: Json) -> tuple[str, str]:
     """The verdict, and the feedback."""
-    subject = Subject(Reply(answer, **facts), answer or "")
-    opinion, _ = judge_by_checks([read_check(check)], subject)
+    held = Held((Reply(answer, **facts),))
+    opinion = judge_by_checks([read_check(check)], [held], {})
     return opinion.verdict, opinion.feedback
 
 

@@ -1,0 +1,157 @@
+"""Checks of several answers at once: the runs of one row, or all rows of a group."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
+
+from evalstore.checks.base import Arguments, Finding, Kind, Subject, as_text, shorten
+from evalstore.checks.numbers import last_number
+from evalstore.values import Json
+
+_MOST_STARTS = 1_000
+"""Braces of an answer at which its object may begin."""
+
+
+class GroupError(ValueError):
+    """Answers that cannot be compared, and why."""
+
+
+def _answers(subject: Subject) -> list[str]:
+    """The prepared texts of all answers; there is always one."""
+    if not subject.answers:
+        raise GroupError("there are no answers to compare")
+    return [subject.prepare(answer) for answer in subject.answers]
+
+
+# --- allEqual ---------------------------------------------------------------------------
+
+
+def _read_nothing(_arguments: Arguments) -> dict[str, Json]:
+    return {}
+
+
+def _all_equal(_check: Mapping[str, Json], subject: Subject) -> Finding:
+    first, *others = _answers(subject)
+    for number, other in enumerate(others, start=2):
+        if other != first:
+            words = f"answer 1 is {shorten(first)}, answer {number} is {shorten(other)}"
+            return Finding(0.0, f"expected equal answers: {words}")
+    return Finding(1.0)
+
+
+# --- allSame ----------------------------------------------------------------------------
+
+
+def _read_same(arguments: Arguments) -> dict[str, Json]:
+    key = arguments.text("key")
+    if not key:
+        raise arguments.problem("the check 'allSame' needs a 'key'", "as in '{allSame: score}'")
+    found: dict[str, Json] = {"key": key}
+    most = arguments.number("max")
+    if most is not None:
+        if not math.isfinite(most) or most < 0:
+            raise arguments.problem("'max' must be a number of at least 0")
+        found["max"] = most
+    return found
+
+
+def _all_same(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the values of a key differ by no more than `max`; without it they are equal."""
+    key = subject.prepare(check["key"])
+    values = [
+        _value(answer, key, number) for number, answer in enumerate(_answers(subject), start=1)
+    ]
+    if "max" not in check:
+        for number, value in enumerate(values, start=1):
+            if value != values[0]:
+                words = f"answer 1 has {as_text(values[0])}, answer {number} {as_text(value)}"
+                return Finding(0.0, f"expected the same {check['key']!r} in all answers: {words}")
+        return Finding(1.0)
+    numbers = [_number(value, number) for number, value in enumerate(values, start=1)]
+    low, high = min(numbers), max(numbers)
+    if high - low <= Decimal(str(check["max"])):
+        return Finding(1.0)
+    least, most = numbers.index(low) + 1, numbers.index(high) + 1
+    words = f"answer {least} has {low}, answer {most} has {high}"
+    return Finding(0.0, f"expected {check['key']!r} to differ by at most {check['max']}: {words}")
+
+
+def _value(answer: str, key: str, number: int) -> Json:
+    """The value of a key in the first JSON object of an answer."""
+    found = _first_object(answer)
+    if found is None:
+        raise GroupError(f"answer {number} holds no JSON object: {shorten(answer)}")
+    if key not in found:
+        raise GroupError(f"answer {number} has no {key!r}: {shorten(as_text(found))}")
+    return found[key]
+
+
+def _first_object(text: str) -> dict[str, Json] | None:
+    decoder = json.JSONDecoder()
+    start = -1
+    for _ in range(_MOST_STARTS):
+        start = text.find("{", start + 1)
+        if start < 0:
+            return None
+        try:
+            value, _end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            return value
+    return None
+
+
+def _number(value: Json, number: int) -> Decimal:
+    """A value as a number, also when it is written as a text; truth counts as 1 or 0."""
+    try:
+        found = Decimal(str(int(value) if isinstance(value, bool) else value).strip())
+    except InvalidOperation:
+        found = Decimal("NaN")
+    if not isinstance(value, int | float | str) or not found.is_finite():
+        raise GroupError(f"answer {number} has {as_text(value) or 'null'}, which is no number")
+    return found
+
+
+# --- monotonic --------------------------------------------------------------------------
+
+_ORDERS = ("increasing", "decreasing")
+
+
+def _read_monotonic(arguments: Arguments) -> dict[str, Json]:
+    order = arguments.choice("order", _ORDERS, "increasing")
+    found: dict[str, Json] = {"order": order}
+    if arguments.flag("strict"):
+        found["strict"] = True
+    if arguments.flag("commas"):
+        found["commas"] = True
+    return found
+
+
+def _is_monotonic(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the last numbers of the answers go one way, in the order of the answers."""
+    numbers = []
+    for place, answer in enumerate(_answers(subject), start=1):
+        number = last_number(answer, commas=check.get("commas", False))
+        if number is None:
+            raise GroupError(f"answer {place} holds no number: {shorten(answer)}")
+        numbers.append(number)
+    up = check["order"] == "increasing"
+    for place, (one, next_one) in enumerate(pairwise(numbers), start=1):
+        falls = next_one < one if up else next_one > one
+        if falls or (check.get("strict") and next_one == one):
+            words = f"{one} of answer {place} is followed by {next_one}"
+            strictly = "strictly " if check.get("strict") else ""
+            return Finding(0.0, f"expected {strictly}{check['order']} numbers: {words}")
+    return Finding(1.0)
+
+
+KINDS = {
+    "allEqual": Kind(1, _read_nothing, _all_equal, main=None, joint=True),
+    "allSame": Kind(1, _read_same, _all_same, main="key", joint=True),
+    "monotonic": Kind(1, _read_monotonic, _is_monotonic, main="order", joint=True),
+}

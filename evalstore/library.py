@@ -1,0 +1,88 @@
+"""What test files refer to, and what one of them comes to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evalstore import hashing
+from evalstore.errors import FileProblem, Problem
+from evalstore.fields import suggest
+from evalstore.values import CaseFile, FileVersion, Json
+
+if TYPE_CHECKING:
+    from evalstore.dataset import Dataset, DatasetSpec
+
+
+def _no_data(spec: DatasetSpec, _file: str) -> tuple[Dataset, str]:
+    raise spec.problem("path", "there are no data files here")
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What test files refer to by id, with the ids of the current versions."""
+
+    prompts: Mapping[str, tuple[str, ...]]
+    evaluator_prompts: Mapping[str, tuple[str, ...]]
+    tools: Mapping[str, str]
+    schemas: Mapping[str, str]
+    read_file: Callable[[str, str], tuple[FileVersion, str]]
+    """From a mentioned path and the test file's path to the file and its id."""
+    open_data: Callable[[DatasetSpec, str], tuple[Dataset, str]] = _no_data
+    """From a dataset and the test file's path to its rows and the digest of its file."""
+
+
+@dataclass
+class Expansion:
+    """What one file comes to."""
+
+    file: CaseFile | None = None
+    contents: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Id -> kind and canonical content of every version that the cases name."""
+    files: dict[str, FileVersion] = field(default_factory=dict)
+    dependencies: dict[str, Any] = field(default_factory=dict)
+    """`prompt:id`, `tool:id`, `schema:id`, `file:path`, `dataset:path` -> the ids they had."""
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is a problem for which the file cannot be honoured."""
+        return any(problem.severity == "error" for problem in self.problems)
+
+    def keep(self, kind: str, description: dict[str, Json]) -> str:
+        """Keep the content of a version; returns its id."""
+        id, content = hashing.identify(description)
+        id = sys.intern(id)  # many cases may share an evaluation
+        self.contents[id] = (kind, content)
+        return id
+
+    def add_once(self, problems: Iterable[Problem]) -> None:
+        """Add problems; those that several rows have are told once."""
+        self.problems = list(dict.fromkeys([*self.problems, *problems]))
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What is at hand when the texts of one file are filled."""
+
+    path: str
+    library: Library
+    result: Expansion
+
+    def read_file(self, path: str) -> tuple[FileVersion, str]:
+        """A mentioned file and its id; raises `FileProblem`."""
+        version, id = self.library.read_file(path, self.path)
+        self.result.dependencies[f"file:{path}"] = id
+        self.result.files[id] = version
+        return version, id
+
+    def find_schema(self, id: str, line: int) -> str:
+        """The version of a schema that a check names; raises `FileProblem`."""
+        version = self.library.schemas.get(id)
+        self.result.dependencies[f"schema:{id}"] = version
+        if version is None:
+            hint = suggest(id, self.library.schemas, "schemas")
+            raise FileProblem(f"there is no schema '{id}'", line, hint=hint)
+        return version

@@ -1,0 +1,192 @@
+"""Turns to messages: what a candidate is shown in one conversation, filled with a row."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evalstore.conversation import MESSAGE_FIELDS, ROLES
+from evalstore.errors import FileProblem
+from evalstore.fields import suggest
+from evalstore.markdown import SPACE, Section
+from evalstore.values import FileRef, Json, Message, Part, Text
+
+if TYPE_CHECKING:
+    from evalstore.conversation import Run, Turn
+    from evalstore.filling import Filler, Row
+    from evalstore.library import Desk
+    from evalstore.template import Filled, Mention, Template
+
+_AS_JSON = re.compile(r"\|\s*tojson\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the answers of one conversation are called."""
+
+    run: str | None
+    turns: tuple[str | None, ...]
+    """The names of its answers, in order; None: it has none."""
+
+
+class Conversation:
+    """One run of a file with its texts compiled."""
+
+    def __init__(self, run: Run, filler: Filler) -> None:
+        self.run = run
+        self._turns = [
+            (turn, filler.compile(turn.section), _image(turn, filler)) for turn in run.turns
+        ]
+        self._template = filler.compile(run.template) if run.template else None
+
+    def fill(self, row: Row, desk: Desk) -> tuple[tuple[Message, ...], Shape]:
+        """The messages for a row, and what the answers are called; raises `FileProblem`."""
+        if self._template is None:
+            messages = tuple(
+                _message(turn, template, image, row, desk) for turn, template, image in self._turns
+            )
+            return messages, Shape(self.run.name, self.run.turn_names)
+        assert self.run.template is not None
+        messages = _given_messages(self._template, self.run.template, row)
+        filled = sum(1 for message in messages if message.filled)
+        return messages, Shape(self.run.name, (*[None] * filled, "response"))
+
+
+def fill_turn(turn: Turn, template: Template, row: Row, desk: Desk) -> Message:
+    """One turn without an image, filled with a row."""
+    return _message(turn, template, None, row, desk)
+
+
+def _image(turn: Turn, filler: Filler) -> Template | None:
+    if turn.image is None:
+        return None
+    return filler.compile(Section(turn.image, (turn.section.first,), turn.section.first))
+
+
+def _message(
+    turn: Turn, template: Template, image: Template | None, row: Row, desk: Desk
+) -> Message:
+    if turn.name is not None:
+        return Message(turn.role, (), filled=True)
+    parts = fill_parts(template, row, desk, verbatim=turn.verbatim)
+    if image is not None:
+        path = "".join(str(piece) for piece in image.fill(row.lookup, row.typed))
+        parts = (*parts, _file(path, turn.section.first, desk))
+    if turn.role != "user":
+        _only_text(parts, turn)
+    return Message(turn.role, parts, name=turn.speaker)
+
+
+def _only_text(parts: tuple[Part, ...], turn: Turn) -> None:
+    for part in parts:
+        if isinstance(part, FileRef) and not is_text(part.media_type):
+            raise FileProblem(
+                f"'{part.path}' ({part.media_type}) can only be shown in a user message",
+                turn.section.first,
+                hint=f"in a message of the role '{turn.role}' only text files can stand",
+            )
+
+
+def is_text(media_type: str) -> bool:
+    """Whether a file of this type is shown as text."""
+    return media_type.startswith("text/")
+
+
+def fill_parts(
+    template: Template, row: Row, desk: Desk, *, verbatim: bool = False
+) -> tuple[Part, ...]:
+    """The parts of a filled text, trimmed at both ends; mentioned files are read."""
+    pieces: Filled = template.fill(row.lookup, row.typed)
+    if pieces and isinstance(pieces[0], str) and not verbatim:
+        pieces[0] = pieces[0].lstrip(SPACE)
+    if pieces and isinstance(pieces[-1], str) and not verbatim:
+        pieces[-1] = pieces[-1].rstrip(SPACE)
+    parts: list[Part] = []
+    for piece in pieces:
+        if not isinstance(piece, str):
+            parts.append(_file(clean_path(piece), piece.line, desk))
+        elif piece:
+            parts.append(Text(piece))
+    return tuple(parts)
+
+
+def _file(path: str, line: int, desk: Desk) -> FileRef:
+    try:
+        version, id = desk.read_file(path)
+    except FileProblem as problem:
+        raise FileProblem(problem.message, line, hint=problem.hint) from problem
+    return FileRef(path, version.media_type, id)
+
+
+def clean_path(mention: Mention) -> str:
+    """A mentioned path with forward slashes, without `./` and without a slash in front."""
+    parts = [part for part in mention.path.replace("\\", "/").split("/") if part not in ("", ".")]
+    if not parts:
+        raise FileProblem("'_file:' names no file", mention.line)
+    return "/".join(parts)
+
+
+# --- messages that a row gives ----------------------------------------------------------
+
+
+def _given_messages(template: Template, section: Section, row: Row) -> tuple[Message, ...]:
+    """What the field `messages` comes to, when it is a template."""
+    value = template.value(row.lookup, row.typed)
+    if isinstance(value, str) and _AS_JSON.search(section.text):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise FileProblem(f"'messages' comes to no JSON: {error}", section.first) from error
+    try:
+        return read_given(value)
+    except FileProblem as problem:
+        raise FileProblem(problem.message, section.first, hint=problem.hint) from problem
+
+
+def read_given(value: Json) -> tuple[Message, ...]:
+    """Messages as data have them: a list of `{role, content}`, or the text of a user message.
+
+    Raises `FileProblem` without a line.
+    """
+    if isinstance(value, str):
+        return (Message("user", (Text(value),) if value else ()),)
+    if not isinstance(value, list) or not value:
+        raise FileProblem("'messages' must come to a list of messages or to a text")
+    return tuple(_given(message, number) for number, message in enumerate(value, start=1))
+
+
+def _given(message: Any, number: int) -> Message:
+    if not isinstance(message, dict):
+        raise FileProblem(f"message {number} is no object with 'role' and 'content'")
+    unknown = [key for key in message if key not in MESSAGE_FIELDS]
+    if unknown:
+        hint = suggest(unknown[0], MESSAGE_FIELDS, "fields")
+        raise FileProblem(f"message {number} has an unknown field '{unknown[0]}'", hint=hint)
+    role = next((one for one in ROLES if one == message.get("role", "user")), None)
+    if role is None:
+        hint = "a role is " + ", ".join(f"'{one}'" for one in ROLES)
+        raise FileProblem(f"message {number} has an unknown role", hint=hint)
+    if message.get("image") is not None:
+        raise FileProblem(f"message {number} has an image: data cannot mention files")
+    content, name = message.get("content"), message.get("name")
+    if content is None and role == "assistant" and "content" in message:
+        return Message(role, (), filled=True)
+    if name is not None and not isinstance(name, str):
+        raise FileProblem(f"the 'name' of message {number} is no text")
+    text = _text(content)
+    if text is None:
+        raise FileProblem(f"the 'content' of message {number} is no text")
+    return Message(role, (Text(text),) if text else (), name=name or None)
+
+
+def _text(content: Json) -> str | None:
+    """A content that is a text, or a list of parts that are texts."""
+    if isinstance(content, list) and content:
+        texts = [
+            part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
+            for part in content
+        ]
+        return None if None in texts else "".join(str(text) for text in texts)
+    return content if isinstance(content, str) else None
