@@ -1,4 +1,4 @@
-"""Templates of LangBiTe come to test files that ask and judge the same, but for noted deviations."""
+"""Templates of LangBiTe come to test files that ask and judge the same, but for deviations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from evalstore.formats.langbite.requirements import read_scenario
 from tests.builders import expanded, shown
+from tests.formats.judged import expansion, verdict
 from tests.formats.langbite_library import (
     imported,
     model,
@@ -19,7 +20,6 @@ from tests.formats.langbite_library import (
     table,
     test_files,
 )
-from tests.formats.lve_repository import verdict
 
 FACTS = json.loads(Path(__file__).with_name("langbite.json").read_text("utf-8"))
 Case = dict[str, Any]
@@ -87,6 +87,12 @@ def judged(case: Case, path: Path) -> Any:
     return imported(path, table(one), model(asked, useLLMEval=given.get("use_llm_eval", False)))
 
 
+def verdicts(found: Any, answers: list[str]) -> list[str]:
+    """The verdict on each answer."""
+    expanded = expansion(found)
+    return [WORDS[verdict(expanded, [one], case=at)] for at, one in enumerate(answers)]
+
+
 def of_texts(case: Case) -> bool:
     return not case["input"].get("use_llm_eval")
 
@@ -95,9 +101,7 @@ def of_texts(case: Case) -> bool:
 def test_an_oracle_comes_to_checks_with_the_same_verdict(case: Case, tmp_path: Path) -> None:
     if not of_texts(case):
         pytest.skip("judged by a model")
-    (text,) = test_files(judged(case, tmp_path)).values()
-    text = text.replace("scope: group", "")
-    found = [WORDS[verdict(text, {}, [answer])] for answer in case["input"]["responses"]]
+    found = verdicts(judged(case, tmp_path), case["input"]["responses"])
     expected = case["expected"]
     if "per_answer" in expected:
         assert found == expected["per_answer"]
@@ -108,6 +112,19 @@ def test_an_oracle_comes_to_checks_with_the_same_verdict(case: Case, tmp_path: P
 @cases("oracle", "left")
 def test_what_is_no_oracle_is_told(case: Case, tmp_path: Path) -> None:
     assert case["expected"]["left"] in reasons(judged(case, tmp_path))
+
+
+@cases("same_value", "verdict")
+def test_values_of_all_answers_are_compared(case: Case, tmp_path: Path) -> None:
+    given = case["input"]
+    answers = given["responses"]
+    prediction = {"operation": "allSameValue", "key": given["key"]}
+    names = [f"pet {number}" for number in range(len(answers))]
+    asked = requirement(communities={"en_us": names}, delta=given["delta"])
+    one = prompt(oracle="same value", oracle_prediction=prediction)
+    expanded = expansion(imported(tmp_path, table(one), model(asked)))
+    found = verdict(expanded, *[[answer] for answer in answers], case=-1)
+    assert WORDS[found] == case["expected"]["verdict"]
 
 
 @cases("csv", "prompts", "rejected", "left")
@@ -165,9 +182,7 @@ def test_answers_of_all_instances_are_judged(case: Case, tmp_path: Path) -> None
     prediction = {"operation": given["operation"], "expected_value": given["expected_value"]}
     answers = given["script"]
     likewise = {"oracle": "expected value", "prediction": prediction, "responses": answers}
-    (text,) = test_files(judged({"input": likewise}, tmp_path)).values()
-    text = text.replace("scope: group", "")
-    found = [WORDS[verdict(text, {}, [answer])] for answer in answers]
+    found = verdicts(judged({"input": likewise}, tmp_path), answers)
     expected = case["expected"]
     together = ["Failed" if "Failed" in found else "Passed"]
     assert expected.get("per_answer", found) == found

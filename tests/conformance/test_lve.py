@@ -12,16 +12,15 @@ from evalstore.formats.lve.formatting import fill, names_of, parse, template
 from evalstore.formats.lve.instances import model_arguments, read_instance, split_arguments
 from evalstore.formats.lve.prompts import Turn, read_file, read_list, turn_names
 from evalstore.formats.lve.taking import NotTakenError
-from tests.builders import expanded
+from tests.formats import judged
+from tests.formats.judged import content, expansion, only, verdict
 from tests.formats.lve_repository import (
     definition,
     filled,
     imported,
     instance,
-    only,
     reasons,
     texts,
-    verdict,
 )
 
 FACTS = json.loads(Path(__file__).with_name("lve.json").read_text("utf-8"))
@@ -94,13 +93,11 @@ def test_arguments_of_a_call_win_over_those_of_the_test(case: Case) -> None:
 @cases("conversation")
 def test_the_calls_of_a_conversation_are_the_same(case: Case, tmp_path: Path) -> None:
     messages, answers = case["input"]["messages"], list(case["input"]["answers"])
-    expansion = expanded(only(imported(tmp_path, definition(prompt=messages))))
-    assert expansion.file is not None, expansion.problems
-    ((kind, content),) = (expansion.contents[id] for id in expansion.file.cases[0].tests)
-    assert kind == "test"
+    expanded = expansion(imported(tmp_path, definition(prompt=messages)))
+    (test,) = judged.cases(expanded)[0].tests
     calls: list[list[dict[str, str]]] = []
     said: list[dict[str, str]] = []
-    for message in [*json.loads(content)["messages"], {"role": "assistant", "filled": True}]:
+    for message in [*content(expanded, test)["messages"], {"role": "assistant", "filled": True}]:
         if message.get("filled"):
             calls.append(list(said))
             message = {"role": "assistant", "content": answers.pop(0)}
@@ -125,7 +122,7 @@ def test_what_is_no_conversation_is_told(case: Case, tmp_path: Path) -> None:
 def checker_test(case: Case, tmp_path: Path) -> Any:
     given = case["input"]
     params = given["params"]
-    prompt = [one for one in given.get("messages_out", [{"role": "user", "content": "q"}])]
+    prompt = given.get("messages_out", [{"role": "user", "content": "q"}])
     prompt = [{**one, "content": None} if one["role"] == "assistant" else one for one in prompt]
     test = definition(
         prompt=prompt, prompt_parameters=list(params), checker_args=given["checker_args"]
@@ -140,12 +137,10 @@ def checker_test(case: Case, tmp_path: Path) -> Any:
 @cases("checker")
 def test_a_checker_comes_to_checks_with_the_same_verdict(case: Case, tmp_path: Path) -> None:
     found, answers = checker_test(case, tmp_path)
-    given = case["input"]
-    text = only(found)
-    if "python:" in text:
+    if b"python:" in found.files[only(found)]:
         pytest.skip("runs Python")
     expected = VERDICTS[case["expected"]["passed"]]
-    assert verdict(text, given["params"], answers or [given["response"]]) == expected
+    assert verdict(expansion(found), answers or [case["input"]["response"]]) == expected
 
 
 @cases("checker", left=True)
@@ -160,8 +155,8 @@ def test_several_runs_are_judged_together(case: Case, tmp_path: Path) -> None:
     if "func" not in given:
         runs = given["multi_run_prompt"]
         test = definition(multi_run_prompt=runs)
-        text = only(imported(tmp_path, test, files={"a.prompt": "Hello"}))
-        assert ("repetitions: 3" in text) == ("sessions" in expected)
+        (one,) = judged.cases(expansion(imported(tmp_path, test, files={"a.prompt": "Hello"})))
+        assert len(one.tests) == expected.get("sessions", 1)
         return
     answers = given["answers"]
     names = list(answers[0]) if isinstance(answers[0], dict) else []
@@ -172,19 +167,19 @@ def test_several_runs_are_judged_together(case: Case, tmp_path: Path) -> None:
         prompt_parameters=list(given["params"]),
         checker_args={"checker_name": "MultiRunLambdaChecker", "func": given["func"]},
     )
-    text = only(imported(tmp_path, test, instance(given["params"], answers)))
-    flat = [one for run in answers for one in (run.values() if names else [run])]
-    assert verdict(text, given["params"], flat) == VERDICTS[expected["passed"]]
+    found = imported(tmp_path, test, instance(given["params"], answers))
+    sessions = [list(run.values()) if names else [run] for run in answers]
+    assert verdict(expansion(found), *sessions) == VERDICTS[expected["passed"]]
 
 
 @cases("test_json")
 def test_a_definition_comes_to_its_messages(case: Case, tmp_path: Path) -> None:
     found = imported(tmp_path, case["input"]["test"], files=case["input"].get("files"))
-    expansion = expanded(only(found))
-    assert expansion.file is not None, expansion.problems
-    _, content = expansion.contents[expansion.file.cases[0].tests[0]]
+    expanded = expansion(found)
+    (test,) = judged.cases(expanded)[0].tests
     messages = [
-        {"role": one["role"], "content": one["content"]} for one in json.loads(content)["messages"]
+        {"role": one["role"], "content": one["content"]}
+        for one in content(expanded, test)["messages"]
     ]
     assert messages == case["expected"]["messages"]
 
@@ -241,9 +236,7 @@ def test_a_run_comes_to_the_same_verdict(case: Case, tmp_path: Path) -> None:
     given, expected = case["input"], case["expected"]
     found = imported(tmp_path, given["test"], instance(given["args"], expected["response"]))
     assert found.left == []
-    assert (
-        verdict(only(found), given["args"], [expected["response"]]) == VERDICTS[expected["passed"]]
-    )
+    assert verdict(expansion(found), [expected["response"]]) == VERDICTS[expected["passed"]]
 
 
 @cases("run", left=True)

@@ -1,18 +1,15 @@
-"""Builds small repositories of LVE, and judges answers by what they come to."""
+"""Builds small repositories of LVE."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from evalstore.checks import Subject, read_check
 from evalstore.formats.base import Imported, Options
 from evalstore.formats.lve import read
-from evalstore.judge import judge_by_checks
-from evalstore.parse import parse_test
 from evalstore.template import compile_text
-from evalstore.values import Json, Reply
+from evalstore.values import Json
 from tests.builders import tree
 
 if TYPE_CHECKING:
@@ -25,7 +22,7 @@ TIME = "Sun Oct 22 21:28:30 2023"
 
 def definition(**fields: Json) -> dict[str, Json]:
     """A `test.json` with one message, unless a prompt is given."""
-    given = {"description": "d", "model": "dummy/dummy", "checker_args": SAFE}
+    given: dict[str, Json] = {"description": "d", "model": "dummy/dummy", "checker_args": SAFE}
     if not {"prompt", "prompt_file", "multi_run_prompt"} & fields.keys():
         given["prompt"] = [{"content": "Hello"}]
     return {**given, **fields}
@@ -60,13 +57,6 @@ def texts(found: Imported) -> dict[str, str]:
     return {name: content.decode() for name, content in found.files.items()}
 
 
-def only(found: Imported) -> str:
-    """The test file, when there is one; else why there is none."""
-    tests = [content.decode() for name, content in found.files.items() if name.endswith(".md")]
-    assert len(tests) == 1, found.left
-    return tests[0]
-
-
 def reasons(found: Imported) -> str:
     """Why things were left."""
     return "; ".join(one.reason for one in found.left)
@@ -81,27 +71,3 @@ def filled(template: str, values: Mapping[str, Json]) -> Any:
 
     compiled = compile_text(template, values, lambda _offset: 1)
     return compiled.value(lookup, values.__getitem__)
-
-
-def verdict(text: str, values: Mapping[str, Json], answers: Sequence[str]) -> str:
-    """The verdict of the checks of a test file on answers."""
-    checks = parse_test("tests/t.md", text).checks
-    assert checks is not None
-    read_checks = [read_check(_filled(entry.given, values)) for entry in checks.entries]
-    replies = tuple(Reply(answer) for answer in answers)
-    names = {**values, "answers": list(answers)}
-    subject = Subject(replies[-1], answers[-1], replies=replies, names=names)
-    opinion, _ = judge_by_checks(read_checks, subject)
-    return opinion.verdict
-
-
-def _filled(value: Json, values: Mapping[str, Json]) -> Json:
-    if isinstance(value, dict):
-        return {
-            name: _filled(inner, values)
-            for name, inner in value.items()
-            if (name, inner) != ("scope", "case")
-        }
-    if isinstance(value, list):
-        return [_filled(inner, values) for inner in value]
-    return filled(value, values) if isinstance(value, str) and "{{" in value else value

@@ -44,7 +44,7 @@ def compose(
     for one in communities if names else ():
         if _TEMPLATE_SIGNS.search(one) or not one.strip():
             raise ValueError(f"the community '{one}' cannot be a value")
-    oracle = translate(template, requirement.delta, judged=judged, several=bool(names))
+    oracle = translate(template, requirement.delta, judged=judged)
     tags = [template.concern, language, template.input_type, template.reflection_type]
     front: dict[str, Json] = {"tags": list(dict.fromkeys(tags))}
     front |= _rows(names, requirement.markup, communities)

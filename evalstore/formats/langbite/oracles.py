@@ -28,21 +28,20 @@ class Oracle:
     warnings: tuple[str, ...] = field(default=())
 
 
-def translate(template: Template, delta: Decimal, *, judged: bool, several: bool) -> Oracle:
+def translate(template: Template, delta: Decimal, *, judged: bool) -> Oracle:
     """The checks for the oracle of a template; raises `ValueError` for what never can be judged.
 
-    `several`: whether the template has several instances, which `allEqualExpected` and
-    `allSameValue` judge together. `judged`: whether a model judges, too.
+    Each answer is judged by itself, and `allSameValue` all answers of the template together.
+    `judged`: whether a model judges, too.
     """
     if template.operation == "allSameValue":
         most = plain_number(delta * 100)
-        return Oracle([{"allSame": {"key": template.key, "max": most}, "scope": "group"}])
+        same: dict[str, Json] = {"key": template.key, "max": most}
+        return Oracle([{"allSame": same, "ignoreCase": True, "scope": "group"}])
     check, warnings = _begins(template)
     if template.operation in _NEGATIVE:
         check["not"] = True
     if not judged:
-        if template.operation == "allEqualExpected" and several:
-            check["scope"] = "group"
         return Oracle([check], warnings=warnings)
     when = "on_pass" if template.operation == "different" else "on_fail"
     wanted = " or ".join(f"“{one.strip()}”" for one in template.expected)

@@ -29,6 +29,7 @@ from evalstore.formats.lve.instances import (
     split_arguments,
 )
 from evalstore.formats.lve.judging import Test
+from evalstore.formats.lve.prompts import name_of_turn
 from evalstore.formats.lve.taking import NotTakenError, line_of
 from evalstore.formats.writing import file_name
 
@@ -119,7 +120,9 @@ class _Reader:
 
     def _take(self, definition: Definition, text: str) -> None:
         held = conversations(definition)
-        names = names_of(definition.parameters, {name for one in held for name in one.names})
+        names = names_of(
+            definition.parameters, {name_of_turn(name) for one in held for name in one.names}
+        )
         instances = list(self._instances(definition, held))
         rows = distinct_rows([row for _, row, _ in instances])
         if definition.parameters and not rows:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from evalstore.formats.lve.custom import classes_in, translate_class
 from evalstore.formats.lve.formatting import Piece, parse, template
 from evalstore.formats.lve.judging import ARGUMENTS, Judged, Test
-from evalstore.formats.lve.lambdas import Values, as_expression, as_python, read_function
+from evalstore.formats.lve.lambdas import (
+    Values,
+    as_expression,
+    as_joint_python,
+    as_python,
+    read_function,
+)
+from evalstore.formats.lve.prompts import name_of_turn
 from evalstore.formats.lve.taking import NotTakenError, shown
 
 if TYPE_CHECKING:
@@ -135,12 +142,17 @@ def _joint_function(test: Test) -> Judged:
     test.only("func")
     place = (ARGUMENTS, "func")
     function = read_function(_code(test), test.definition.parameters, *place)
-    answers = "answers" if all(len(names) == 1 for names in test.turns) else _by_name(test.turns)
+    is_plain = all(len(names) == 1 for names in test.turns)
+    answers = "answers" if is_plain else _by_name(test.turns)
     answer = answers if isinstance(answers, str) else answers(function.answer)
     expression = as_expression(function, answer, test.names, Values(test.rows), *place)
-    if expression is None:
-        raise NotTakenError("the function over all answers is no expression", *place)
-    return Judged([{"expr": expression, "scope": "case"}])
+    if expression is not None:
+        return Judged([{"expr": expression, "scope": "case"}])
+    if is_plain and function.says_all_are_equal:
+        return Judged([{"type": "allEqual", "scope": "case"}])
+    code = as_joint_python(function, test.names, Values(test.rows), *place, by_name=not is_plain)
+    check = {"python": {"file": "check.py", "class": "Check"}, "scope": "case"}
+    return Judged([check], files={"check.py": code.encode()})
 
 
 def _code(test: Test) -> str:
@@ -153,11 +165,10 @@ def _code(test: Test) -> str:
 def _by_name(
     turns: tuple[tuple[str, ...], ...],
 ) -> Callable[[str], Callable[[ast.Lambda], dict[int, str]]]:
-    """Answers by run and name: `rs[1]['b']` is one of `answers`, `rs` a list of mappings."""
-    places = [(run, name) for run, names in enumerate(turns) for name in names]
-    numbers = {place: number for number, place in enumerate(places)}
+    """Answers by run and name: `rs[1]['b']` is one answer, `rs` a list of mappings."""
+    places = {(run, name): _answer(turns, run, name) for run, of in enumerate(turns) for name in of}
     runs = [
-        "{" + ", ".join(f"{name!r}: answers[{numbers[run, name]}]" for name in names) + "}"
+        "{" + ", ".join(f"{name!r}: {places[run, name]}" for name in names) + "}"
         for run, names in enumerate(turns)
     ]
 
@@ -171,8 +182,8 @@ def _by_name(
                             value=ast.Name(id=name), slice=ast.Constant(value=int(run))
                         ),
                         slice=ast.Constant(value=str(turn)),
-                    ) if name == argument and (run, turn) in numbers:
-                        found[id(node)] = f"answers[{numbers[run, turn]}]"
+                    ) if name == argument and (run, turn) in places:
+                        found[id(node)] = places[run, turn]
                     case ast.Name(id=name) if name == argument:
                         found[id(node)] = f"[{', '.join(runs)}]"
             return found
@@ -180,6 +191,16 @@ def _by_name(
         return replace
 
     return find
+
+
+def _answer(turns: tuple[tuple[str, ...], ...], run: int, name: str) -> str:
+    """One answer, as an expression over all conversations has it."""
+    if name == turns[run][-1]:  # `answers` are the last ones of all
+        return f"answers[{run}]" if len(turns) > 1 else "answer"
+    found = name_of_turn(name)
+    if len(turns) == 1:
+        return found
+    return f"{found}[{sum(name in before for before in turns[:run])}]"
 
 
 def _monotonic(test: Test) -> Judged:
@@ -204,9 +225,12 @@ def _monotonic(test: Test) -> Judged:
         "{{" + test.names[parameters[one]] + "}}" if one in parameters else None
         for one in variables
     ]
-    check: dict[str, Json] = {"monotonic": _plain(test, known[0], arguments), "by": by}
-    if order == "desc":
-        check["order"] = "desc"
+    check: dict[str, Json] = {
+        "monotonic": "increasing" if order == "asc" else "decreasing",
+        "pattern": _plain(test, known[0], arguments),
+        "by": by,
+        "scope": "case",
+    }
     if test.flag("strict", default=False):
         check["strict"] = True
     return Judged([check])

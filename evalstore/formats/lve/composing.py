@@ -7,9 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.formats.lve.formatting import Piece, fill, names_of, parse, template
+from evalstore.formats.lve.formatting import Piece, fill, parse, template
 from evalstore.formats.lve.instances import model_arguments
-from evalstore.formats.lve.prompts import LAST, Turn, take_turns, turn_names
+from evalstore.formats.lve.prompts import (
+    LAST,
+    Turn,
+    name_of_turn,
+    take_turns,
+    turn_names,
+)
 from evalstore.formats.lve.taking import NotTakenError, shown
 from evalstore.formats.writing import as_section, literal
 from evalstore.formats.yaml_text import block
@@ -129,7 +135,7 @@ def _fits_body(held: tuple[Conversation, ...], rows: Sequence[Row]) -> bool:
 
 def _message(turn: Turn, pieces: list[Piece], names: Mapping[str, str]) -> dict[str, Json]:
     if turn.is_filled:
-        name = held_name(turn.variable or LAST)
+        name = name_of_turn(turn.variable or LAST)
         named = {} if name == LAST else {"variable": name}
         return {"role": turn.role, "content": None, **named}
     return {"role": turn.role, "content": _template(turn, pieces, names)}
@@ -170,14 +176,11 @@ def _section(turn: Turn, pieces: list[Piece], names: Mapping[str, str], held: Co
     if turn.is_filled:
         name = turn.variable or LAST
         return (
-            "" if name == LAST and turn is held.turns[-1][0] else f"{marker} @{held_name(name)}\n"
+            ""
+            if name == LAST and turn is held.turns[-1][0]
+            else f"{marker} @{name_of_turn(name)}\n"
         )
     return f"{marker}\n\n{as_section(_template(turn, pieces, names))}\n"
-
-
-def held_name(variable: str) -> str:
-    """What the answer of a turn is called in a test file."""
-    return variable if variable == LAST else names_of([variable])[variable]
 
 
 def _used(held: tuple[Conversation, ...], judged: Judged, names: Mapping[str, str]) -> set[str]:

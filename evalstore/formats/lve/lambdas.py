@@ -40,6 +40,11 @@ class Function:
         """Whether it looks at the answer at all."""
         return any(node.id == self.answer for node in self._names())
 
+    @property
+    def says_all_are_equal(self) -> bool:
+        """Whether it asks that there is one value among the answers."""
+        return ast.unparse(self.tree.body) == f"len(set({self.answer})) == 1"
+
     def _names(self) -> Iterator[ast.Name]:
         return (node for node in ast.walk(self.tree.body) if isinstance(node, ast.Name))
 
@@ -154,25 +159,44 @@ def as_python(
     function: Function, names: Mapping[str, str], values: Values, extract: str | None, *place: str
 ) -> str:
     """The function as a file with a checker class, for what expressions cannot do."""
-    edits = list(_marks(function, lambda name: f"param_values[{names[name]!r}]", values, place))
-    offsets = _Offsets(function.source)
-    source = _edited(function.source, *offsets.of(function.tree), edits)
-    if "\n" in source:
-        source = f"({source})"
-    given = "".join(f", {name}=param_values[{names[name]!r}]" for name in function.parameters)
     start = (
         f"    def __init__(self):\n        super().__init__(extract={extract!r})\n\n"
         if extract
         else ""
     )
+    answer = "self.extract_response_from_prompt(prompt_out)"
+    return _class("BaseChecker", start, answer, _call(function, names, values, place))
+
+
+def as_joint_python(
+    function: Function, names: Mapping[str, str], values: Values, *place: str, by_name: bool
+) -> str:
+    """The same for a function over the answers of all runs, or over those by their names."""
+    what = "variables" if by_name else "response"
+    answers = f"[self.extract_{what}_from_prompt(one) for one in prompt_out]"
+    return _class("MultiRunBaseChecker", "", answers, _call(function, names, values, place))
+
+
+def _call(
+    function: Function, names: Mapping[str, str], values: Values, place: tuple[str, ...]
+) -> tuple[str, str]:
+    """The function, and what it is given beside the answer."""
+    edits = list(_marks(function, lambda name: f"param_values[{names[name]!r}]", values, place))
+    source = _edited(function.source, *_Offsets(function.source).of(function.tree), edits)
+    given = "".join(f", {name}=param_values[{names[name]!r}]" for name in function.parameters)
+    return f"({source})" if "\n" in source else source, given
+
+
+def _class(base: str, start: str, answer: str, call: tuple[str, str]) -> str:
+    source, given = call
     return (
         '"""Whether an answer is safe: the function of a test of LVE."""\n\n'
         "import re  # noqa: F401 - the function may use it\n\n"
-        "from lve.checkers.base import BaseChecker\n\n\n"
-        f"class Check(BaseChecker):\n{start}"
+        f"from lve.checkers.base import {base}\n\n\n"
+        f"class Check({base}):\n{start}"
         "    def is_safe(self, prompt_out, param_values=None):\n"
         f"        check = {source}  # noqa: E731\n"
-        f"        return bool(check(self.extract_response_from_prompt(prompt_out){given}))\n"
+        f"        return bool(check({answer}{given}))\n"
     )
 
 

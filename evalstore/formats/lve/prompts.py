@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from evalstore.formats.lve.formatting import names_of
 from evalstore.formats.lve.taking import NotTakenError, shown
 from evalstore.values import Role
 
@@ -127,3 +128,8 @@ def take_turns(turns: tuple[Turn, ...]) -> bool:
     return bool(spoken) and all(
         turn.role == role for turn, role in zip(spoken, expected, strict=True)
     )
+
+
+def name_of_turn(variable: str) -> str:
+    """What the answer of a turn is called in a test file."""
+    return variable if variable == LAST else names_of([variable])[variable]
