@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstore.checks.judges import JUDGE
 from evalstore.checks.reading import read_check, split
 from evalstore.checks.registry import find_kind
 from evalstore.errors import FileProblem
@@ -66,9 +67,23 @@ class CheckTemplates:
             for entry in checks.entries
         ]
 
-    def fill(self, row: Row, schema_id: Callable[[str, int], str]) -> tuple[Json, ...]:
-        """The checks for a row in canonical form; raises `FileProblem`."""
-        found = tuple(self._fill(number, row, schema_id) for number in range(len(self._entries)))
+    def fill(
+        self,
+        row: Row,
+        schema_id: Callable[[str, int], str],
+        prompt_ids: Callable[[str, int], Sequence[str]] = lambda id, _line: (id,),
+    ) -> tuple[Json, ...]:
+        """The checks for a row in canonical form; raises `FileProblem`.
+
+        `schema_id` and `prompt_ids` find the versions of a schema and of an evaluator prompt
+        that a check names on a line.
+        """
+        found = tuple(
+            _name_prompts(
+                self._fill(number, row, schema_id), self._entries[number].entry.line, prompt_ids
+            )
+            for number in range(len(self._entries))
+        )
         if self._checks.rule == "all":
             return found
         return ({"type": BLOCK, "revision": 1, "pass": self._checks.rule, "checks": list(found)},)
@@ -80,6 +95,16 @@ class CheckTemplates:
         if number not in self._fixed:
             self._fixed[number] = _fill(entry, row, schema_id)
         return self._fixed[number]
+
+
+def _name_prompts(
+    check: dict[str, Json], line: int, prompt_ids: Callable[[str, int], Sequence[str]]
+) -> dict[str, Json]:
+    """The check with the versions of the prompt that it names, instead of its id."""
+    if check["type"] != JUDGE or "prompt" not in check:
+        return check
+    named = {name: value for name, value in check.items() if name != "prompt"}
+    return {**named, "prompts": list(prompt_ids(check["prompt"], line))}
 
 
 def _fill(entry: _Entry, row: Row, schema_id: Callable[[str, int], str]) -> dict[str, Json]:
@@ -99,6 +124,12 @@ def _fill(entry: _Entry, row: Row, schema_id: Callable[[str, int], str]) -> dict
     name, _ = split(entry.entry.given, line)
     kind = find_kind(name)
     assert kind is not None
+    if kind.by_models:
+        raise FileProblem(
+            f"the check '{name}' mentions the answer ('{min(asked)}')",
+            line,
+            hint="models are shown it by their prompt",
+        )
     found = {
         "type": name,
         "revision": kind.revision,

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 from evalstore import hashing
 from evalstore.bound_checks import CheckTemplates
 from evalstore.checks import implied_checks
+from evalstore.checks.judges import judge_of, without_judge
 from evalstore.errors import FileProblem, Problem
 from evalstore.fields import suggest
 from evalstore.filling import Filler, Row, RuntimeRow
+from evalstore.judge_prompts import INSTRUCTIONS, prompt_finder
 from evalstore.markdown import SPACE
 from evalstore.rows import expand_rows, labels
+from evalstore.settings import DEFAULT_PROMPT
 from evalstore.values import (
     REQUIRED_NAMES,
     Case,
@@ -48,6 +51,8 @@ class Library:
     schemas: Mapping[str, str]
     read_file: Callable[[str, str], tuple[FileVersion, str]]
     """From a mentioned path and the test file's path to the file and its id."""
+    silent: frozenset[str] = frozenset()
+    """Ids of evaluator prompt versions that do not show the instructions."""
 
 
 @dataclass
@@ -88,6 +93,13 @@ def expand_test(test: TestFile, library: Library) -> Expansion:
         return result
     special = tuple(tag for tag in test.tags if tag.startswith("_"))
     schema_id = _schema_finder(library, result)
+    prompt_ids = prompt_finder(
+        library.evaluator_prompts,
+        library.prompts,
+        library.silent,
+        result.dependencies,
+        told=instructions is not None,
+    )
     rows: list[Row] = []
     versions: list[tuple[TestVersion, EvaluationVersion]] = []
     for values in expand_rows(test.replacements):
@@ -104,7 +116,7 @@ def expand_test(test: TestFile, library: Library) -> Expansion:
                 options=test.options,
             )
             told = fill_parts(instructions, row, test.path, library, result) if instructions else ()
-            checked = checks.fill(row, schema_id) if checks else ()
+            checked = checks.fill(row, schema_id, prompt_ids) if checks else ()
         except FileProblem as problem:
             result.problems.append(problem.at(test.path))
             continue
@@ -164,6 +176,8 @@ def _cases(
     for label, values, (version, evaluation) in zip(labels(texts), texts, versions, strict=True):
         test_id = _keep(result, "test", hashing.describe_test(version))
         has_evaluation = bool(evaluation.instructions or evaluation.checks)
+        judge = judge_of(evaluation.checks)
+        by_models = bool(evaluation.instructions or judge)
         yield Case(
             row=label,
             key=hashing.row_key(values),
@@ -174,10 +188,11 @@ def _cases(
             tags=tags,
             prompts=prompts,
             needs=needs_of(version),
-            judged_by=judged_by[bool(evaluation.checks), bool(evaluation.instructions)],
+            judged_by=judged_by[bool(without_judge(evaluation.checks)), by_models],
             temperature=version.options.temperature,
             seed=version.options.seed,
             limit=version.options.max_output_tokens,
+            judge_prompts=tuple(judge.get("prompts", ())) if judge else (),
         )
 
 
@@ -186,7 +201,7 @@ _JUDGED_BY = {
     (False, True): ("models",),
     (True, False): ("checks",),
 }
-"""By whether there are checks, and instructions; shared, as there may be very many cases."""
+"""By whether there are checks, and models judge; shared, as there may be very many cases."""
 
 
 def _keep(result: Expansion, kind: str, description: dict[str, Any]) -> str:
@@ -366,7 +381,8 @@ def _require_runtime_names(
 ) -> None:
     used = {name for template in templates for name in template.names}
     for name in REQUIRED_NAMES:
-        if name not in used:
+        # What is no evaluator's own prompt may be for tests that say nothing but 'judge'.
+        if name not in used and (name != INSTRUCTIONS or prompt.id == DEFAULT_PROMPT):
             result.problems.append(
                 Problem(
                     prompt.path,

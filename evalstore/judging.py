@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from evalstore.catalogue import provider_options
 from evalstore.checks import Subject
+from evalstore.checks.judges import without_judge
 from evalstore.judge import judge_by_checks, schemas_of
 from evalstore.ledger import Ledger, sum_usage
 from evalstore.opinions import Opinions
 from evalstore.plan import CHECKS, Judge
+from evalstore.reply_forms import form_of, tell
 from evalstore.values import Evaluation, Reply, Request, Session
 
 if TYPE_CHECKING:
@@ -48,18 +50,20 @@ class Judging:
         """What a model says of a session; raises `CallFailed`."""
         started = max(self._rim.now(), newest + 1)
         door = self._doors[judge.evaluator]
+        form = form_of(self._material.content("evaluation", evaluation).get("checks", ()))
+        messages = self._material.judge(
+            judge.prompt, evaluation, session.question, session.turns, self._rim.nonce()
+        )
         request = Request(
             code=door.version.code,
-            messages=self._material.judge(
-                judge.prompt, evaluation, session.question, session.turns, self._rim.nonce()
-            ),
+            messages=tell(messages, form.words),
             temperature=door.temperature,
             max_output_tokens=self._limit,
             provider_options=provider_options(door.version),
         )
         spent: list[Reply] = []
         try:
-            opinion = await self._opinions.get(door, request, spent)
+            opinion = await self._opinions.get(door, request, spent, form)
         finally:
             cost = self._ledger.spend_judging(door, spent)
         return Evaluation(
@@ -81,7 +85,8 @@ class Judging:
     def check(self, id: str, session: Session, evaluation: str, newest: int) -> Evaluation:
         """What the checks of an evaluation version say of a session."""
         answer, usd = session.answer, session.cost.usd if session.cost else None
-        checks = self._material.content("evaluation", evaluation).get("checks", [])
+        content = self._material.content("evaluation", evaluation)
+        checks = without_judge(content.get("checks", ()))
         schemas = {id: self._material.schema(id) for id in schemas_of(checks)}
         subject = Subject(answer, answer.text or "", schemas, usd, session.turns)
         opinion, results = judge_by_checks(checks, subject)

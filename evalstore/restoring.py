@@ -94,6 +94,7 @@ def restore_case_file(content: Description) -> CaseFile:
                 temperature=case.get("temperature"),
                 seed=case.get("seed"),
                 limit=case.get("limit"),
+                judge_prompts=shared(case.get("judgePrompts", ())),
             )
             for case in content["cases"]
         ),

@@ -167,7 +167,7 @@ class Case:
     needs: tuple[str, ...] = ()
     """Capabilities a model must have: `tools`, `structured`, `image`, `pdf`, `file`, `audio`."""
     judged_by: tuple[str, ...] = ("models",)
-    """`checks` when the evaluation version has some, `models` when it has instructions.
+    """`checks` when the evaluation version has some, `models` when it has instructions or `judge`.
 
     With both: `on_fail` or `always` when models judge not only what has passed the checks.
     """
@@ -177,6 +177,8 @@ class Case:
     """Set by the test."""
     limit: int | None = None
     """Token limit set by the test, instead of the settings' limit."""
+    judge_prompts: tuple[str, ...] = ()
+    """Ids of the evaluator prompt versions that models judge by; empty: each by its own."""
 
 
 @dataclass(frozen=True, slots=True)

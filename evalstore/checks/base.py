@@ -70,6 +70,8 @@ class Kind:
     """Whether that setting may be a mapping: then `type: {…}` is it, not all settings."""
     graded: bool = False
     """Whether the score may lie between 0 and 1, so that `pass` must say what is enough."""
+    by_models: bool = False
+    """Whether it says how models judge: it has no settings but its own, and never runs itself."""
 
 
 class Arguments:

@@ -14,6 +14,7 @@ from evalstore.checks import (
     documents,
     expressions,
     facts,
+    judges,
     numbers,
     patterns,
     similarity,
@@ -33,6 +34,7 @@ _OWN: Mapping[str, Kind] = {
     **tool_calls.KINDS,
     **facts.KINDS,
     **expressions.KINDS,
+    **judges.KINDS,
 }
 
 

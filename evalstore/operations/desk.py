@@ -176,13 +176,16 @@ class Desk(Participants):
         wanted: Wanted,
     ) -> tuple[list[Cell], list[Skipped]]:
         chosen = {(path, case.row) for path, case in cases}
-        return lay_out(
+        cells, skipped = lay_out(
             files_of(self.reading),
             candidates,
             judges,
             lambda path, case: (path, case.row) in chosen,
             attempts=wanted.attempts,
         )
+        for shared in {id(cell.judges): cell.judges for cell in cells}.values():
+            self.keep_judges(shared)
+        return cells, skipped
 
     def _require_judges(self, cells: list[Cell], judges: list[Judge]) -> None:
         needing = next(
