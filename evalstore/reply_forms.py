@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from evalstore.checks.base import as_text, shorten
+from evalstore.checks.choices import find_choice
 from evalstore.checks.documents import compiled_path
-from evalstore.checks.judges import bare, judge_of, scale_of
+from evalstore.checks.judges import judge_of, scale_of
 from evalstore.checks.patterns import SECONDS, compiled
 from evalstore.checks.reading import reaches
 from evalstore.judge import (
@@ -175,45 +176,6 @@ class Choices(_ByCheck):
         if choice is None:
             raise Unreadable("the judge's reply names none of the choices where it should")
         return self._opinion(reply, choice, check.get("scores", {}).get(choice))
-
-
-def find_choice(text: str, choices: Iterable[str], answer: str, match: str) -> str | None:
-    """The choice that a text names, read line by line without its punctuation marks.
-
-    With `word` only the line counts on which the choice belongs; otherwise the first line that
-    fits counts, from the end on if the reasons come first.
-    """
-    lines = [line for line in map(bare, text.split("\n")) if line]
-    if answer == "cot_classify":
-        lines.reverse()
-    named = {choice: bare(choice) for choice in choices}
-    if match == "word":
-        return _find_word(lines[0], named) if lines else None
-    for line in lines:
-        for choice, name in named.items():
-            if _fits(line, name, match):
-                return choice
-    return None
-
-
-def _find_word(line: str, named: Mapping[str, str]) -> str | None:
-    """The choice that a line begins or ends with, as a word; None if these are two."""
-    whole = next((choice for choice, name in named.items() if line == name), None)
-    if whole is not None:
-        return whole
-    found: set[str] = set()
-    for place in (r"\A{}(?!\w)", r"(?<!\w){}\Z"):
-        there = [one for one in named if re.search(place.format(re.escape(named[one])), line)]
-        found |= {max(there, key=lambda one: len(named[one]))} if there else set()
-    return found.pop() if len(found) == 1 else None
-
-
-def _fits(line: str, choice: str, match: str) -> bool:
-    if match == "include":
-        return line in choice
-    if match == "exact":
-        return line == choice
-    return line.endswith(choice) or (match == "starts_or_endswith" and line.startswith(choice))
 
 
 @dataclass(frozen=True, slots=True)

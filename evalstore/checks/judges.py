@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import string
 from collections.abc import Collection, Iterable, Mapping
 
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, as_text, shorten
+from evalstore.checks.choices import bare
 from evalstore.checks.documents import raise_for_path
 from evalstore.checks.patterns import compiled, pattern_problem
 from evalstore.errors import EvalstoreError, FileProblem
@@ -20,7 +20,6 @@ MATCHES = ("word", "starts_or_endswith", "endswith", "exact", "include")
 METHODS = ("last", "search", "match", "fullmatch")
 _INVALID = ("undecided", "lowest")
 _BESIDE = ("scores", "answer", "match", "invalid", "pass")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def judge_of(checks: Iterable[Mapping[str, Json]]) -> Mapping[str, Json] | None:
@@ -31,11 +30,6 @@ def judge_of(checks: Iterable[Mapping[str, Json]]) -> Mapping[str, Json] | None:
 def without_judge(checks: Iterable[Json]) -> list[Json]:
     """The checks that judge by themselves."""
     return [check for check in checks if check["type"] != JUDGE]
-
-
-def bare(text: str) -> str:
-    """A text without punctuation marks of ASCII and without blanks at its ends."""
-    return text.translate(_PUNCTUATION).strip()
 
 
 def _read(arguments: Arguments) -> dict[str, Json]:
@@ -84,7 +78,8 @@ def _read_choices(arguments: Arguments) -> dict[str, Json]:
             )
         seen[name] = choice
     found: dict[str, Json] = {"choices": choices}
-    scores = _read_choice_scores(arguments, choices) if arguments.has("scores") else None
+    given = arguments.take("scores")
+    scores = None if given is None else _read_choice_scores(given, choices, arguments)
     if scores:
         found["scores"] = scores
     for name, known in (("answer", ANSWERS), ("match", MATCHES)):
@@ -94,9 +89,8 @@ def _read_choices(arguments: Arguments) -> dict[str, Json]:
     return found if passing is None else {**found, "pass": passing}
 
 
-def _read_choice_scores(arguments: Arguments, choices: list[str]) -> dict[str, Json]:
+def _read_choice_scores(given: Json, choices: list[str], arguments: Arguments) -> dict[str, Json]:
     """Scores by choice: written so, or in the order of the choices, or the choices are numbers."""
-    given = arguments.take("scores")
     if given == "numbers":
         given = [_as_number(choice, arguments) for choice in choices]
     if isinstance(given, list):
@@ -166,7 +160,7 @@ def _read_passing(
     from evalstore.checks.reading import canonical_bound
 
     value = arguments.take("pass")
-    if isinstance(value, list) or (isinstance(value, str) and value in choices):
+    if isinstance(value, list) or (isinstance(value, str) and (value in choices or not scores)):
         passing = [as_text(one) for one in (value if isinstance(value, list) else [value])]
         for one in passing:
             if one not in choices:

@@ -1,0 +1,53 @@
+"""The choice that a text names: read line by line, without its punctuation marks."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable, Mapping
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def bare(text: str) -> str:
+    """A text without punctuation marks of ASCII and without blanks at its ends."""
+    return text.translate(_PUNCTUATION).strip()
+
+
+def find_choice(text: str, choices: Iterable[str], answer: str, match: str) -> str | None:
+    """The choice that a text names, read line by line without its punctuation marks.
+
+    With `word` only the line counts on which the choice belongs; otherwise the first line that
+    fits counts, from the end on if the reasons come first.
+    """
+    lines = [line for line in map(bare, text.split("\n")) if line]
+    if answer == "cot_classify":
+        lines.reverse()
+    named = {choice: bare(choice) for choice in choices}
+    if match == "word":
+        return _find_word(lines[0], named) if lines else None
+    for line in lines:
+        for choice, name in named.items():
+            if _fits(line, name, match):
+                return choice
+    return None
+
+
+def _find_word(line: str, named: Mapping[str, str]) -> str | None:
+    """The choice that a line begins or ends with, as a word; None if these are two."""
+    whole = next((choice for choice, name in named.items() if line == name), None)
+    if whole is not None:
+        return whole
+    found: set[str] = set()
+    for place in (r"\A{}(?!\w)", r"(?<!\w){}\Z"):
+        there = [one for one in named if re.search(place.format(re.escape(named[one])), line)]
+        found |= {max(there, key=lambda one: len(named[one]))} if there else set()
+    return found.pop() if len(found) == 1 else None
+
+
+def _fits(line: str, choice: str, match: str) -> bool:
+    if match == "include":
+        return line in choice
+    if match == "exact":
+        return line == choice
+    return line.endswith(choice) or (match == "starts_or_endswith" and line.startswith(choice))
