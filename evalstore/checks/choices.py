@@ -34,15 +34,21 @@ def find_choice(text: str, choices: Iterable[str], answer: str, match: str) -> s
 
 
 def _find_word(line: str, named: Mapping[str, str]) -> str | None:
-    """The choice that a line begins or ends with, as a word; None if these are two."""
-    whole = next((choice for choice, name in named.items() if line == name), None)
-    if whole is not None:
-        return whole
-    found: set[str] = set()
-    for place in (r"\A{}(?!\w)", r"(?<!\w){}\Z"):
-        there = [one for one in named if re.search(place.format(re.escape(named[one])), line)]
-        found |= {max(there, key=lambda one: len(named[one]))} if there else set()
-    return found.pop() if len(found) == 1 else None
+    """The choice that a line begins or ends with, as a word; None if it names another one, too."""
+    there = [
+        choice
+        for choice, name in named.items()
+        if re.search(rf"\A{re.escape(name)}(?!\w)|(?<!\w){re.escape(name)}\Z", line)
+    ]
+    if not there:
+        return None
+    found = max(there, key=lambda choice: len(named[choice]))
+    rest = _word(named[found]).sub(" ", line)
+    return None if any(_word(name).search(rest) for name in named.values()) else found
+
+
+def _word(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
 
 
 def _fits(line: str, choice: str, match: str) -> bool:

@@ -133,7 +133,7 @@ def _read_scores(given: Json, arguments: Arguments) -> dict[str, Json]:
             words = f"the score of {shorten(name)} must be a number, not {shorten(as_text(value))}"
             raise arguments.problem(words)
     low, high = scale_of({"scores": scores})
-    if low == high:
+    if low == high or (len(scores) > 1 and len(set(scores.values())) == 1):
         raise arguments.problem("all scores are the same")
     return {name: _plain(value) for name, value in scores.items()}
 

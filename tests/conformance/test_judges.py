@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,71 +13,46 @@ from evalstore.errors import FileProblem
 from evalstore.judge import Unreadable
 from evalstore.reply_forms import form_of
 from evalstore.values import Reply
-from tests.builders import tree
+from tests import endpoint, panel
 
 FACTS = json.loads(Path(__file__).with_name("judges.json").read_text("utf-8"))
-PROMPT = "---\ntags: [_evaluator]\n---\nCompare.\n\n# 👤\n\n{{_actualResponse}}\n"
-TEST = """\
----
-replacements: {city: [Oslo, Rome]}
----
-
-# 👤
-
-How is {{city}}?
-
----
-
-~~~checks
-- judge: JUDGE
-~~~
-"""
 
 
-@pytest.mark.parametrize("case", FACTS["replies"], ids=lambda case: case["id"])
-def test_a_reply_is_read_or_the_settings_are_refused(case: dict[str, Any]) -> None:
-    expect = case["expect"]
+def found_in(case: dict[str, Any]) -> dict[str, Any]:
+    """What is read from a reply, or the problem with the settings."""
     try:
         form = form_of([read_check({"judge": case["judge"]})])
     except FileProblem as problem:
-        assert problem.message == expect["problem"]
-        return
+        return {"problem": problem.message}
     reply = Reply(case["reply"])
     try:
         opinion = form.read(reply)
     except Unreadable as unreadable:
         opinion = form.give_up(reply, unreadable.reason)
-        assert expect.get("unreadable") or "verdict" in expect
-    found = {"label": opinion.label, "score": opinion.score, "verdict": opinion.verdict}
-    if expect.get("unreadable"):
-        expect = {"verdict": "undecided", "label": None, "score": None}
-    assert {name: found[name] for name in expect} == expect
+    return {"label": opinion.label, "score": opinion.score, "verdict": opinion.verdict}
+
+
+@pytest.mark.parametrize("case", FACTS["replies"], ids=lambda case: case["id"])
+def test_a_reply_is_read_or_the_settings_are_refused(case: dict[str, Any]) -> None:
+    found = found_in(case)
+    assert {name: found.get(name) for name in case["expect"]} == case["expect"]
 
 
 @pytest.mark.parametrize("case", FACTS["runs"], ids=lambda case: case["id"])
 def test_a_judge_is_asked_and_its_reply_becomes_a_vote(
-    case: dict[str, Any], tmp_path: Path, run: Callable[[Path], list[dict[str, Any]]]
+    case: dict[str, Any], tmp_path: Path
 ) -> None:
-    judge = json.dumps({"prompt": "compare", **case["judge"]})
-    text = TEST.replace("JUDGE", judge)
-    if case.get("rows") != 2:
-        text = text.replace("[Oslo, Rome]", "Oslo")
-    answers = [{"answer": reply} for reply in case["replies"]]
-    twice = {"when": "one of these choices.*one of these choices.*Oslo", "answer": "told twice"}
-    files = {
-        "evalstore.yaml": "candidates: [scripted/one]\nevaluators: [scripted/judge]\n",
-        "models/one.yaml": "id: scripted/one\nprovider: scripted\nresponses: [{answer: Green.}]\n",
-        "models/judge.yaml": json.dumps(
-            {"id": "scripted/judge", "provider": "scripted", "responses": [twice, *answers]}
-        ),
-        "prompts/compare.md": PROMPT,
-        "tests/grass.md": text,
-    }
-    expect = dict(case["expect"])
-    votes = run(tree(tmp_path, files))
-    calls = expect.pop("calls")
-    assert {name: votes[0].get(name) for name in expect} == expect
-    assert sum(vote["usage"]["calls"] for vote in votes) == calls
+    with endpoint.running() as server:
+        server.reply = lambda _body: case["reply"]
+        judge = {"prompt": "compare", **case["judge"]}
+        votes = panel.run(panel.judged_by(server, tmp_path, judge, rows=case["rows"]))
+        asked = [received.body["messages"] for received in server.received]
+    first = [messages for messages in asked if len(messages) == len(asked[0])]
+    assert len(asked) == case["calls"]
+    assert [json.dumps(one).count("one of these choices") for one in first] == [1] * len(first)
+    assert [{name: vote.get(name) for name in case["expect"]} for vote in votes] == [
+        case["expect"]
+    ] * len(case["rows"])
 
 
 def test_every_id_is_used_once() -> None:
