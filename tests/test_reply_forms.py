@@ -40,6 +40,7 @@ def reason(judge: Json, text: str | None, **facts: Any) -> str:
     [
         ("A", "A"),
         ("**(A)**", "A"),
+        ("“A”。", "A"),
         ("So I choose A.", "A"),
         ("A: it is the best", "A"),
         ("A is better than B", None),

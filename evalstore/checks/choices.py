@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Mapping
+from unicodedata import category
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def bare(text: str) -> str:
-    """A text without punctuation marks of ASCII and without blanks at its ends."""
+def bare(text: str, match: str = "word") -> str:
+    """A text without punctuation marks and blanks at its ends; for other matches those of ASCII."""
+    if match == "word":
+        text = "".join(one for one in text if not category(one).startswith("P"))
     return text.translate(_PUNCTUATION).strip()
 
 
@@ -20,10 +23,10 @@ def find_choice(text: str, choices: Iterable[str], answer: str, match: str) -> s
     With `word` only the line counts on which the choice belongs; otherwise the first line that
     fits counts, from the end on if the reasons come first.
     """
-    lines = [line for line in map(bare, text.split("\n")) if line]
+    lines = [line for one in text.split("\n") if (line := bare(one, match))]
     if answer == "cot_classify":
         lines.reverse()
-    named = {choice: bare(choice) for choice in choices}
+    named = {choice: bare(choice, match) for choice in choices}
     if match == "word":
         return _find_word(lines[0], named) if lines else None
     for line in lines:
