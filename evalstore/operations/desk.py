@@ -200,11 +200,11 @@ class Desk(Participants):
             return
         if not judges:
             raise EvalstoreError(
-                f"{needing.file} has instructions, but there are no evaluators",
+                f"{needing.file} is judged by models, but there are no evaluators",
                 hint="name a model with -J, or list some under 'evaluators:' in evalstore.yaml",
             )
         raise EvalstoreError(
-            f"{needing.file} has instructions, but none of the evaluators is meant for it",
+            f"{needing.file} is judged by models, but none of the evaluators is meant for it",
             hint="look at its 'evaluators:' and at the tags the settings give to evaluators",
         )
 
