@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.checks.expressions import keys_of, names_in
+from evalstore.checks.judges import JUDGE
 from evalstore.checks.reading import read_check, split
 from evalstore.checks.registry import find_kind
 from evalstore.dataset.names import Columns
@@ -26,6 +27,7 @@ from evalstore.values import Json, Reply
 if TYPE_CHECKING:
     from evalstore.checklist import CheckEntry, CheckList
     from evalstore.filling import Filler, Row
+    from evalstore.library import Desk
     from evalstore.messages import Shape
     from evalstore.template import Filled, Template
 
@@ -37,7 +39,6 @@ BLOCK = "block"
 """The type of several checks that need not all pass."""
 
 Place = tuple[str | int, ...]
-SchemaFinder = Callable[[str, int], str]
 
 
 class BoundChecks(NamedTuple):
@@ -96,13 +97,13 @@ class CheckTemplates:
         """Whether a check looks at all rows of a group."""
         return any(entry.scope == "group" for entry in self._entries)
 
-    def fill(self, row: Row, schema_id: SchemaFinder, shapes: Sequence[Shape]) -> BoundChecks:
+    def fill(self, row: Row, desk: Desk, shapes: Sequence[Shape]) -> BoundChecks:
         """The checks for a row and its conversations; raises `FileProblem`."""
         own: list[Json] = []
         group: list[Json] = []
         for number, entry in enumerate(self._entries):
             (group if entry.scope == "group" else own).append(
-                self._fill(number, entry, row, schema_id, shapes)
+                self._fill(number, entry, row, desk, shapes)
             )
         return BoundChecks(self._together(own), self._together(group))
 
@@ -116,19 +117,25 @@ class CheckTemplates:
         number: int,
         entry: _Entry,
         row: Row,
-        schema_id: SchemaFinder,
+        desk: Desk,
         shapes: Sequence[Shape],
     ) -> dict[str, Json]:
         if entry.texts or entry.names:
-            return _fill(entry, row, schema_id, shapes)
+            return _fill(entry, row, desk, shapes)
         if number not in self._fixed:
-            self._fixed[number] = _fill(entry, row, schema_id, shapes)
+            self._fixed[number] = _fill(entry, row, desk, shapes)
         return self._fixed[number]
 
 
-def _fill(
-    entry: _Entry, row: Row, schema_id: SchemaFinder, shapes: Sequence[Shape]
-) -> dict[str, Json]:
+def _name_prompts(check: dict[str, Json], line: int, desk: Desk) -> dict[str, Json]:
+    """The check with the versions of the prompt that it names, instead of its id."""
+    if check["type"] != JUDGE or "prompt" not in check:
+        return check
+    named = {name: value for name, value in check.items() if name != "prompt"}
+    return {**named, "prompts": list(desk.find_prompts(check["prompt"], line))}
+
+
+def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[str, Json]:
     line = entry.entry.line
     given = copy.deepcopy(entry.entry.given)
     later: list[Json] = []
@@ -145,11 +152,19 @@ def _fill(
         name, _ = split(entry.entry.given, line)
         kind = find_kind(name)
         assert kind is not None
+        if kind.by_models:
+            raise FileProblem(
+                f"the check '{name}' mentions the answer ('{min(asked)}')",
+                line,
+                hint="models are shown it by their prompt",
+            )
         found = {"type": name, "revision": kind.revision, "given": given, "templates": later}
         if entry.scope != "answer":
             found["scope"] = entry.scope
     else:
-        found = read_check(given, line, lambda id: schema_id(id, line))
+        found = _name_prompts(
+            read_check(given, line, lambda id: desk.find_schema(id, line)), line, desk
+        )
         if "expression" in found:
             names = names_in(found["expression"])
             asked |= {one for one in names if one in entry.later}

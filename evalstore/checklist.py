@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from evalstore.checks.judges import JUDGE
 from evalstore.checks.reading import split
 from evalstore.errors import FileProblem
 from evalstore.fields import Fields
@@ -40,6 +41,17 @@ class CheckList:
     when: str = "on_pass"
     """When models judge, too: `on_pass`, `on_fail` or `always`."""
     line: int = 1
+    judge: CheckEntry | None = None
+    """The check that says how models judge."""
+
+    def raise_unless_told(self) -> None:
+        """Raise when models judge, but neither a prompt nor the test says by what."""
+        if self.judge and not split(self.judge.given, self.judge.line)[1].get("prompt"):
+            raise FileProblem(
+                "nothing says what models should judge by",
+                self.judge.line,
+                hint="name an evaluator prompt ('prompt'), or write instructions beside the block",
+            )
 
 
 def take_block(lines: list[Line]) -> tuple[list[Line], CheckList | None]:
@@ -85,11 +97,19 @@ def _read(document: Document) -> CheckList:
         fields = Fields(document, ("evaluator", "pass", WORD))
         when = fields.choice("evaluator", _WHEN) or "on_pass"
         rule = _rule(fields.value("pass"), document.line("pass"))
-        return CheckList(_entries(document.at(WORD)), rule, when, line)
-    return CheckList(_entries(document), line=line)
+        entries, judge = _entries(document.at(WORD))
+        if judge and rule != "all":
+            raise FileProblem(
+                f"'pass: {rule}' does not go together with the check 'judge'",
+                judge.line,
+                hint="'evaluator: on_fail' has them judge what fails the other checks",
+            )
+        return CheckList(entries, rule, when, line, judge)
+    entries, judge = _entries(document)
+    return CheckList(entries, line=line, judge=judge)
 
 
-def _entries(document: Document) -> tuple[CheckEntry, ...]:
+def _entries(document: Document) -> tuple[tuple[CheckEntry, ...], CheckEntry | None]:
     value = document.value
     if not isinstance(value, list):
         raise FileProblem(
@@ -98,9 +118,15 @@ def _entries(document: Document) -> tuple[CheckEntry, ...]:
     if not value:
         raise FileProblem("the list of checks is empty", document.line())
     entries = tuple(CheckEntry(one, document.line(number)) for number, one in enumerate(value))
+    judges = []
     for entry in entries:
-        split(entry.given, entry.line)  # whatever the values are, the type is known
-    return entries
+        name, _ = split(entry.given, entry.line)  # whatever the values are, the type is known
+        judges += [entry] if name == JUDGE else []
+    if len(judges) > 1:
+        raise FileProblem(
+            "a second check 'judge'", judges[1].line, hint="models judge a test in one way"
+        )
+    return entries, judges[0] if judges else None
 
 
 def _rule(value: Json, line: int) -> str:

@@ -14,12 +14,15 @@ from evalstore import hashing
 from evalstore.bound_checks import BoundChecks, CheckTemplates
 from evalstore.checks import implied_checks
 from evalstore.checks.base import as_text
+from evalstore.checks.judges import judge_of, without_judge
 from evalstore.errors import FileProblem, Problem
 from evalstore.fields import suggest
 from evalstore.filling import Filler, Row, RuntimeRow
+from evalstore.judge_prompts import INSTRUCTIONS
 from evalstore.library import Desk, Expansion, Library
 from evalstore.messages import Conversation, Shape, fill_parts, fill_turn, is_text
 from evalstore.rows import expand_rows, labels
+from evalstore.settings import DEFAULT_PROMPT
 from evalstore.template import NoValueError
 from evalstore.values import (
     RECORDED,
@@ -66,7 +69,7 @@ def expand_test(test: TestFile, library: Library) -> Expansion:
     if result.failed:
         return result
     special = tuple(tag for tag in test.tags if tag.startswith("_"))
-    desk = Desk(test.path, library, result)
+    desk = Desk(test.path, library, result, told=test.instructions is not None)
     filled: list[_Filled] = []
     broken = 0
     try:
@@ -187,7 +190,7 @@ class _Texts:
             row,
             versions,
             fill_parts(self.instructions, row, desk) if self.instructions else (),
-            checks.fill(row, desk.find_schema, shapes) if checks else BoundChecks(),
+            checks.fill(row, desk, shapes) if checks else BoundChecks(),
             self._recorded(row, shapes) if self.answer else None,
             "".join(map(str, self.group.fill(row.lookup, row.typed))) if self.group else "",
         )
@@ -305,6 +308,8 @@ class _Shared:
     ) -> Case:
         """One case; the contents of its versions are kept."""
         has_evaluation = bool(version.instructions or version.checks)
+        judge = judge_of(version.checks)
+        by_models = bool(version.instructions or judge)
         needs = {need for shown in filled.shown for need in needs_of(shown)}
         return Case(
             row=label,
@@ -316,11 +321,12 @@ class _Shared:
             tags=self.tags,
             prompts=self.prompts,
             needs=tuple(sorted(needs)),
-            judged_by=self.judged_by[bool(version.checks), bool(version.instructions)],
+            judged_by=self.judged_by[bool(without_judge(version.checks)), by_models],
             temperature=self.options.temperature,
             seed=self.options.seed,
             limit=self.options.max_output_tokens,
             recorded=_keep_answers(filled.answer, result),
+            judge_prompts=tuple(judge.get("prompts", ())) if judge else (),
         )
 
     def group(self, label: str, group: str, members: Sequence[_Member], result: Expansion) -> Case:
@@ -354,7 +360,7 @@ _JUDGED_BY = {
     (False, True): ("models",),
     (True, False): ("checks",),
 }
-"""By whether there are checks, and instructions; shared, as there may be very many cases."""
+"""By whether there are checks, and models judge; shared, as there may be very many cases."""
 
 
 def _values(row: Row, columns: list[str]) -> dict[str, Json]:
@@ -472,7 +478,8 @@ def _require_runtime_names(
 ) -> None:
     used = {name for template in templates for name in template.names}
     for name in REQUIRED_NAMES:
-        if name not in used:
+        # What is no evaluator's own prompt may be for tests that say nothing but 'judge'.
+        if name not in used and (name != INSTRUCTIONS or prompt.id == DEFAULT_PROMPT):
             result.problems.append(
                 Problem(
                     prompt.path,

@@ -205,6 +205,7 @@ def describe_case_file(file: CaseFile) -> Description:
                     ("seed", case.seed),
                     ("limit", case.limit),
                     ("recorded", case.recorded),
+                    ("judgePrompts", list(case.judge_prompts)),
                 )
                 if value not in (None, "", [])
             }
@@ -285,6 +286,11 @@ def subject_of(sessions: tuple[str, ...]) -> str:
 def question_id(question: Question) -> str:
     """The key under which the samples of a question are stored."""
     return identify(describe_question(question))[0]
+
+
+def evaluator_id(evaluator: Evaluator) -> str:
+    """The id under which an evaluator votes."""
+    return identify(describe_evaluator(evaluator))[0]
 
 
 def row_key(values: dict[str, Json]) -> str:

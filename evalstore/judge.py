@@ -28,9 +28,15 @@ VERDICT_SCHEMA: Json = {
 }
 """What a judge that can be held to a schema must answer: first the reasons, then the verdict."""
 
+AGAIN = (
+    "Answer with one JSON object and nothing else: "
+    '{"pass": true or false, "feedback": "if it fails, what is wrong; else an empty text"}'
+)
+"""What a judge whose reply holds no verdict is asked for."""
+
 _LONGEST = 20_000
 """Characters of a judge's text that are kept."""
-_LONGEST_LABEL = 200
+LONGEST_LABEL = 200
 _MOST_STARTS = 5_000
 """Braces, counted from the end of a reply, at which its verdict may begin."""
 
@@ -59,10 +65,8 @@ def read_opinion(reply: Reply) -> Opinion:
     However the reply was asked for, it is read the same way: what a server promised of its
     form counts for nothing.
     """
-    if reply.refusal and not reply.text:
-        raise Unreadable(f"the judge refused: {_text(reply.refusal)}")
-    unfinished = reply.is_cut or reply.finish_reason == "content_filter"
-    found = _find_object(reply.text or "", unfinished=unfinished)
+    text, unfinished = said_in(reply)
+    found = _find_object(text, unfinished=unfinished)
     if found is None:
         why = "the judge's reply holds no JSON object with 'pass'"
         raise Unreadable(f"{why}: it was cut off" if unfinished else why)
@@ -74,11 +78,18 @@ def read_opinion(reply: Reply) -> Opinion:
         raise Unreadable(f"the judge's 'score' is {_shown(score)}, not a number from 0 to 1")
     return Opinion(
         "pass" if passed else "fail",
-        feedback=_text(found.get("feedback")),
+        feedback=kept(found.get("feedback")),
         score=None if score is None else float(score),
-        label=_text(found.get("label"))[:_LONGEST_LABEL] or None,
-        reasoning=_text(found.get("reasoning")),
+        label=kept(found.get("label"))[:LONGEST_LABEL] or None,
+        reasoning=kept(found.get("reasoning")),
     )
+
+
+def said_in(reply: Reply) -> tuple[str, bool]:
+    """What a judge said, and whether it was kept from ending it; raises `Unreadable`."""
+    if reply.refusal and not reply.text:
+        raise Unreadable(f"the judge refused: {kept(reply.refusal)}")
+    return reply.text or "", reply.is_cut or reply.finish_reason == "content_filter"
 
 
 def _is_share(value: Json) -> bool:
@@ -88,32 +99,28 @@ def _is_share(value: Json) -> bool:
 def _shown(value: Json) -> str:
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
-    return _text(json.dumps(value, ensure_ascii=False))[:40]
+    return kept(json.dumps(value, ensure_ascii=False))[:40]
 
 
-def _text(value: Json) -> str:
+def kept(value: Json) -> str:
     """A text as it can be stored; an escape in JSON can be half a surrogate pair."""
     if not isinstance(value, str):
         return ""
-    kept: str = value.strip()[:_LONGEST]
-    return kept.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text: str = value.strip()[:_LONGEST]
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def unreadable_opinion(reply: Reply, reason: str) -> Opinion:
     """What is kept of a judge that cannot be read: no verdict, why, and what it wrote."""
-    return Opinion("undecided", feedback=reason, reasoning=_text(reply.text))
+    return Opinion("undecided", feedback=reason, reasoning=kept(reply.text))
 
 
-def ask_again(request: Request, reply: Reply, reason: str) -> Request:
-    """The request that shows a judge its unreadable reply and what is wrong with it."""
-    said = _text(reply.text) or _text(reply.refusal) or "(no text)"
-    wanted = (
-        f"That cannot be read: {reason}. Answer with one JSON object and nothing else: "
-        '{"pass": true or false, "feedback": "if it fails, what is wrong; else an empty text"}'
-    )
+def ask_again(request: Request, reply: Reply, reason: str, wanted: str = AGAIN) -> Request:
+    """The request that shows a judge its unreadable reply, what is wrong, and what is wanted."""
+    said = kept(reply.text) or kept(reply.refusal) or "(no text)"
     turns = (
         OutgoingMessage("assistant", (Text(said),)),
-        OutgoingMessage("user", (Text(wanted),)),
+        OutgoingMessage("user", (Text(f"That cannot be read: {reason}. {wanted}"),)),
     )
     return replace(request, messages=(*request.messages, *turns))
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from evalstore.bound_checks import Held
 from evalstore.catalogue import provider_options
 from evalstore.checking import judge_by_checks, schemas_of
+from evalstore.checks.judges import without_judge
 from evalstore.ledger import Ledger, sum_usage
 from evalstore.opinions import Opinions
 from evalstore.plan import CHECKS, Judge
+from evalstore.reply_forms import form_of, tell
 from evalstore.values import Evaluation, Reply, Request, Session
 
 if TYPE_CHECKING:
@@ -53,21 +55,19 @@ class Judging:
         """What a model says of sessions that are judged together; raises `CallFailed`."""
         started = max(self._rim.now(), newest + 1)
         door = self._doors[judge.evaluator]
+        form = form_of(self._material.content("evaluation", evaluation).get("checks", ()))
+        held = [(one.question, one.turns) for one in sessions]
+        messages = self._material.judge(judge.prompt, evaluation, held, self._rim.nonce())
         request = Request(
             code=door.version.code,
-            messages=self._material.judge(
-                judge.prompt,
-                evaluation,
-                [(one.question, one.turns) for one in sessions],
-                self._rim.nonce(),
-            ),
+            messages=tell(messages, form.words),
             temperature=door.temperature,
             max_output_tokens=self._limit,
             provider_options=provider_options(door.version),
         )
         spent: list[Reply] = []
         try:
-            opinion = await self._opinions.get(door, request, spent)
+            opinion = await self._opinions.get(door, request, spent, form)
         finally:
             cost = self._ledger.spend_judging(door, spent)
         return Evaluation(
@@ -91,7 +91,8 @@ class Judging:
     ) -> Evaluation:
         """What the checks of an evaluation version say of sessions that are judged together."""
         held = [Held(one.turns, one.cost.usd if one.cost else None) for one in sessions]
-        checks = self._material.content("evaluation", evaluation).get("checks", [])
+        content = self._material.content("evaluation", evaluation)
+        checks = without_judge(content.get("checks", ()))
         schemas = {id: self._material.schema(id) for id in schemas_of(checks)}
         checked = judge_by_checks(checks, held, schemas)
         return Evaluation(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore import hashing
 from evalstore.errors import FileProblem, Problem
 from evalstore.fields import suggest
+from evalstore.judge_prompts import INSTRUCTIONS, SHOWN
 from evalstore.values import CaseFile, FileVersion, Json
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Library:
     """From a mentioned path and the test file's path to the file and its id."""
     open_data: Callable[[DatasetSpec, str], tuple[Dataset, str]] = _no_data
     """From a dataset and the test file's path to its rows and the digest of its file."""
+    silent: frozenset[str] = frozenset()
+    """Ids of evaluator prompt versions that do not show the instructions."""
 
 
 @dataclass
@@ -70,6 +73,30 @@ class Desk:
     path: str
     library: Library
     result: Expansion
+    told: bool = False
+    """Whether there are instructions, which an evaluator prompt then must show."""
+
+    def find_prompts(self, id: str, line: int) -> tuple[str, ...]:
+        """The versions of an evaluator prompt that a check names; raises `FileProblem`.
+
+        One that does not show instructions is an error for a test that has some.
+        """
+        library = self.library
+        versions = library.evaluator_prompts.get(id, ())
+        self.result.dependencies[f"evaluator:{id}"] = list(versions)
+        if not versions:
+            hint = suggest(id, library.evaluator_prompts, "evaluator prompts")
+            if id in library.prompts:
+                hint = "it is a system prompt; evaluator prompts have the tag '_evaluator'"
+            raise FileProblem(f"there is no evaluator prompt '{id}'", line, hint=hint)
+        if self.told and not library.silent.isdisjoint(versions):
+            raise FileProblem(
+                f"the evaluator prompt '{id}' never uses '{INSTRUCTIONS}', so the text below "
+                "'---' would reach nobody",
+                line,
+                hint=f"write `{SHOWN}` into the prompt, or remove the text",
+            )
+        return versions
 
     def read_file(self, path: str) -> tuple[FileVersion, str]:
         """A mentioned file and its id; raises `FileProblem`."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from evalstore.calls import CallFailed, Door
-from evalstore.judge import Opinion, Unreadable, ask_again, read_opinion, unreadable_opinion
+from evalstore.judge import Opinion, Unreadable, ask_again
+from evalstore.reply_forms import ReplyForm, Verdicts
 from evalstore.reply_modes import ReplyModes, in_mode
 from evalstore.values import Reply, Request
 
@@ -18,26 +19,29 @@ class Opinions:
         self._ask = ask
         self._modes = ReplyModes()
 
-    async def get(self, door: Door, request: Request, spent: list[Reply]) -> Opinion:
+    async def get(
+        self, door: Door, request: Request, spent: list[Reply], form: ReplyForm | None = None
+    ) -> Opinion:
         """What a judge says; raises `CallFailed`. Each reply is put into `spent`.
 
         A judge whose reply cannot be read is told why and asked once more. If that does not
-        help, the verdict is `undecided`, never a pass.
+        help, the verdict is `undecided`, or what the form makes of it, but never a pass.
         """
+        form = form or Verdicts()
         for _ in range(2):
-            reply = await self._reply(door, request)
+            reply = await self._reply(door, request, form)
             spent.append(reply)
             try:
-                return read_opinion(reply)
+                return form.read(reply)
             except Unreadable as unreadable:
-                opinion = unreadable_opinion(reply, unreadable.reason)
-                request = ask_again(request, reply, unreadable.reason)
+                opinion = form.give_up(reply, unreadable.reason)
+                request = ask_again(request, reply, unreadable.reason, form.again)
         return opinion
 
-    async def _reply(self, door: Door, request: Request) -> Reply:
-        model = (door.model.id, door.version.code)
+    async def _reply(self, door: Door, request: Request, form: ReplyForm) -> Reply:
+        model = (door.model.id, door.version.code, form.strictest)
         while True:
-            mode = self._modes.mode(model, structured=door.structured)
+            mode = self._modes.mode(model, structured=door.structured, strictest=form.strictest)
             try:
                 return await self._ask(door, in_mode(request, mode))
             except CallFailed as failed:

@@ -187,7 +187,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     no_checks: tuple[list[Line], CheckList | None] = (below, None)
     prose, checks = collector.attempt(lambda: take_block(below), no_checks)
     instructions = section(prose, separator or first)
-    if checks and checks.when != "on_pass" and not instructions.text:
+    if checks and checks.when != "on_pass" and not instructions.text and not checks.judge:
         collector.found.append(
             FileProblem(
                 f"'evaluator: {checks.when}', but there are no instructions for an evaluator",
@@ -195,6 +195,8 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
                 hint="write them beside the block, or remove the field",
             )
         )
+    if checks and checks.judge and not instructions.text:
+        collector.attempt(checks.raise_unless_told, None)
     replacements: Replacements | None = collector.attempt(lambda: read_replacements(document), None)
     spec: DatasetSpec | None = None
     spec_failed = False

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from evalstore import hashing
@@ -18,7 +19,7 @@ from evalstore.selection import suits
 from evalstore.values import RECORDED, Case, CaseFile, Evaluator, Question, Sample, Verdict, Vote
 from evalstore.verdicts import wants_models
 
-CHECKS = hashing.identify(hashing.describe_evaluator(Evaluator(checks=True)))[0]
+CHECKS = hashing.evaluator_id(Evaluator(checks=True))
 """The id of the evaluator that stands for the checks."""
 UNSETTLED: tuple[Verdict, ...] = ("undecided", "error")
 """Verdicts of a judge that could not be read, and of a check that could not be computed."""
@@ -74,6 +75,9 @@ class Judge:
     prohibited_tags: tuple[str, ...] = ()
     reachable: bool = True
     """Whether it may be called in this command."""
+    model: str = ""
+    """Id of the model version."""
+    temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +329,19 @@ def _wanted_judges(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple
     wanted: dict[str, Judge] = {}
     for judge in judges:
         if _is_wanted(judge, file, case):
-            wanted.setdefault(judge.evaluator, judge)
+            for one in _with_prompts(judge, case.judge_prompts):
+                wanted.setdefault(one.evaluator, one)
     return tuple(wanted.values())
+
+
+@lru_cache(maxsize=1024)
+def _with_prompts(judge: Judge, prompts: tuple[str, ...]) -> tuple[Judge, ...]:
+    """The judge with each of these prompts, or with its own when there are none."""
+    voices = [Evaluator(judge.model, prompt, judge.temperature) for prompt in prompts]
+    return tuple(
+        replace(judge, prompt=prompt, evaluator=hashing.evaluator_id(voice))
+        for prompt, voice in zip(prompts, voices, strict=True)
+    ) or (judge,)
 
 
 def _is_wanted(judge: Judge, file: CaseFile, case: Case) -> bool:

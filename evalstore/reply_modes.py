@@ -28,9 +28,10 @@ class ReplyModes:
     def __init__(self) -> None:
         self._learnt: dict[Hashable, Mode] = {}
 
-    def mode(self, model: Hashable, *, structured: bool) -> Mode:
+    def mode(self, model: Hashable, *, structured: bool, strictest: Mode = "schema") -> Mode:
         """The form to ask for now; `structured` is what the model is declared to take."""
-        return self._learnt.get(model, "schema" if structured else "json")
+        first = "json" if strictest == "schema" and not structured else strictest
+        return self._learnt.get(model, first)
 
     def step_down(self, model: Hashable, tried: Mode, error: ProviderError) -> bool:
         """Learn from an error of a request in the form `tried`; whether to ask once more.

@@ -98,6 +98,7 @@ def restore_case_file(content: Description) -> CaseFile:
                 seed=case.get("seed"),
                 limit=case.get("limit"),
                 recorded=case.get("recorded"),
+                judge_prompts=shared(case.get("judgePrompts", ())),
             )
             for case in content["cases"]
         ),

@@ -174,7 +174,7 @@ class Case:
     needs: tuple[str, ...] = ()
     """Capabilities a model must have: `tools`, `structured`, `image`, `pdf`, `file`, `audio`."""
     judged_by: tuple[str, ...] = ("models",)
-    """`checks` when the evaluation version has some, `models` when it has instructions.
+    """`checks` when the evaluation version has some, `models` when it has instructions or `judge`.
 
     With both: `on_fail` or `always` when models judge not only what has passed the checks.
     """
@@ -186,6 +186,8 @@ class Case:
     """Token limit set by the test, instead of the settings' limit."""
     recorded: str | None = None
     """Id of the model version that stands for the answers which the row brings itself."""
+    judge_prompts: tuple[str, ...] = ()
+    """Ids of the evaluator prompt versions that models judge by; empty: each by its own."""
 
 
 @dataclass(frozen=True, slots=True)

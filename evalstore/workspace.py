@@ -20,6 +20,7 @@ from evalstore.errors import EvalstoreError, FileProblem, Problem, WorkspaceErro
 from evalstore.expand import expand_prompt, expand_test
 from evalstore.fields import is_json, suggest
 from evalstore.index import Entry, Index, Stamp, is_settled, walk
+from evalstore.judge_prompts import INSTRUCTIONS, shows_instructions
 from evalstore.library import Library
 from evalstore.parse import PromptFile, default_id, normalise, parse_prompt, read_test
 from evalstore.references import References
@@ -217,7 +218,7 @@ class Workspace:
     def _find_unknown_participants(self, reading: Reading) -> None:
         """Participants that name no model, and evaluators that name no evaluator prompt."""
         assert reading.library is not None
-        prompts = reading.library.evaluator_prompts
+        prompts, silent = reading.library.evaluator_prompts, reading.library.silent
         if any(problem.file not in reading.tests for problem in reading.errors):
             return  # what is missing may be what could not be read
         for part, listed in (
@@ -231,6 +232,9 @@ class Workspace:
                 elif part == "evaluator" and one.prompt not in prompts:
                     message = f"there is no evaluator prompt '{one.prompt}'"
                     hint = suggest(one.prompt, prompts, "evaluator prompts")
+                elif part == "evaluator" and not silent.isdisjoint(prompts[one.prompt]):
+                    message = f"the evaluator prompt '{one.prompt}' never uses '{INSTRUCTIONS}'"
+                    hint = "only a check 'judge' can name such a prompt"
                 else:
                     continue
                 line = one.line or None
@@ -315,6 +319,7 @@ class Workspace:
         library = Library({}, {}, tools, schemas, references.read, references.open_data)
         prompts: dict[str, tuple[str, ...]] = {}
         evaluators: dict[str, tuple[str, ...]] = {}
+        silent: set[str] = set()
         for prompt in self._read_prompts(reading):
             ids, expansion = expand_prompt(prompt, library)
             reading.problems += expansion.problems
@@ -322,12 +327,20 @@ class Workspace:
             reading.blobs |= expansion.files
             if ids:
                 (evaluators if prompt.is_evaluator else prompts)[prompt.id] = ids
+            if prompt.is_evaluator:
+                contents = expansion.contents
+                silent |= {id for id in ids if not shows_instructions(contents[id][1])}
         reading.names = {
             "prompts": {**prompts, **evaluators},
             "tools": {name: (id,) for name, id in tools.items()},
             "schemas": {name: (id,) for name, id in schemas.items()},
         }
-        return replace(library, prompts=prompts, evaluator_prompts=evaluators)
+        return replace(
+            library,
+            prompts=prompts,
+            evaluator_prompts=evaluators,
+            silent=frozenset(silent),
+        )
 
     def _read_prompts(self, reading: Reading) -> Iterator[PromptFile]:
         seen: dict[str, str] = {}
@@ -453,8 +466,11 @@ class _Current:
         except FileProblem:
             return False
         if name not in self._ids:
-            if kind == "prompt":
-                self._ids[name] = list(self.library.prompts.get(rest, ()))
+            if kind in ("prompt", "evaluator"):
+                known_prompts = (
+                    self.library.prompts if kind == "prompt" else self.library.evaluator_prompts
+                )
+                self._ids[name] = list(known_prompts.get(rest, ()))
             else:
                 known = self.library.tools if kind == "tool" else self.library.schemas
                 self._ids[name] = known.get(rest)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -175,6 +176,12 @@ def test_cases_come_back(evaluators: tuple[str, ...] | None, threshold: float | 
     file = CaseFile((Case("", "k", (A,), None, (), (None,)),), None, evaluators, threshold)
     assert restoring.restore_case_file(stored(hashing.describe_case_file(file))) == file
     assert restoring.restore_case_file(stored(hashing.describe_case_file(CASES))) == CASES
+
+
+def test_the_prompts_that_a_case_is_judged_by_come_back() -> None:
+    case = replace(CASES.cases[0], judge_prompts=(C, A))
+    file = replace(CASES, cases=(case,))
+    assert restoring.restore_case_file(stored(hashing.describe_case_file(file))) == file
 
 
 JSON = st.recursive(

@@ -72,6 +72,8 @@ class Kind:
     """Whether it looks at several answers at once, so that `scope` must say which."""
     graded: bool = False
     """Whether the score may lie between 0 and 1, so that `pass` must say what is enough."""
+    by_models: bool = False
+    """Whether it says how models judge: it has no settings but its own, and never runs itself."""
 
 
 class Arguments:

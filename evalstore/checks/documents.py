@@ -19,7 +19,7 @@ _OF = ("any", "object", "array")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)\Z")
 _NO_TEXT_CHECKS = (
     *("json", "jsonSchema", "jsonEquals", "jsonSubset", "jsonPath", "toolCalls", "noToolCalls"),
-    *("finishReason", "latency", "cost", "tokens", "expr"),
+    *("finishReason", "latency", "cost", "tokens", "expr", "judge"),
 )
 """What cannot look at a single value: it reads JSON itself, or looks at the call."""
 
@@ -203,7 +203,7 @@ def _read_path(arguments: Arguments) -> dict[str, Json]:
     path = arguments.text("path")
     if path is None:
         raise arguments.problem("the check needs 'path'", "a JMESPath, as in 'items[0].price'")
-    _raise_for_path(path, arguments)
+    raise_for_path(path, arguments)
     found: dict[str, Json] = {"path": path, **_fenced(arguments)}
     if arguments.has("check"):
         inner = read_check(arguments.take("check"), arguments.line)
@@ -218,13 +218,13 @@ def _read_path(arguments: Arguments) -> dict[str, Json]:
     return found
 
 
-def _raise_for_path(path: str, arguments: Arguments) -> None:
+def raise_for_path(path: str, arguments: Arguments) -> None:
     """Raise when this is no JMESPath, or calls a function there is not."""
     from jmespath.exceptions import JMESPathError
     from jmespath.functions import Functions
 
     try:
-        parsed = _path(path).parsed
+        parsed = compiled_path(path).parsed
     except (JMESPathError, RecursionError) as error:
         words = " ".join(str(error).split()) or type(error).__name__
         message = f"this is no JMESPath: {shorten(path)}"
@@ -239,7 +239,8 @@ def _raise_for_path(path: str, arguments: Arguments) -> None:
 
 
 @lru_cache(maxsize=256)
-def _path(path: str) -> Any:
+def compiled_path(path: str) -> Any:
+    """A JMESPath as it is searched by."""
     import jmespath
 
     return jmespath.compile(path)
@@ -257,7 +258,7 @@ def _is_at_path(check: Mapping[str, Json], subject: Subject) -> Finding:
         return Finding(0.0, str(problem))
     path = shorten(check["path"])
     try:
-        value = _path(check["path"]).search(answer)
+        value = compiled_path(check["path"]).search(answer)
     except JMESPathTypeError as error:
         return Finding(0.0, f"the path {path} does not fit the answer: {str(error)[:_SHOWN]}")
     if value is None:

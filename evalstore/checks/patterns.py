@@ -20,12 +20,13 @@ _METHODS = {
     "match": "does not match the start of",
     "fullmatch": "does not match the whole of",
 }
-_SECONDS = 1.0
+SECONDS = 1.0
 """For one pattern on one answer; a pattern that needs more would need hours."""
 
 
 @lru_cache(maxsize=512)
-def _compiled(pattern: str, flags: frozenset[str]) -> regex.Pattern[str]:
+def compiled(pattern: str, flags: frozenset[str] = frozenset()) -> regex.Pattern[str]:
+    """A pattern that `pattern_problem` has found nothing wrong with."""
     import regex
 
     bits = regex.VERSION0
@@ -50,7 +51,7 @@ def _read_regex(arguments: Arguments) -> dict[str, Json]:
         found["flags"] = sorted(set(flags))
     if method != "search":
         found["method"] = method
-    if wrong := _pattern_problem(pattern, frozenset(flags)):
+    if wrong := pattern_problem(pattern, frozenset(flags)):
         raise arguments.problem(
             f"the pattern {shorten(pattern)} is no regular expression: {wrong}",
             "put '\\' before a sign that stands for itself, and single quotes round the pattern",
@@ -58,11 +59,12 @@ def _read_regex(arguments: Arguments) -> dict[str, Json]:
     return found
 
 
-def _pattern_problem(pattern: str, flags: frozenset[str]) -> str | None:
+def pattern_problem(pattern: str, flags: frozenset[str] = frozenset()) -> str | None:
+    """Why something is no regular expression; None when it is one."""
     import regex
 
     try:
-        _compiled(pattern, flags)
+        compiled(pattern, flags)
     except regex.error as error:
         return str(error)
     except (RecursionError, OverflowError, ValueError) as error:
@@ -88,7 +90,7 @@ def find_first(pattern: str, text: str) -> str | None:
 
 def matches_nothing(pattern: str, flags: Sequence[str] = ()) -> bool:
     """Whether a pattern that compiles matches the empty text, so that a search always succeeds."""
-    return _compiled(pattern, frozenset(flags)).search("", timeout=_SECONDS) is not None
+    return compiled(pattern, frozenset(flags)).search("", timeout=SECONDS) is not None
 
 
 def _matches(check: Mapping[str, Json], subject: Subject) -> Finding:
@@ -104,10 +106,10 @@ def _matches(check: Mapping[str, Json], subject: Subject) -> Finding:
             flags |= {"ignoreCase"}
     pattern, method = check["pattern"], check.get("method", "search")
     try:
-        found = getattr(_compiled(pattern, flags), method)(text, timeout=_SECONDS)
+        found = getattr(compiled(pattern, flags), method)(text, timeout=SECONDS)
     except TimeoutError:
         raise EvalstoreError(
-            f"the pattern {shorten(pattern)} was given up after {_SECONDS:g} second on "
+            f"the pattern {shorten(pattern)} was given up after {SECONDS:g} second on "
             f"{len(text):,} characters: it tries too many ways to match"
         ) from None
     if found is not None:

@@ -31,7 +31,7 @@ def read_check(
     kind = find_kind(name)
     assert kind is not None
     arguments = Arguments(settings, line)
-    common = _read_common(arguments, kind, name)
+    common = {} if kind.by_models else _read_common(arguments, kind, name)
     arguments.allow_empty = arguments.flag("allowEmpty")
     if kind.main and not arguments.allow_empty and settings.get(kind.main) in _EMPTY:
         raise FileProblem(
@@ -145,8 +145,11 @@ def _read_steps(arguments: Arguments) -> list[str]:
 
 def _read_bound(arguments: Arguments) -> str | None:
     value = arguments.take("pass")
-    if value is None:
-        return None
+    return None if value is None else canonical_bound(value, arguments)
+
+
+def canonical_bound(value: Json, arguments: Arguments) -> str:
+    """What a score must be for a pass, as in `>= 0.8`; a number alone is the least."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = f">= {value}"
     found = _BOUND.match(value.strip()) if isinstance(value, str) else None

@@ -15,6 +15,7 @@ from evalstore.checks import (
     expressions,
     facts,
     groups,
+    judges,
     numbers,
     patterns,
     similarity,
@@ -35,6 +36,7 @@ _OWN: Mapping[str, Kind] = {
     **facts.KINDS,
     **expressions.KINDS,
     **groups.KINDS,
+    **judges.KINDS,
 }
 
 

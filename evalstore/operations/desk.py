@@ -176,13 +176,16 @@ class Desk(Participants):
         wanted: Wanted,
     ) -> tuple[list[Cell], list[Skipped]]:
         chosen = {(path, case.row) for path, case in cases}
-        return lay_out(
+        cells, skipped = lay_out(
             files_of(self.reading),
             candidates,
             judges,
             lambda path, case: (path, case.row) in chosen,
             attempts=wanted.attempts,
         )
+        for shared in {id(cell.judges): cell.judges for cell in cells}.values():
+            self.keep_judges(shared)
+        return cells, skipped
 
     def _require_judges(self, cells: list[Cell], judges: list[Judge]) -> None:
         needing = next(
@@ -197,11 +200,11 @@ class Desk(Participants):
             return
         if not judges:
             raise EvalstoreError(
-                f"{needing.file} has instructions, but there are no evaluators",
+                f"{needing.file} is judged by models, but there are no evaluators",
                 hint="name a model with -J, or list some under 'evaluators:' in evalstore.yaml",
             )
         raise EvalstoreError(
-            f"{needing.file} has instructions, but none of the evaluators is meant for it",
+            f"{needing.file} is judged by models, but none of the evaluators is meant for it",
             hint="look at its 'evaluators:' and at the tags the settings give to evaluators",
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -100,9 +99,7 @@ class Doors(Doorkeeper):
         doors = {}
         for id, judge in used.items():
             model = self.desk.find_model(judge.id, "evaluators")
-            content = self.desk.contents[id][1]
-            temperature = json.loads(content).get("temperature")
-            doors[id] = self.door(model, "evaluator", temperature)
+            doors[id] = self.door(model, "evaluator", judge.temperature)
         return doors
 
 

@@ -248,7 +248,9 @@ class Explainer:
         if not here and votes:
             relative = self._evaluation_before(one, votes[-1].evaluation)
             found = differ_evaluations(
-                self.find("evaluation", relative) or {}, self.find("evaluation", evaluation) or {}
+                self.find("evaluation", relative) or {},
+                self.find("evaluation", evaluation) or {},
+                self.find,
             )
             return _reason(found, "evaluation changed")
         if (subject, one.evaluator) in failed:

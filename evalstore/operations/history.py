@@ -141,7 +141,7 @@ def file_edits(
         if old.evaluation != case.evaluation:
             was_told = find("evaluation", old.evaluation) if old.evaluation else {}
             now_told = find("evaluation", case.evaluation) if case.evaluation else {}
-            for one in differ_evaluations(was_told, now_told):
+            for one in differ_evaluations(was_told, now_told, find):
                 found.setdefault(one.what, one)
         if old.prompts != case.prompts:
             found.setdefault("system prompts", Difference("system prompts changed"))

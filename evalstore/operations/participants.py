@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
@@ -10,7 +10,7 @@ from evalstore.catalogue import Model, ProviderFile, bare_model
 from evalstore.errors import EvalstoreError
 from evalstore.fields import suggest
 from evalstore.operations.times import today
-from evalstore.plan import CHECKS, Candidate, Judge
+from evalstore.plan import Candidate, Judge
 from evalstore.pricing import Price, find
 from evalstore.providers.services import SCRIPTED
 from evalstore.settings import Participant, Settings
@@ -87,26 +87,29 @@ class Participants:
             temperature = (
                 self.settings.evaluators_temperature if one.temperature is None else one.temperature
             )
+            effective = model.temperature("evaluator", temperature)
             for prompt in prompts[one.prompt]:
-                evaluator = Evaluator(version, prompt, model.temperature("evaluator", temperature))
-                id, content = hashing.identify(hashing.describe_evaluator(evaluator))
-                self.contents[id] = ("evaluator", content)
                 found.append(
                     Judge(
                         id=one.id,
-                        evaluator=id,
+                        evaluator=self._keep_evaluator(Evaluator(version, prompt, effective)),
                         prompt=prompt,
+                        model=version,
+                        temperature=effective,
                         times=self.settings.evaluations_per_evaluator,
                         required_tags=one.required_tags,
                         prohibited_tags=one.prohibited_tags,
                         reachable=_is_reachable(model, wanted),
                     )
                 )
-        self.contents[CHECKS] = (
-            "evaluator",
-            hashing.identify(hashing.describe_evaluator(Evaluator(checks=True)))[1],
-        )
+        self._keep_evaluator(Evaluator(checks=True))
         return found
+
+    def keep_judges(self, judges: Iterable[Judge]) -> None:
+        """Keep the contents of evaluators that judge by the prompt of a test."""
+        for one in judges:
+            if one.evaluator not in self.contents:
+                self._keep_evaluator(Evaluator(one.model, one.prompt, one.temperature))
 
     def find_model(self, id: str, part: str) -> Model:
         """The model of a model file, of a litellm name, or of a candidate's name."""
@@ -137,6 +140,11 @@ class Participants:
     def _keep_model(self, version: ModelVersion) -> str:
         id, content = hashing.identify(hashing.describe_model(version))
         self.contents[id] = ("model", content)
+        return id
+
+    def _keep_evaluator(self, evaluator: Evaluator) -> str:
+        id, content = hashing.identify(hashing.describe_evaluator(evaluator))
+        self.contents[id] = ("evaluator", content)
         return id
 
     def _warn(self, message: str) -> None:

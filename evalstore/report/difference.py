@@ -83,7 +83,11 @@ def differ_prompts(was: Json, now: Json) -> list[Difference]:
     ]
 
 
-def differ_evaluations(was: Json, now: Json) -> list[Difference]:
+def _nowhere(_kind: str, _id: str) -> Json:
+    return None
+
+
+def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Difference]:
     """In what two evaluation versions differ."""
     found = list(
         _content("instructions changed:", was.get("instructions"), now.get("instructions"))
@@ -95,9 +99,23 @@ def differ_evaluations(was: Json, now: Json) -> list[Difference]:
         elif number >= len(new):
             found.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
         elif old[number] != new[number]:
-            path, before, after = next(_paths(old[number], new[number]))
-            found.append(Difference(f"check {number + 1} changed: {path}", before, after))
+            what, before, after = _in_check(old[number], new[number], find)
+            found.append(Difference(f"check {number + 1} changed: {what}", before, after))
     return found
+
+
+def _in_check(was: Json, now: Json, find: Find) -> Difference:
+    """In what two versions of a check differ first; of its prompts, in what they say."""
+    path, before, after = next(_paths(was, now))
+    if path.startswith("prompts["):
+        old, new = (find("prompt", one) if one else None for one in (before, after))
+        inner = differ_prompts(old, new) if old and new else []
+        return (
+            inner[0]._replace(what=f"evaluator prompt, {inner[0].what}")
+            if inner
+            else Difference("evaluator prompt")
+        )
+    return Difference(path, before, after)
 
 
 def differ_models(was: Json, now: Json) -> list[Difference]:

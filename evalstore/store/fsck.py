@@ -162,6 +162,7 @@ def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
         for case in content["cases"]:
             yield from case["tests"]
             yield from (prompt for prompt in case.get("prompts", ()) if prompt)
+            yield from case.get("judgePrompts", ())
             if "evaluation" in case:
                 yield case["evaluation"]
     if kind == "results":
@@ -177,7 +178,16 @@ def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
         yield from _files(message.get("content"))
     if kind == "evaluation":
         yield from _files(content.get("instructions"))
-        yield from (check["schema"] for check in content.get("checks", ()) if "schema" in check)
+        yield from _of_checks(content.get("checks", ()))
+
+
+def _of_checks(checks: Any) -> Iterator[str]:
+    """Versions that checks refer to: of schemas that have an id, and of evaluator prompts."""
+    for check in checks:
+        if isinstance(check.get("schema"), str):
+            yield check["schema"]
+        yield from check.get("prompts", ())
+        yield from _of_checks(check["checks"] if check["type"] == "block" else ())
 
 
 def _files(parts: Any) -> Iterator[str]:

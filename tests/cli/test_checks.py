@@ -43,6 +43,16 @@ def test_a_check_that_fails_says_what_was_expected_and_found(
     assert "'Warm' is not in 'Cold.'" in shown
 
 
+@pytest.mark.parametrize("block", ["- {0}", "{{pass: any, checks: [{0}]}}"], ids=["all", "any"])
+def test_fsck_follows_no_schema_that_stands_in_the_check_itself(
+    workspace: Path, evalstore: Evalstore, block: str
+) -> None:
+    lines = block.format("{jsonSchema: {type: object}}")
+    tree(workspace, {"tests/weather.md": with_checks(lines, prose=False)})
+    evalstore("run")
+    assert evalstore("fsck").exit_code == 0
+
+
 def test_an_edit_of_a_check_asks_nothing_and_judges_again(workspace: Path, documents: Any) -> None:
     tree(workspace, {"tests/weather.md": with_checks("- contains: Warm", prose=False)})
     documents("run")

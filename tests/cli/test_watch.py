@@ -550,7 +550,7 @@ def test_a_bug_ends_the_watch_aloud(
         raise RuntimeError("all is lost")
 
     def break_it() -> None:
-        monkeypatch.setattr("evalstore.opinions.read_opinion", fail)
+        monkeypatch.setattr("evalstore.reply_forms.read_opinion", fail)
         leniently()
 
     played = play(break_it)

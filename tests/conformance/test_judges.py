@@ -1,0 +1,60 @@
+"""Judges of other evaluation tools: the same replies read, apart from noted deviations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.checks import read_check
+from evalstore.errors import FileProblem
+from evalstore.judge import Unreadable
+from evalstore.reply_forms import form_of
+from evalstore.values import Reply
+from tests import endpoint, panel
+
+FACTS = json.loads(Path(__file__).with_name("judges.json").read_text("utf-8"))
+
+
+def found_in(case: dict[str, Any]) -> dict[str, Any]:
+    """What is read from a reply, or the problem with the settings."""
+    try:
+        form = form_of([read_check({"judge": case["judge"]})])
+    except FileProblem as problem:
+        return {"problem": problem.message}
+    reply = Reply(case["reply"])
+    try:
+        opinion = form.read(reply)
+    except Unreadable as unreadable:
+        opinion = form.give_up(reply, unreadable.reason)
+    return {"label": opinion.label, "score": opinion.score, "verdict": opinion.verdict}
+
+
+@pytest.mark.parametrize("case", FACTS["replies"], ids=lambda case: case["id"])
+def test_a_reply_is_read_or_the_settings_are_refused(case: dict[str, Any]) -> None:
+    found = found_in(case)
+    assert {name: found.get(name) for name in case["expect"]} == case["expect"]
+
+
+@pytest.mark.parametrize("case", FACTS["runs"], ids=lambda case: case["id"])
+def test_a_judge_is_asked_and_its_reply_becomes_a_vote(
+    case: dict[str, Any], tmp_path: Path
+) -> None:
+    with endpoint.running() as server:
+        server.reply = lambda _body: case["reply"]
+        judge = {"prompt": "compare", **case["judge"]}
+        votes = panel.run(panel.judged_by(server, tmp_path, judge, rows=case["rows"]))
+        asked = [received.body["messages"] for received in server.received]
+    first = [messages for messages in asked if len(messages) == len(asked[0])]
+    assert len(asked) == case["calls"]
+    assert [json.dumps(one).count("one of these choices") for one in first] == [1] * len(first)
+    assert [{name: vote.get(name) for name in case["expect"]} for vote in votes] == [
+        case["expect"]
+    ] * len(case["rows"])
+
+
+def test_every_id_is_used_once() -> None:
+    ids = [one["id"] for part in ("replies", "runs", "left out") for one in FACTS[part]]
+    assert len(ids) == len(set(ids))

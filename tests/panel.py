@@ -1,0 +1,80 @@
+"""A workspace whose judge is a server on loopback, and the votes in its store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evalstore.cli.main import main
+from evalstore.store import Store
+from tests.builders import Files, tree
+from tests.endpoint import Endpoint
+
+SETTINGS = "candidates: [scripted/one]\nevaluators: [judge]\n"
+ONE = "id: scripted/one\nprovider: scripted\nresponses: [{answer: Green.}]\n"
+PROMPT = """\
+---
+tags: [_evaluator]
+---
+
+Compare.
+
+# 👤
+
+{{_actualResponse}}
+"""
+TEST = """\
+---
+replacements: {what: ROWS}
+---
+
+# 👤
+
+What colour is {{what}}?
+
+---
+
+TOLD
+
+~~~checks
+- judge: JUDGE
+~~~
+"""
+
+
+def judged_by(
+    server: Endpoint,
+    folder: Path,
+    judge: Any,
+    told: str = "",
+    rows: Sequence[str] = ("grass",),
+    files: Files | None = None,
+) -> Path:
+    """A workspace in which the server judges `tests/t.md` as the check `judge` says."""
+    provider = f"code: here\nname: here\ntype: openai-compatible\nbaseURL: {server.url}\n"
+    test = TEST.replace("TOLD\n\n", f"{told}\n\n" if told else "")
+    test = test.replace("ROWS", json.dumps(rows))
+    content: Files = {
+        "evalstore.yaml": SETTINGS,
+        "providers/here.yaml": provider,
+        "models/one.yaml": ONE,
+        "models/judge.yaml": "id: judge\nprovider: here\n",
+        "prompts/compare.md": PROMPT,
+        "tests/t.md": test.replace("JUDGE", json.dumps(judge)),
+        **(files or {}),
+    }
+    return tree(folder, content)
+
+
+def run(folder: Path) -> list[dict[str, Any]]:
+    """Run everything; the votes of models in the store, oldest first."""
+    main(["-C", str(folder), "run", "-q"])
+    store = Store.open(folder / ".evalstore" / "store.db")
+    try:
+        contents = [json.loads(row["content"]) for _, row in store.iterate() if row.get("content")]
+    finally:
+        store.close()
+    votes = [one for one in contents if one["kind"] == "judgement" and "checks" not in one]
+    return sorted(votes, key=lambda one: int(one["started"]))
