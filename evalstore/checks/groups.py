@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, as_text, shorten
 from evalstore.checks.numbers import last_number
-from evalstore.checks.patterns import find_first, raise_for_pattern
+from evalstore.checks.patterns import SECONDS, compiled, pattern_problem
 from evalstore.values import Json
 
 _MOST_STARTS = 1_000
@@ -132,7 +132,8 @@ def _read_monotonic(arguments: Arguments) -> dict[str, Json]:
         found["commas"] = True
     pattern = arguments.text("pattern")
     if pattern is not None:
-        raise_for_pattern(pattern, arguments)
+        if wrong := pattern_problem(pattern):
+            raise arguments.problem(f"{shorten(pattern)} is no regular expression: {wrong}")
         found["pattern"] = pattern
     if arguments.has("by"):
         found["by"] = _read_order(arguments)
@@ -182,8 +183,9 @@ def _is_monotonic(check: Mapping[str, Json], subject: Subject) -> Finding:
 def _number_of(check: Mapping[str, Json], answer: str) -> Decimal | None:
     if "pattern" not in check:
         return last_number(answer, commas=check.get("commas", False))
-    found = find_first(check["pattern"], answer)
-    return None if found is None else to_number(found)
+    pattern = compiled(check["pattern"], frozenset())
+    found = pattern.search(answer, timeout=SECONDS)
+    return None if found is None else to_number(found[1] if pattern.groups else found[0])
 
 
 def _in_order(

@@ -72,22 +72,6 @@ def pattern_problem(pattern: str, flags: frozenset[str] = frozenset()) -> str | 
     return None
 
 
-def raise_for_pattern(pattern: str, arguments: Arguments) -> None:
-    """Raise `FileProblem` for what is no regular expression."""
-    if wrong := _pattern_problem(pattern, frozenset()):
-        raise arguments.problem(f"{shorten(pattern)} is no regular expression: {wrong}")
-
-
-def find_first(pattern: str, text: str) -> str | None:
-    """What a pattern finds first: its first group if it has one, else all; None for nothing."""
-    compiled = _compiled(pattern, frozenset())
-    found = compiled.search(text, timeout=_SECONDS)
-    if found is None:
-        return None
-    first: str | None = found[1] if compiled.groups else found[0]
-    return first
-
-
 def matches_nothing(pattern: str, flags: Sequence[str] = ()) -> bool:
     """Whether a pattern that compiles matches the empty text, so that a search always succeeds."""
     return compiled(pattern, frozenset(flags)).search("", timeout=SECONDS) is not None
