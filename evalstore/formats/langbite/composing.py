@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.formats.escaping import append, escape
 from evalstore.formats.langbite.oracles import translate
-from evalstore.formats.writing import quoted, write_test
+from evalstore.formats.writing import write_test
 
 if TYPE_CHECKING:
     from evalstore.formats.langbite.requirements import Requirement
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _DELIMITER = '"""'
 _GLUE = f" The sentence is delimited by {_DELIMITER}. "
 """Stands between a prefix and the text, in every language."""
-_TEMPLATE_SIGNS = re.compile(r"\{\{|\{%|<!--")
+_TEMPLATE_SIGNS = re.compile(r"\{\{|\{%")
 _BRACES = re.compile(r"\{[^\W\d]\w*\}")
 
 
@@ -74,33 +75,27 @@ def _prompt(template: Template, names: list[str]) -> str:
     """Prefix, text and format, as they are put together there."""
     text = _filled(template.text, names)
     if template.task_prefix:
-        prefix = _literal(template.task_prefix + _GLUE + _DELIMITER)
+        prefix = escape(template.task_prefix + _GLUE + _DELIMITER)
         text = f"{prefix}{text}{_DELIMITER}."
     if template.output_formatting:
-        text += " " + _literal(template.output_formatting)
+        text += " " + escape(template.output_formatting)
     return text
 
 
 def _filled(text: str, names: list[str]) -> str:
     """The text with placeholders for its markups."""
     if not names:
-        return _literal(text)
+        return escape(text)
     parts = re.split(r"\{(" + "|".join(map(re.escape, names)) + r")\}", text)
     out = ""
     for number, part in enumerate(parts):
         if number % 2 == 0:
-            out += _literal(part)
+            out += escape(part)
             continue
         following = parts[number + 1]
         in_backticks = out.endswith("`") and following.startswith("`")
-        if out.endswith("{"):
-            out = out[:-1] + quoted("{")
-        out += "{{ (" + part + ") }}" if in_backticks else "{{" + part + "}}"
+        out = append(out, "{{ (" + part + ") }}" if in_backticks else "{{" + part + "}}")
     return out
-
-
-def _literal(text: str) -> str:
-    return _TEMPLATE_SIGNS.sub(lambda found: quoted(found[0]), text)
 
 
 def _broken(text: str, names: list[str], markup: str) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.formats.escaping import escape
 from evalstore.formats.lve.formatting import Piece, fill, parse, template
 from evalstore.formats.lve.instances import model_arguments
 from evalstore.formats.lve.prompts import (
@@ -17,7 +18,7 @@ from evalstore.formats.lve.prompts import (
     turn_names,
 )
 from evalstore.formats.lve.taking import NotTakenError, shown
-from evalstore.formats.writing import as_section, literal
+from evalstore.formats.writing import as_section
 from evalstore.formats.yaml_text import block
 from evalstore.markdown import SPACE
 
@@ -143,7 +144,7 @@ def _message(turn: Turn, pieces: list[Piece], names: Mapping[str, str]) -> dict[
 
 def _template(turn: Turn, pieces: list[Piece], names: Mapping[str, str]) -> str:
     """The text as a template; what an assistant has said is not filled."""
-    return literal(turn.content or "") if turn.role == "assistant" else template(pieces, names)
+    return escape(turn.content or "") if turn.role == "assistant" else template(pieces, names)
 
 
 def _body(held: tuple[Conversation, ...], names: Mapping[str, str]) -> list[str]:

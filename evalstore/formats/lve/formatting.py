@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from string import Formatter
 
 from evalstore.dataset import stable_names
+from evalstore.formats.escaping import append, escape
 from evalstore.formats.lve.taking import NotTakenError, shown
-from evalstore.formats.writing import quoted
 from evalstore.values import Json
 
 _FIELD = re.compile(r"([^.\[\]]*)((?:\[[^\]]+\])*)")
 _INDEX = re.compile(r"\[([^\]]+)\]")
 _NUMBER_SPEC = re.compile(r"0?[0-9]*(?:\.[0-9]+)?[dfeEgGxXo]")
-_NO_TEMPLATE = re.compile(r"\{\{|\{%|<!--")
-"""What would be a template, or nothing at all."""
 _RESERVED = frozenset(
     (
         *("item", "sample", "answer", "answers", "response", "json", "tool_calls"),
@@ -99,13 +97,11 @@ def template(pieces: list[Piece], names: Mapping[str, str]) -> str:
     out = ""
     for number, piece in enumerate(pieces):
         if isinstance(piece, str):
-            out += _NO_TEMPLATE.sub(lambda found: quoted(found[0]), piece)
+            out += escape(piece)
             continue
         following = pieces[number + 1] if number + 1 < len(pieces) else ""
         in_backticks = out.endswith("`") and isinstance(following, str) and following[:1] == "`"
-        if out.endswith("{"):  # three braces in a row would be no template
-            out = out[:-1] + quoted("{")
-        out += placeholder(piece, names, bare=not in_backticks)
+        out = append(out, placeholder(piece, names, bare=not in_backticks))
     return out
 
 
