@@ -20,6 +20,7 @@ from tests.formats.langbite_library import (
     table,
     test_files,
 )
+from tests.formats.running import imported_and_run, verdicts_of
 
 FACTS = json.loads(Path(__file__).with_name("langbite.json").read_text("utf-8"))
 Case = dict[str, Any]
@@ -27,9 +28,11 @@ GLUE = ' The sentence is delimited by """.'
 WORDS = {"pass": "Passed", "fail": "Failed", "error": "Error"}
 
 
-def cases(kind: str, *facts: str) -> pytest.MarkDecorator:
-    """The cases of a kind whose expectation has one of these facts."""
+def cases(kind: str, *facts: str, judged: bool | None = None) -> pytest.MarkDecorator:
+    """The cases of a kind whose expectation has one of these facts; those judged by a model."""
     found = [one for one in FACTS["cases"] if one["kind"] == kind]
+    if judged is not None:
+        found = [one for one in found if one["input"].get("use_llm_eval", False) is judged]
     chosen = [one for one in found if any(fact in one["expected"] for fact in facts)]
     assert chosen
     return pytest.mark.parametrize("case", chosen, ids=lambda case: case["id"])
@@ -93,20 +96,36 @@ def verdicts(found: Any, answers: list[str]) -> list[str]:
     return [WORDS[verdict(expanded, [one], case=at)] for at, one in enumerate(answers)]
 
 
-def of_texts(case: Case) -> bool:
-    return not case["input"].get("use_llm_eval")
-
-
-@cases("oracle", "verdict", "per_answer")
+@cases("oracle", "verdict", "per_answer", judged=False)
 def test_an_oracle_comes_to_checks_with_the_same_verdict(case: Case, tmp_path: Path) -> None:
-    if not of_texts(case):
-        pytest.skip("judged by a model")
     found = verdicts(judged(case, tmp_path), case["input"]["responses"])
     expected = case["expected"]
     if "per_answer" in expected:
         assert found == expected["per_answer"]
     else:
         assert ("Failed" if "Failed" in found else "Passed") == expected["verdict"]
+
+
+@cases("oracle", "verdict", judged=True)
+def test_a_model_judges_what_the_text_leaves_open(
+    case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given, expected = case["input"], case["expected"]
+    judged(case, tmp_path / "source")
+    # For 'different' the evaluator is told the opposite of what the model is asked there.
+    turned = given["prediction"]["operation"] == "different"
+    replies = [(one.lower() == "true") is not turned for one in given["judge"]]
+    said: list[dict[str, Any]] = [
+        {"when": f"pet {number}", "answer": one} for number, one in enumerate(given["responses"])
+    ]
+    said.append({"answer": given["responses"][0]})
+    document = imported_and_run(tmp_path, capsys, "langbite", said, verdicts=replies)
+    found = set(verdicts_of(document).values())
+    calls = sum(one["calls"] for one in document["spending"] if one["part"] != "candidate")
+    assert ("Failed" if "fail" in found else "Passed", calls) == (
+        expected["verdict"],
+        expected["judge_calls"],
+    )
 
 
 @cases("oracle", "left")
