@@ -6,7 +6,6 @@ it is written, with the values of the row that it uses: both decide what is chec
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -137,7 +136,7 @@ def _name_prompts(check: dict[str, Json], line: int, desk: Desk) -> dict[str, Js
 
 def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[str, Json]:
     line = entry.entry.line
-    given = copy.deepcopy(entry.entry.given)
+    given = _copied(entry.entry.given)
     later: list[Json] = []
     used: set[str] = set()
     asked: set[str] = set()
@@ -258,7 +257,7 @@ def settle(check: Mapping[str, Json], sessions: Sequence[Held]) -> Settled:
         return [str(show(typed(name)))]
 
     known = [*scope, *(f"{ITEM}.{key}" for key in scope.get(ITEM) or ())]
-    given = copy.deepcopy(check.get("given"))
+    given = _copied(check.get("given"))
     for place, source in check["templates"]:
         template = compile_text(source, known, lambda _offset: 1)
         given = _put(given, tuple(place), template.value(lookup, typed))
@@ -306,6 +305,13 @@ def describe_answers(sessions: Sequence[Held]) -> dict[str, Any]:
     with suppress(ValueError, RecursionError):
         sample["output_json"] = json.loads(text)
     return {"sample": sample, "answer": text, "answers": texts_of(sessions)}
+
+
+def _copied(value: Json) -> Json:
+    """A value whose lists and mappings can be changed."""
+    if isinstance(value, dict):
+        return {name: _copied(inner) for name, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _texts(value: Json, place: Place) -> Iterator[tuple[Place, str]]:

@@ -37,6 +37,11 @@ class Library:
     """Ids of evaluator prompt versions that do not show the instructions."""
 
 
+Sink = Callable[[Mapping[str, tuple[str, str]], Mapping[str, FileVersion]], None]
+"""Takes contents, by id: kind and canonical JSON; and referenced files."""
+KEPT_AT_ONCE = 2_000
+
+
 @dataclass
 class Expansion:
     """What one file comes to."""
@@ -48,9 +53,10 @@ class Expansion:
     dependencies: dict[str, Any] = field(default_factory=dict)
     """`prompt:id`, `tool:id`, `schema:id`, `file:path`, `dataset:path` -> the ids they had."""
     problems: list[Problem] = field(default_factory=list)
+    sink: Sink | None = None
+    """Takes contents and files when there are many."""
 
-    @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether there is a problem for which the file cannot be honoured."""
         return any(problem.severity == "error" for problem in self.problems)
 
@@ -59,6 +65,9 @@ class Expansion:
         id, content = hashing.identify(description)
         id = sys.intern(id)  # many cases may share an evaluation
         self.contents[id] = (kind, content)
+        if self.sink is not None and len(self.contents) >= KEPT_AT_ONCE:
+            self.sink(self.contents, self.files)
+            self.contents, self.files = {}, {}
         return id
 
     def add_once(self, problems: Iterable[Problem]) -> None:

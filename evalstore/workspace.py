@@ -21,7 +21,7 @@ from evalstore.expand import expand_prompt, expand_test
 from evalstore.fields import is_json, suggest
 from evalstore.index import Entry, Index, Stamp, is_settled, walk
 from evalstore.judge_prompts import INSTRUCTIONS, shows_instructions
-from evalstore.library import Library
+from evalstore.library import KEPT_AT_ONCE, Library, Sink
 from evalstore.parse import PromptFile, default_id, normalise, parse_prompt, read_test
 from evalstore.references import References
 from evalstore.settings import DEFAULT_PROMPT, FILE, Settings, ignored_settings, read_settings
@@ -68,9 +68,6 @@ class Reading:
 
 LoadNodes = Callable[[list[str]], Mapping[str, CaseFile]]
 """From ids of leaves to those of them that the store has."""
-Keep = Callable[[Mapping[str, tuple[str, str]], Mapping[str, FileVersion]], None]
-"""Takes contents, by id: kind and canonical JSON; and referenced files."""
-_KEPT_AT_ONCE = 2_000
 
 
 def find_root(start: Path) -> Path:
@@ -146,7 +143,7 @@ class Workspace:
 
     # --- reading
 
-    def read(self, load_nodes: LoadNodes | None = None, keep: Keep | None = None) -> Reading:
+    def read(self, load_nodes: LoadNodes | None = None, keep: Sink | None = None) -> Reading:
         """Read everything; with `load_nodes`, unchanged test files come from the store.
 
         With `keep`, it gets contents and files as they are read, and the reading lacks them.
@@ -178,7 +175,7 @@ class Workspace:
         library: Library,
         references: References,
         load_nodes: LoadNodes | None,
-        keep: Keep | None,
+        keep: Sink | None,
     ) -> None:
         found = self.find_files("tests", ".md")
         reading.tests = frozenset(found)
@@ -201,8 +198,8 @@ class Workspace:
             if node is not None and node in stored:
                 reading.files[path], reading.nodes[path] = stored[node], node
             else:
-                self._read_test(path, now, reading, index, library)
-                if keep and len(reading.contents) + len(reading.blobs) >= _KEPT_AT_ONCE:
+                self._read_test(path, now, reading, index, library, keep)
+                if keep and len(reading.contents) + len(reading.blobs) >= KEPT_AT_ONCE:
                     keep(reading.contents, reading.blobs)
                     reading.contents, reading.blobs = {}, {}
         if not found:
@@ -278,7 +275,13 @@ class Workspace:
         return True
 
     def _read_test(
-        self, path: str, now: Stamp, reading: Reading, index: Index, library: Library
+        self,
+        path: str,
+        now: Stamp,
+        reading: Reading,
+        index: Index,
+        library: Library,
+        keep: Sink | None,
     ) -> None:
         read_at = time.time_ns()
         try:
@@ -292,7 +295,7 @@ class Workspace:
         except FileProblem as problem:
             reading.problems += problem.all_at(path, text.split("\n"))
             return
-        expansion = expand_test(test, library)
+        expansion = expand_test(test, library, keep)
         reading.problems += [one.at(path) for one in collector.found] + expansion.problems
         if expansion.file is None or collector.found:
             return

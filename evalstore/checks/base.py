@@ -94,6 +94,11 @@ class Arguments:
         """Whether a setting is given and has not been taken yet."""
         return name in self._given
 
+    def has_none_of(self, names: Collection[str]) -> bool:
+        """Whether none of these settings is given; they are known all the same."""
+        self._known += names
+        return not any(name in self._given for name in names)
+
     def take(self, name: str, default: Json = None) -> Json:
         """Any value."""
         self._known.append(name)

@@ -102,6 +102,8 @@ def _unknown(name: str, line: int | None) -> FileProblem:
 
 def _read_common(arguments: Arguments, kind: Kind, name: str) -> dict[str, Json]:
     found: dict[str, Json] = {}
+    if arguments.has_none_of(_COMMON) and not kind.graded and not kind.joint:
+        return found
     if arguments.flag("not"):
         found["not"] = True
     if arguments.has("actual"):

@@ -1,0 +1,244 @@
+"""Rows to cases: every text of a test file filled with a row, hashed, and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore import hashing
+from evalstore.bound_checks import BoundChecks, CheckTemplates
+from evalstore.checks import implied_checks
+from evalstore.checks.base import as_text
+from evalstore.checks.judges import judge_of, without_judge
+from evalstore.errors import FileProblem
+from evalstore.filling import Filler, Row
+from evalstore.messages import Conversation, Shape, fill_parts, is_text
+from evalstore.rows import labels
+from evalstore.template import NoValueError
+from evalstore.values import (
+    RECORDED,
+    Case,
+    EvaluationVersion,
+    FileRef,
+    Json,
+    ModelVersion,
+    TestVersion,
+)
+
+if TYPE_CHECKING:
+    from evalstore.dataset import Dataset
+    from evalstore.library import Desk
+    from evalstore.parse import TestFile
+
+
+class Draft(NamedTuple):
+    """What one row comes to, before it has a name among the others."""
+
+    values: dict[str, Json]
+    """What tells the row from others: the values of its data that are used, and the author's."""
+    tests: tuple[str, ...]
+    evaluation: str | None
+    judged_by: tuple[str, ...]
+    needs: tuple[str, ...]
+    recorded: str | None
+    judge_prompts: tuple[str, ...]
+    group: str
+    group_checks: tuple[Json, ...]
+
+
+class Drafter:
+    """All texts of a test file, compiled."""
+
+    def __init__(
+        self, test: TestFile, data: Dataset | None, tools: Sequence[str], schema: str | None
+    ) -> None:
+        """`tools` and `schema` are ids of versions."""
+        self._test = test
+        self.filler = filler = Filler(
+            test.path, test.replacements, as_is=test.plain, runtime=False, data=data
+        )
+        names = {name for run in test.runs for name in (run.name, *run.turn_names) if name}
+        self._conversations = [Conversation(run, filler) for run in test.runs]
+        self._answer = filler.compile(test.answer) if test.answer else None
+        self._group = filler.compile(test.group) if test.group else None
+        self._instructions = filler.compile(test.instructions) if test.instructions else None
+        self._checks = CheckTemplates(test.checks, filler, names) if test.checks else None
+        filler.finish(test.line_of)
+        self._bare = TestVersion(
+            messages=(),
+            special_tags=tuple(tag for tag in test.tags if tag.startswith("_")),
+            tools=tuple(tools),
+            schema=schema,
+            options=test.options,
+        )
+        self._tags = tuple(sorted(test.tags))
+        self._implied = implied_checks(self._bare)
+        when = test.checks.when if test.checks else "on_pass"
+        both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
+        self._judged_by = {**_JUDGED_BY, (True, True): both}
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether a check looks at all rows of a group."""
+        return self._checks is not None and self._checks.has_group
+
+    def draft(self, row: Row, desk: Desk) -> Draft:
+        """What a row comes to; the contents of its versions are kept. Raises `FileProblem`."""
+        tests: list[str] = []
+        shapes: list[Shape] = []
+        needs: tuple[str, ...] = ()
+        for one in self._conversations:
+            messages, shape = one.fill(row, desk)
+            version = TestVersion(
+                messages,
+                self._bare.special_tags,
+                self._bare.tools,
+                self._bare.schema,
+                self._bare.options,
+            )
+            test = desk.result.keep("test", hashing.describe_test(version))
+            tests += [test] * one.run.count
+            shapes += [shape] * one.run.count
+            needs = tuple(sorted({*needs, *needs_of(version)}))
+        told = fill_parts(self._instructions, row, desk) if self._instructions else ()
+        checks = self._checks.fill(row, desk, shapes) if self._checks else BoundChecks()
+        evaluation = EvaluationVersion(told, (*self._implied, *checks.own))
+        judge = judge_of(evaluation.checks)
+        by_checks, by_models = bool(without_judge(evaluation.checks)), bool(told or judge)
+        return Draft(
+            self._values(row),
+            tuple(tests),
+            desk.result.keep("evaluation", hashing.describe_evaluation(evaluation))
+            if by_checks or by_models
+            else None,
+            self._judged_by[by_checks, by_models],
+            needs,
+            self._recorded(row, shapes, desk) if self._answer else None,
+            tuple(judge.get("prompts", ())) if judge else (),
+            "".join(map(str, self._group.fill(row.lookup, row.typed))) if self._group else "",
+            checks.group,
+        )
+
+    def _values(self, row: Row) -> dict[str, Json]:
+        item = row.item if row.item is not None else {}
+        used = {name: item[name] for name in self.filler.used_columns if name in item}
+        return {**used, **{name: written.text for name, written in row.values.items()}}
+
+    def _recorded(self, row: Row, shapes: list[Shape], desk: Desk) -> str | None:
+        """The version of the model that has given the answers which a row brings itself.
+
+        It is those answers; None when the row brings none.
+        """
+        assert self._answer is not None
+        assert self._test.answer is not None
+        line = self._test.answer.first
+        try:
+            value = self._answer.value(row.lookup, row.typed)
+        except NoValueError:
+            return None
+        if value is None:
+            return None
+        answers = value if isinstance(value, list) else [value]
+        if len(shapes) > 1 or len(answers) != len(shapes[0].turns):
+            expected = sum(len(shape.turns) for shape in shapes)
+            raise FileProblem(
+                f"'answer' gives {len(answers)} answers, and {expected} are asked for",
+                line,
+                hint="a recorded answer is for one conversation; one of several turns is a list",
+            )
+        if self.has_groups:
+            raise FileProblem("recorded answers cannot be judged as a group", line)
+        version = ModelVersion(
+            RECORDED, RECORDED, options={"answers": [as_text(one) for one in answers]}
+        )
+        return desk.result.keep("model", hashing.describe_model(version))
+
+    # --- names
+
+    def name(
+        self, drafts: Sequence[Draft], prompts: tuple[str | None, ...], desk: Desk
+    ) -> Iterator[Case]:
+        """The cases of the rows, and behind them those of groups that are judged together."""
+        texts = [{name: as_text(value) for name, value in one.values.items()} for one in drafts]
+        groups: dict[str, list[Draft]] = {}
+        has_rows = False
+        for label, one in zip(labels(texts), drafts, strict=True):
+            if self.has_groups:
+                groups.setdefault(one.group, []).append(one)
+                if one.evaluation is None:
+                    continue
+            has_rows = True
+            yield self._case(label, hashing.row_key(one.values), one, prompts)
+        for group, members in groups.items():
+            words = "all rows" if has_rows or len(groups) > 1 else ""
+            together = self._together(members, desk)
+            key = hashing.row_key({"group": group})
+            yield self._case(f"group={group}" if group else words, key, together, prompts)
+
+    def _case(self, label: str, key: str, draft: Draft, prompts: tuple[str | None, ...]) -> Case:
+        options = self._test.options
+        return Case(
+            row=label,
+            key=key,
+            tests=draft.tests,
+            evaluation=draft.evaluation,
+            tags=self._tags,
+            prompts=prompts,
+            needs=draft.needs,
+            judged_by=draft.judged_by,
+            temperature=options.temperature,
+            seed=options.seed,
+            limit=options.max_output_tokens,
+            recorded=draft.recorded,
+            judge_prompts=draft.judge_prompts,
+        )
+
+    def _together(self, members: Sequence[Draft], desk: Desk) -> Draft:
+        """All rows of a group as one; rows that ask the same share the answers."""
+        asked: dict[str, int] = {}
+        for one in members:
+            for test in one.tests:
+                asked[test] = max(asked.get(test, 0), one.tests.count(test))
+        evaluation = EvaluationVersion((), members[0].group_checks)
+        return members[0]._replace(
+            tests=tuple(test for test, count in asked.items() for _ in range(count)),
+            evaluation=desk.result.keep("evaluation", hashing.describe_evaluation(evaluation)),
+            judged_by=("checks",),
+            needs=tuple(sorted({need for one in members for need in one.needs})),
+            judge_prompts=(),
+        )
+
+
+def differing_groups(drafts: Sequence[Draft]) -> bool:
+    """Whether rows of one group are to be judged together in different ways."""
+    first: dict[str, tuple[Json, ...]] = {}
+    return any(first.setdefault(one.group, one.group_checks) != one.group_checks for one in drafts)
+
+
+_JUDGED_BY = {
+    (False, False): ("models",),
+    (False, True): ("models",),
+    (True, False): ("checks",),
+}
+"""By whether there are checks, and models judge; shared, as there may be very many cases."""
+
+
+def needs_of(version: TestVersion) -> tuple[str, ...]:
+    """The capabilities a model must have to be asked."""
+    needs = set()
+    if version.tools or {"_has_tools", "_tools_only"} & set(version.special_tags):
+        needs.add("tools")
+    if version.schema:
+        needs.add("structured")
+    for message in version.messages:
+        for part in message.parts:
+            if isinstance(part, FileRef) and not is_text(part.media_type):
+                kind = part.media_type.partition("/")[0]
+                needs.add(
+                    "pdf"
+                    if part.media_type == "application/pdf"
+                    else kind
+                    if kind in ("image", "audio")
+                    else "file"
+                )
+    return tuple(sorted(needs))
