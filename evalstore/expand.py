@@ -15,6 +15,7 @@ from evalstore.bound_checks import BoundChecks, CheckTemplates
 from evalstore.checks import implied_checks
 from evalstore.checks.base import as_text
 from evalstore.checks.judges import judge_of, without_judge
+from evalstore.checks.python_code import code_of
 from evalstore.errors import FileProblem, Problem
 from evalstore.fields import suggest
 from evalstore.filling import Filler, Row, RuntimeRow
@@ -327,6 +328,7 @@ class _Shared:
             limit=self.options.max_output_tokens,
             recorded=_keep_answers(filled.answer, result),
             judge_prompts=tuple(judge.get("prompts", ())) if judge else (),
+            code=tuple(one.text for one in code_of(version.checks)),
         )
 
     def group(self, label: str, group: str, members: Sequence[_Member], result: Expansion) -> Case:
