@@ -54,16 +54,20 @@ class Workers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._workers: dict[Code, _Worker] = {}
+        self._closed = False
 
     def call(self, code: Code, request: Json, seconds: float) -> Json:
         """What a function of a file returned; raises `CodeError`."""
         with self._lock:
+            if self._closed:
+                raise CodeError(f"{code.path} was not run: the run has ended")
             worker = self._workers.setdefault(code, _Worker(code))
         return worker.call(request, seconds)
 
     def close(self) -> None:
         """End all processes."""
         with self._lock:
+            self._closed = True
             workers, self._workers = list(self._workers.values()), {}
         for worker in workers:
             worker.end()
@@ -119,6 +123,8 @@ class _Worker:
             "network": self._code.network,
             "seconds": seconds + LOAD_SECONDS,
         }
+        if self._closed:  # while it started
+            raise CodeError(f"{self._code.path} was not run: the run has ended")
         self._exchange(setup, seconds + LOAD_SECONDS)
 
     def _exchange(self, request: Json, seconds: float) -> Json:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -216,6 +217,18 @@ def test_the_network_and_the_parent_are_out_of_reach(workers: Workers, name: str
 def test_with_leave_there_is_a_network(workers: Workers) -> None:
     code = Code(SOURCE, "checks/mine.py", 1024, network=True)
     assert "Connection refused" in error(workers, "connects", code=code)
+
+
+def test_the_end_of_a_run_ends_what_loops_and_starts_nothing_more() -> None:
+    workers = Workers()
+    call(workers, "counts")
+    with ThreadPoolExecutor() as pool:
+        looping = pool.submit(error, workers, "loops", seconds=20)
+        while not looping.running():
+            pass
+        workers.close()
+        assert "ended" in looping.result(timeout=10)
+    assert "the run has ended" in error(workers, "counts")
 
 
 # --- what is returned
