@@ -111,6 +111,7 @@ def _register() -> None:
     from evalstore.cli import (  # noqa: F401
         doctor_command,
         history_commands,
+        import_command,
         run_commands,
         workspace_commands,
     )

@@ -31,7 +31,7 @@ class Recorded:
     """An answer that was given elsewhere, with the verdict it got there."""
 
     file: str
-    """Path of the test file that is written for it."""
+    """The test file that is written for it, as in `Imported.files`."""
     values: dict[str, Json]
     """The values of its row, by name."""
     model: str
@@ -47,12 +47,25 @@ class Recorded:
     temperature: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user asks of an importer."""
+
+    name: str
+    """The folder below `tests`, `prompts` and so on that the files will get: ids begin with it."""
+    sessions: bool = False
+    """Whether answers and verdicts that were recorded elsewhere are to come along."""
+
+
 @dataclass
 class Imported:
     """What an importer made of its sources."""
 
     files: dict[str, bytes] = field(default_factory=dict)
-    """By path relative to the workspace, with forward slashes."""
+    """By path with forward slashes. The first part is the kind of folder (`tests`, `prompts`,
+    `schemas`, …); the user's folder comes between it and the rest."""
+    rows: int = 0
+    """How many rows the tests have."""
     settings: dict[str, Json] = field(default_factory=dict)
     """Fields for `evalstore.yaml`, such as `thresholds`."""
     left: list[Left] = field(default_factory=list)
@@ -64,6 +77,6 @@ class Imported:
 class Importer(Protocol):
     """Reads somebody's files; raises `FileProblem` or `EvalstoreError` when nothing can be read."""
 
-    def __call__(self, paths: list[Path]) -> Imported:
+    def __call__(self, paths: list[Path], options: Options) -> Imported:
         """What these files, or the folders with them, come to."""
         ...

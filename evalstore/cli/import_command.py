@@ -1,0 +1,99 @@
+"""`import`: files of another system become files of the workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.main import Globals, app, here
+from evalstore.errors import NO
+
+if TYPE_CHECKING:
+    from evalstore.formats.base import Left
+    from evalstore.operations.importing import Written
+
+
+@app.command("import")
+def import_(
+    format: Annotated[
+        str,
+        typer.Argument(
+            help="lve, langbite, openai-evals, evalsone, nemo, promptfoo, or a plug-in's name."
+        ),
+    ],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.")],
+    into: Annotated[
+        str | None,
+        typer.Option(
+            "--into",
+            metavar="FOLDER",
+            help="Write into this folder below that of the tests; default: the source's name.",
+        ),
+    ] = None,
+    sessions: Annotated[
+        bool,
+        typer.Option("--sessions", help="With recorded answers and verdicts, as history (lve)."),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over files that were edited since.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Say what would be written; write nothing.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Write test files for the tests of another system; runs none of its code."""
+    from evalstore.operations.importing import import_files
+
+    done = import_files(
+        here(),
+        format,
+        [Globals.directory / path for path in paths],
+        into=into,
+        sessions=sessions,
+        force=force,
+        dry_run=dry_run,
+    )
+    if json:
+        output.document(done.document())
+    else:
+        _print(done, dry_run=dry_run)
+    if not done.complete:
+        raise typer.Exit(NO)
+
+
+def _print(done: Written, *, dry_run: bool) -> None:
+    groups = {
+        "would write" if dry_run else "written": done.written,
+        "unchanged": done.unchanged,
+        "kept": done.kept,
+    }
+    rows = []
+    for word, names in groups.items():
+        tests = sum(name.endswith(".md") for name in names)
+        if names or word != "kept":
+            rows.append([word, str(tests), str(len(names) - tests)])
+    output.table(rows, ("", "test files", "other files"))
+    output.line(f"{output.plural(done.rows, 'row')} in all")
+    for name in done.kept:
+        output.line(f"kept {output.safe(name)}: it was edited; remove it or use --force")
+    _list("not taken over:", done.left)
+    _list("taken over with a difference:", done.warnings)
+    if done.settings:
+        from evalstore.formats.yaml_text import block
+
+        output.line("for evalstore.yaml:")
+        for line in block(done.settings).splitlines():
+            output.line(f"  {output.safe(line)}")
+    output.talk("Next: 'evalstore check' reads what was written, 'evalstore run' asks and judges.")
+
+
+def _list(title: str, listed: tuple[Left, ...]) -> None:
+    if listed:
+        output.line(title)
+    for one in listed:
+        place = ":".join(str(part) for part in (one.file, one.line, one.column) if part is not None)
+        output.line(f"  {output.safe(place)}: {output.safe(one.reason)}")

@@ -1,0 +1,98 @@
+"""YAML as a person would write it: for test files and for settings to paste.
+
+Whatever is written here reads back as the same value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+_PLAIN = re.compile(r"[A-Za-z_][\w./-]*(?: [A-Za-z0-9_][\w./-]*)*", re.ASCII)
+_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+_WIDTH = 100
+
+
+def flow(value: Json) -> str:
+    """The value in one line."""
+    if isinstance(value, dict):
+        fields = ", ".join(f"{scalar(name)}: {flow(inner)}" for name, inner in value.items())
+        return "{" + fields + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    return scalar(value)
+
+
+def scalar(value: Json) -> str:
+    """A scalar: plain where nobody could read it as anything but text, else in quotes."""
+    if isinstance(value, str):
+        if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+            return value
+        if "'" not in value and value.isprintable() and value:
+            return f"'{value}'"
+    return json.dumps(value, ensure_ascii=False).translate(_ESCAPED)
+
+
+_ESCAPED = {code: f"\\u{code:04x}" for code in (0x7F, *range(0x80, 0xA0), 0x2028, 0x2029, 0xFEFF)}
+"""Characters that JSON leaves as they are, and YAML does not."""
+
+
+def block(value: Json, indent: int = 0) -> str:
+    """The value over several lines, each field and each item of a list on its own."""
+    lead = " " * indent
+    if isinstance(value, dict) and value:
+        return "".join(
+            f"{lead}{scalar(name)}:{_behind(inner, indent)}" for name, inner in value.items()
+        )
+    if isinstance(value, list) and value:
+        return "".join(_item(inner, indent) for inner in value)
+    return f"{lead}{flow(value)}\n"
+
+
+def _behind(value: Json, indent: int) -> str:
+    """What stands behind the colon of a field."""
+    one_line = flow(value)
+    if not _is_long(value, one_line, indent):
+        return f" {one_line}\n"
+    if isinstance(value, str):
+        return _literal(value, indent) or f" {one_line}\n"
+    return "\n" + block(value, indent + 2)
+
+
+def _item(value: Json, indent: int) -> str:
+    lead = " " * indent
+    one_line = flow(value)
+    if not _is_long(value, one_line, indent):
+        return f"{lead}- {one_line}\n"
+    if isinstance(value, str):
+        return f"{lead}-" + (_literal(value, indent) or f" {one_line}\n")
+    return f"{lead}- " + block(value, indent + 2).lstrip(" ")
+
+
+def _is_long(value: Json, one_line: str, indent: int) -> bool:
+    if isinstance(value, str):
+        return "\n" in value
+    if isinstance(value, dict | list) and value:
+        return len(one_line) + indent > _WIDTH - 20 or "\\n" in one_line
+    return False
+
+
+def _literal(text: str, indent: int) -> str | None:
+    """The text as a block that keeps its line ends; None for one that no block can hold."""
+    lines = text.split("\n")
+    if not all(line.isprintable() or not line for line in (one.replace("\t", "") for one in lines)):
+        return None
+    if not text.strip() or lines[0].startswith((" ", "\t")) or not lines[0]:
+        return None
+    ends = len(text) - len(text.rstrip("\n"))
+    if ends > 1:
+        return None
+    lead = " " * (indent + 2)
+    body = "".join(
+        f"{lead}{line}\n" if line else "\n" for line in text.removesuffix("\n").split("\n")
+    )
+    return f" {'|' if ends else '|-'}\n{body}"

@@ -1,0 +1,183 @@
+"""`import`: other people's tests become files of the workspace.
+
+Importing twice is importing once: a file that is there with the same content is left as it
+is, and one that was edited since is kept, and told.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.fields import suggest
+from evalstore.formats.base import Imported, Left, Options
+from evalstore.formats.registry import find_importer
+from evalstore.operations.desk import open_workspace
+
+if TYPE_CHECKING:
+    from evalstore.operations.orders import Where
+    from evalstore.values import Json
+    from evalstore.workspace import Workspace
+
+_TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples", "eval", "data"})
+"""Names of files that say nothing: their folder's name is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `import` did to the workspace."""
+
+    format: str
+    folder: str
+    """The folder below that of the tests."""
+    rows: int
+    written: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """Files that differ from what would be written."""
+    left: tuple[Left, ...] = ()
+    warnings: tuple[Left, ...] = ()
+    settings: dict[str, Json] = field(default_factory=dict)
+    """To be pasted into `evalstore.yaml`."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was taken over."""
+        return not self.left and not self.kept
+
+    def document(self) -> dict[str, Json]:
+        """As JSON."""
+        return {
+            "source": self.format,
+            "folder": self.folder,
+            "rows": self.rows,
+            "written": list(self.written),
+            "unchanged": list(self.unchanged),
+            "kept": list(self.kept),
+            "left": [_place(one) for one in self.left],
+            "warnings": [_place(one) for one in self.warnings],
+            "settings": self.settings,
+        }
+
+
+def _place(one: Left) -> dict[str, Json]:
+    return {"file": one.file, "line": one.line, "column": one.column, "reason": one.reason}
+
+
+def import_files(
+    where: Where,
+    format: str,
+    paths: list[Path],
+    *,
+    into: str | None = None,
+    sessions: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+) -> Written:
+    """Read files of another system, and write those of the workspace that stand for them."""
+    importer = find_importer(format)
+    workspace = open_workspace(where)
+    for path in paths:
+        if not path.exists():
+            raise _missing(path)
+    folder = _folder(into) if into is not None else _name_of(format, paths)
+    try:
+        imported = importer(paths, Options(folder, sessions=sessions))
+    except FileProblem as problem:
+        raise EvalstoreError(
+            problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
+        ) from problem
+    return _write(
+        workspace, format, folder, imported, base=where.directory, force=force, dry_run=dry_run
+    )
+
+
+def _seen_from(base: Path, one: Left) -> Left:
+    """The same, its file relative to the folder of the command when it is in there."""
+    path = Path(one.file)
+    if path.is_absolute() and path.is_relative_to(base):
+        return replace(one, file=path.relative_to(base).as_posix())
+    return one
+
+
+def _missing(path: Path) -> EvalstoreError:
+    beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    return EvalstoreError(
+        f"there is no file or folder '{path}'",
+        hint=suggest(path.name, beside, "files there") if beside else None,
+    )
+
+
+def _name_of(format: str, paths: list[Path]) -> str:
+    """What the sources are called; the format's name when there are several."""
+    if len(paths) != 1:
+        return format
+    path = paths[0].resolve()
+    name = path.name if path.is_dir() else path.name.split(".")[0]
+    if not path.is_dir() and name in _TOO_GENERAL:
+        name = path.parent.name
+    return name.lstrip(".") or format
+
+
+def _folder(given: str) -> str:
+    path = posixpath.normpath(given.strip().replace("\\", "/"))
+    if path == ".":
+        return ""
+    if (
+        path.startswith("/")
+        or path.split("/")[0] == ".."
+        or any(one.startswith(".") for one in path.split("/"))
+    ):
+        raise EvalstoreError(
+            f"'{given}' is no folder below that of the tests",
+            hint="write a name such as 'from-evals', or 'a/b'",
+        )
+    return path
+
+
+def _write(
+    workspace: Workspace,
+    format: str,
+    folder: str,
+    imported: Imported,
+    *,
+    base: Path,
+    force: bool,
+    dry_run: bool,
+) -> Written:
+    written, unchanged, kept = [], [], []
+    for name, content in sorted(imported.files.items()):
+        kind, _, rest = name.partition("/")
+        place = posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
+        path = workspace.root / place
+        if path.is_file() and path.read_bytes() == content:
+            unchanged.append(place)
+        elif os.path.lexists(path) and not (force and path.is_file()):
+            kept.append(place)
+        else:
+            written.append(place)
+            if not dry_run:
+                _put(path, place, content)
+    return Written(
+        format,
+        folder,
+        imported.rows,
+        tuple(written),
+        tuple(unchanged),
+        tuple(kept),
+        tuple(_seen_from(base, one) for one in imported.left),
+        tuple(_seen_from(base, one) for one in imported.warnings),
+        imported.settings,
+    )
+
+
+def _put(path: Path, place: str, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
