@@ -164,8 +164,12 @@ def _read_comparison(arguments: Arguments) -> dict[str, Json]:
     expected = arguments.require("expected")
     if not is_json(expected):
         raise arguments.problem("'expected' holds a number that is not finite")
-    any_order: dict[str, Json] = {"ignoreOrder": True} if arguments.flag("ignoreOrder") else {}
-    return {"expected": expected, **any_order, **_fenced(arguments)}
+    more: dict[str, Json] = {"ignoreOrder": True} if arguments.flag("ignoreOrder") else {}
+    if arguments.flag("anyOf"):
+        if not isinstance(expected, list):
+            raise arguments.problem("with 'anyOf', 'expected' must be a list of values")
+        more["anyOf"] = True
+    return {"expected": expected, **more, **_fenced(arguments)}
 
 
 def _equals(check: Mapping[str, Json], subject: Subject) -> Finding:
@@ -184,9 +188,13 @@ def _compare(check: Mapping[str, Json], subject: Subject, *, subset: bool) -> Fi
     except NotJsonError as problem:
         return Finding(0.0, str(problem))
     comparison = Comparison(subject.prepare, subset, check.get("ignoreOrder", False))
-    if comparison.agrees(check["expected"], value):
+    wanted = check["expected"] if check.get("anyOf") else [check["expected"]]
+    if any(comparison.agrees(one, value) for one in wanted):
         return Finding(1.0)
-    return Finding(0.0, comparison.difference(check["expected"], value) or "")
+    if len(wanted) == 1:
+        return Finding(0.0, comparison.difference(wanted[0], value) or "")
+    listed = f"one of {shown(wanted)}" if wanted else "nothing that could be found"
+    return Finding(0.0, f"expected {listed}, found {shown(value)}")
 
 
 def _read_path(arguments: Arguments) -> dict[str, Json]:

@@ -65,6 +65,8 @@ def _behind(value: Json, indent: int) -> str:
 
 def _item(value: Json, indent: int) -> str:
     lead = " " * indent
+    if isinstance(value, dict) and len(value) == 1:
+        return f"{lead}- " + block(value, indent + 2).lstrip(" ")
     one_line = flow(value)
     if not _is_long(value, one_line, indent):
         return f"{lead}- {one_line}\n"

@@ -96,12 +96,15 @@ def import_files(
     )
 
 
-def _seen_from(base: Path, one: Left) -> Left:
-    """The same, its file relative to the folder of the command when it is in there."""
-    path = Path(one.file)
-    if path.is_absolute() and path.is_relative_to(base):
-        return replace(one, file=path.relative_to(base).as_posix())
-    return one
+def _seen_from(base: Path, listed: list[Left]) -> tuple[Left, ...]:
+    """Each once, by file and line; files in the folder of the command relative to it."""
+    found = dict.fromkeys(
+        replace(one, file=path.relative_to(base).as_posix())
+        if (path := Path(one.file)).is_absolute() and path.is_relative_to(base)
+        else one
+        for one in listed
+    )
+    return tuple(sorted(found, key=lambda one: (one.file, one.line or 0, one.column or 0)))
 
 
 def _missing(path: Path) -> EvalstoreError:
@@ -169,8 +172,8 @@ def _write(
         tuple(written),
         tuple(unchanged),
         tuple(kept),
-        tuple(_seen_from(base, one) for one in imported.left),
-        tuple(_seen_from(base, one) for one in imported.warnings),
+        _seen_from(base, imported.left),
+        _seen_from(base, imported.warnings),
         imported.settings,
     )
 

@@ -1,0 +1,101 @@
+"""Rows of data files with their places: the good ones go on as they are, the others are told."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from evalstore.dataset.json_rows import JsonLines, Record
+from evalstore.dataset.problems import DataProblem
+from evalstore.dataset.source import Source
+from evalstore.errors import EvalstoreError
+from evalstore.formats.base import Left
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.values import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a file of JSON lines."""
+
+    line: int
+    values: dict[str, Json]
+    raw: bytes | None = None
+    """The line as it stands in the file; None when the values were changed."""
+
+    def with_values(self, **values: Json) -> Row:
+        """The row with other values; the same row when they are the same."""
+        if all(name in self.values and self.values[name] == one for name, one in values.items()):
+            return self
+        return replace(self, values={**self.values, **values}, raw=None)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file, unpacked; raises `EvalstoreError`."""
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise EvalstoreError(f"{path}: cannot be read: {reason}") from error
+
+
+def read_rows(path: Path, left: list[Left]) -> list[Row]:
+    """The rows that can be read; what is wrong with the others goes to `left`."""
+    data = read_bytes(path)
+    lines = data.split(b"\n")
+    source = Source(lambda: io.BytesIO(data), str(path), "utf-8", zipped=False)
+    rows = []
+    try:
+        for record in JsonLines(source).records():
+            if isinstance(record, Record):
+                assert record.line is not None
+                raw = lines[record.line - 1].removeprefix(b"\xef\xbb\xbf").rstrip(b"\r")
+                rows.append(Row(record.line, record.values, raw))
+            else:
+                left.append(Left(str(path), record.message, record.line, record.column))
+    except DataProblem as problem:
+        left.append(Left(str(path), problem.message, problem.line, problem.column))
+    return rows
+
+
+def write_rows(rows: list[Row]) -> bytes:
+    """The rows as JSON lines, each as it was written if it is as it was."""
+    return b"".join(
+        (json.dumps(row.values, ensure_ascii=False).encode() if row.raw is None else row.raw)
+        + b"\n"
+        for row in rows
+    )
+
+
+def messages_field(rows: list[Row], column: str = "input") -> dict[str, Json]:
+    """The field `messages` of a test; nothing when all rows have a text, which the body shows."""
+    texts = [isinstance(row.values[column], str) for row in rows]
+    if all(texts):
+        return {}
+    if any(texts):
+        one = f"[{{'role': 'user', 'content': item.{column}}}]"
+        return {"messages": f"{{{{ {one} if item.{column} is string else item.{column} }}}}"}
+    return {"messages": f"{{{{ item.{column} }}}}"}
+
+
+def turns_of(rows: list[Row], column: str = "input") -> list[tuple[str, str]]:
+    """The body: a message with the text of the row; nothing when there are messages."""
+    return [] if messages_field(rows, column) else [("user", f"{{{{ item.{column} }}}}")]
+
+
+def either(column: str, values: list[Json]) -> str:
+    """An expression for a list of texts, where some rows have a text alone, or nothing."""
+    name = f"item.{column}"
+    if all(isinstance(one, list) for one in values):
+        return name
+    listed = f"[{name}] if {name} is string else {name}"
+    if None in values:
+        return f"[] if not {name} | default(none) else {listed}"
+    return listed

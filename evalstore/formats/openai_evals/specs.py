@@ -1,0 +1,81 @@
+"""What an eval says, where its files are, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evalstore.formats.json_lines import Row, read_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.formats.base import Left
+    from evalstore.values import Json
+
+
+class NotTakenError(Exception):
+    """Why an eval as a whole cannot be taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eval:
+    """One eval of an eval file."""
+
+    name: str
+    kind: str
+    """The name of its class, such as `Match`."""
+    args: dict[str, Any]
+    description: str | None
+    file: str
+    line: int | None
+
+    def warning(self, reason: str) -> Left:
+        """Something about the eval that is not quite the same."""
+        from evalstore.formats.base import Left
+
+        return Left(self.file, f"'{self.name}': {reason}", self.line)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the files are that an eval names."""
+
+    folder: Path
+    """That of the eval file."""
+    registry: Path
+
+    def find(self, name: str, kind: str = "data") -> Path | None:
+        """A file of the registry; None when there is none."""
+        places = (self.registry / kind, self.folder, self.folder / kind, self.registry)
+        return next((one / name for one in places if (one / name).is_file()), None)
+
+    def rows(self, name: Any, left: list[Left]) -> list[Row]:
+        """The rows of a data file; raises `NotTakenError` when it is not there."""
+        if not isinstance(name, str):
+            raise NotTakenError("it names no file of samples ('samples_jsonl')")
+        path = self.find(name)
+        if path is None:
+            raise NotTakenError(f"there is no file '{name}' in the registry's 'data'")
+        return read_rows(path, left)
+
+    def path_of(self, name: str) -> str:
+        """How problems name a data file."""
+        return str(self.find(name) or name)
+
+
+@dataclass
+class Written:
+    """What an eval comes to."""
+
+    render: Callable[[dict[str, Json]], bytes] = lambda front: b""
+    """The test file, from the first fields of its frontmatter."""
+    data: bytes = b""
+    data_name: str = ""
+    """What the file of the samples is called, when its rows stay as they are."""
+    rows: int = 0
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Further files, such as prompts."""
+    left: list[Left] = field(default_factory=list)
+    warnings: list[Left] = field(default_factory=list)
