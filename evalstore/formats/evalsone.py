@@ -93,7 +93,9 @@ def _instructions(rows: list[Row]) -> str:
         heading = "Facts to judge by, which the candidate has not seen:"
         parts.append(_listing(heading, "context", contexts))
     if not all(ideals):
-        parts.append("The answer must be a correct and complete answer to the last message.")
+        alone = "The answer must answer the last message correctly and completely."
+        absent = "{% if not item.ideal | default(none) %}"
+        parts.append(f"{absent}{alone}{{% endif %}}" if any(ideals) else alone)
     return "\n\n".join(parts)
 
 

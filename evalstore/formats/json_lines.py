@@ -91,11 +91,8 @@ def turns_of(rows: list[Row], column: str = "input") -> list[tuple[str, str]]:
 
 
 def either(column: str, values: list[Json]) -> str:
-    """An expression for a list of texts, where some rows have a text alone, or nothing."""
+    """An expression for a list of texts, where some rows may have a text alone."""
     name = f"item.{column}"
-    if all(isinstance(one, list) for one in values):
+    if not any(isinstance(one, str) for one in values):
         return name
-    listed = f"[{name}] if {name} is string else {name}"
-    if None in values:
-        return f"[] if not {name} | default(none) else {listed}"
-    return listed
+    return f"[{name}] if {name} is string else {name}"

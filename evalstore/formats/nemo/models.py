@@ -1,0 +1,64 @@
+"""The models of a job: candidates and judges, with the servers they are at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from evalstore.formats.base import Imported, Left
+from evalstore.formats.writing import file_name
+from evalstore.formats.yaml_text import block
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+_PATHS = re.compile(r"/(?:chat/)?completions/?$")
+
+
+def participants(
+    document: Mapping[str, Any], config: Mapping[str, Any], file: str, imported: Imported
+) -> None:
+    """Model and provider files for the models of a job, and settings that name them."""
+    target = document.get("target")
+    candidate = target.get("model") if isinstance(target, dict) else None
+    for field, models in (("candidates", [candidate]), ("evaluators", list(_judges(config)))):
+        for given in models:
+            id = _model(given, file, imported)
+            listed: list[Json] = imported.settings.setdefault(field, [])
+            if id and id not in listed:
+                listed.append(id)
+    for field in ("candidates", "evaluators"):
+        if not imported.settings.get(field):
+            imported.settings.pop(field, None)
+
+
+def _judges(config: Mapping[str, Any]) -> Iterator[Any]:
+    for task in config["tasks"].values():
+        metrics = task.get("metrics") if isinstance(task, dict) else None
+        for metric in metrics.values() if isinstance(metrics, dict) else []:
+            if isinstance(metric, dict) and metric.get("type") == "llm-judge":
+                yield (metric.get("params") or metric).get("model")
+
+
+def _model(given: Any, file: str, imported: Imported) -> str | None:
+    """The id of a model, with its files written; keys are never taken over."""
+    endpoint = given.get("api_endpoint", given) if isinstance(given, dict) else {}
+    code, url = endpoint.get("model_id") or endpoint.get("name"), endpoint.get("url")
+    if not isinstance(code, str) or not code or code.startswith("<"):
+        return None
+    if not isinstance(url, str) or not re.match(r"https?://", url):
+        reason = f"nothing says where the model '{code}' is: write a model file for it"
+        imported.warnings.append(Left(file, reason))
+        return None
+    name = file_name(code)
+    address = _PATHS.sub("", url)
+    provider = {"code": name, "type": "openai-compatible", "baseURL": address}
+    key = f"{re.sub(r'[^A-Z0-9]+', '_', name.upper())}_API_KEY"
+    if endpoint.get("api_key") or endpoint.get("api_key_secret"):
+        provider["apiKeyEnvVar"] = key
+        imported.warnings.append(Left(file, f"the key of '{code}' is not taken over: set {key}"))
+    model = {"id": code, "provider": name, "providerModelCode": code}
+    imported.files[f"providers/{name}.yaml"] = block(provider).encode()
+    imported.files[f"models/{name}.yaml"] = block(model).encode()
+    return code

@@ -1,0 +1,68 @@
+"""NeMo's templates: Jinja as here, with the names `item` and `sample`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evalstore.formats.grading import ANSWER, Piece
+from evalstore.formats.writing import quoted
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+_PART = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}|<!--", re.DOTALL)
+_OUTPUT = re.compile(r"\{\{-?\s*(?:sample\.)?output_text\s*(?:\|\s*trim\s*)?-?\}\}")
+_BARE_OUTPUT = re.compile(r"(?<![\w.'\"])output_text\b")
+_TO_JSON = re.compile(r"\{\{-?\s*(.+?)\s*\|\s*tojson\s*-?\}\}", re.DOTALL)
+_LONE = re.compile(r"\s*\{\{-?\s*((?:(?!\}\}).)+?)\s*-?\}\}\s*", re.DOTALL)
+
+
+def shown(template: str) -> str:
+    """A template of NeMo as one of ours: what only means something here stands in quotes."""
+
+    def part(found: re.Match[str]) -> str:
+        text = found[0]
+        if text.startswith("{#"):
+            return ""
+        return quoted(text) if text == "<!--" else _BARE_OUTPUT.sub("sample.output_text", text)
+
+    return _PART.sub(part, template)
+
+
+def value(given: Json) -> Json:
+    """A template that stands for a value, such as a list: `tojson` is what it does anyway."""
+    if not isinstance(given, str):
+        return given
+    found = _TO_JSON.fullmatch(given.strip())
+    return f"{{{{ {found[1]} }}}}" if found else shown(given)
+
+
+def lone_expression(given: Json) -> str | None:
+    """What stands between the braces, if there is nothing else."""
+    found = _LONE.fullmatch(value(given)) if isinstance(given, str) else None
+    return found[1].strip() if found else None
+
+
+def is_output(given: Json) -> bool:
+    """Whether this is the answer and nothing else."""
+    return lone_expression(given) == "sample.output_text"
+
+
+def pieces(template: str) -> Iterator[Piece]:
+    """A template of a judge: its own text, the answer, and what the row fills."""
+    at = 0
+    for found in _PART.finditer(template):
+        if found.start() > at:
+            yield Piece(template[at : found.start()])
+        text = found[0]
+        if _OUTPUT.fullmatch(text):
+            yield Piece("", runtime=ANSWER)
+        elif text.startswith(("{{", "{%")):
+            yield Piece(_BARE_OUTPUT.sub("sample.output_text", text), is_template=True)
+        elif text == "<!--":
+            yield Piece(text)
+        at = found.end()
+    if at < len(template):
+        yield Piece(template[at:])
