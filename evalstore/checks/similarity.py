@@ -89,6 +89,26 @@ def _is_similar(check: Mapping[str, Json], subject: Subject) -> Finding:
     return _best((edit_ratio(one, text) for one in expected), check, subject)
 
 
+def _read_distance(arguments: Arguments) -> dict[str, Json]:
+    most = arguments.whole("max")
+    if most is None:
+        raise arguments.problem("the check 'levenshtein' needs 'max', the most edits")
+    return {**read_texts(arguments), "max": most}
+
+
+def _is_near(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether so many inserted, deleted or replaced characters make the answer one of the texts."""
+    from rapidfuzz.distance import Levenshtein
+
+    text = subject.text
+    wanted = [subject.prepare(one) for one in check["expected"]]
+    edits = min((Levenshtein.distance(one, text) for one in wanted), default=None)
+    if edits is not None and edits <= check["max"]:
+        return Finding(1.0)
+    words = f"expected {any_of(wanted)} up to {check['max']} edits, found {shorten(text)}"
+    return Finding(0.0, words if edits is None else f"{words}, {edits} edits away")
+
+
 # --- with packages of the extra `similarity` ----------------------------------------------
 
 
@@ -143,6 +163,7 @@ KINDS = {
     "fuzzy": Kind(1, read_texts, _fuzzy),
     "f1": Kind(1, read_texts, _share_words, graded=True),
     "similar": Kind(1, read_texts, _is_similar, graded=True),
+    "levenshtein": Kind(1, _read_distance, _is_near),
     "bleu": Kind(1, read_texts, _bleu, graded=True),
     "rouge": Kind(1, _read_rouge, _rouge, graded=True),
 }

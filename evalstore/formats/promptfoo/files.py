@@ -1,0 +1,89 @@
+"""Files that a configuration names with `file://` or by their path."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from evalstore.errors import FileProblem
+from evalstore.formats.promptfoo.nunjucks import NotTakenError
+from evalstore.yaml_core import Document, read_yaml
+
+PREFIX = "file://"
+_CODE = (".js", ".cjs", ".mjs", ".ts", ".py", ".rb", ".sh", ".bash", ".pl", ".exe")
+
+
+def is_code(name: str) -> bool:
+    """Whether a name is that of a program, perhaps with a function behind it."""
+    bare = name.removeprefix(PREFIX)
+    return bare.startswith("exec:") or any(bare.endswith(one) or f"{one}:" in bare for one in _CODE)
+
+
+def find(name: str, folder: Path) -> list[Path]:
+    """The files a name stands for, one or those of a pattern; raises `NotTakenError`."""
+    if is_code(name):
+        raise NotTakenError(f"'{name}' is code, which is not run")
+    bare = name.removeprefix(PREFIX)
+    path = folder / bare
+    if path.is_file():
+        return [path]
+    if any(one in bare for one in "*?["):
+        found = [] if Path(bare).is_absolute() else sorted(folder.glob(bare))
+        if found:
+            return found
+    raise NotTakenError(f"there is no file '{bare}'")
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; raises `NotTakenError`."""
+    try:
+        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as error:
+        raise NotTakenError(f"'{path.name}' cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise NotTakenError(f"'{path.name}' is no text") from None
+
+
+def read_document(path: Path) -> Document:
+    """YAML or JSON with its lines; raises `NotTakenError`."""
+    text = read_text(path)
+    try:
+        return read_yaml(text.replace("\t", " ") if path.suffix == ".json" else text)
+    except FileProblem as problem:
+        raise NotTakenError(f"'{path.name}': {problem.message}", problem.line) from problem
+
+
+def read_value(path: Path) -> Any:
+    """What a file stands for as a value: YAML and JSON are read, all else is its text."""
+    if path.suffix in (".yaml", ".yml", ".json"):
+        return read_document(path).value
+    return read_text(path).strip()
+
+
+def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """The rows of a table or of JSON lines, with their lines; raises `NotTakenError`."""
+    text = read_text(path)
+    if path.suffix == ".csv":
+        reader = csv.DictReader(io.StringIO(text), restval="")
+        rows = []
+        start = 2
+        try:
+            for row in reader:
+                if None in row:
+                    raise NotTakenError(f"'{path.name}': a row has too many cells", start)
+                rows.append((start, {name.strip(): cell.strip() for name, cell in row.items()}))
+                start = reader.line_num + 1
+        except csv.Error as error:
+            raise NotTakenError(f"'{path.name}': {error}", start) from error
+        return rows
+    rows = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                rows.append((number, json.loads(line)))
+            except ValueError as error:
+                raise NotTakenError(f"'{path.name}': not JSON: {error}", number) from error
+    return rows

@@ -1,0 +1,119 @@
+"""The prompts of a configuration: texts, files and conversations."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evalstore.formats.chat import ROLES
+from evalstore.formats.promptfoo import files
+from evalstore.formats.promptfoo.nunjucks import NotTakenError, names_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.formats.base import Left
+    from evalstore.yaml_core import Document
+
+_SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_LOOKS_LIKE_FILE = re.compile(r"[^\s{}]+\.(?:txt|md|j2|json|ya?ml|csv)")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt, as messages with templates of promptfoo."""
+
+    label: str
+    turns: tuple[tuple[str, str], ...]
+    names: frozenset[str]
+    """The variables it shows."""
+
+
+def read_prompts(document: Document, folder: Path, file: str, left: list[Left]) -> list[Prompt]:
+    """All prompts that can be read; the others go to `left`."""
+    given = document.value
+    listed = given if isinstance(given, list) else [given]
+    prompts: list[Prompt] = []
+    for number, one in enumerate(listed):
+        line = document.line(number) if isinstance(given, list) else document.line()
+        try:
+            for label, text in _texts(one, folder):
+                prompts.append(_prompt(label, text))
+        except NotTakenError as problem:
+            left.append(problem.at(file, "a prompt", line))
+    return prompts
+
+
+def _texts(given: Any, folder: Path) -> Iterator[tuple[str, Any]]:
+    """Each prompt with its label: a text, or messages."""
+    label = ""
+    if isinstance(given, dict):
+        label = str(given.get("label") or given.get("display") or "")
+        given = given.get("raw", given.get("id", given.get("path")))
+    if not isinstance(given, str):
+        raise NotTakenError("it is neither a text nor the name of a file")
+    is_name = given.startswith(files.PREFIX) or (
+        "\n" not in given and (files.is_code(given) or _LOOKS_LIKE_FILE.fullmatch(given))
+    )
+    if re.match(r"[a-z]+://", given) and not given.startswith(files.PREFIX):
+        raise NotTakenError(f"'{given}' is kept by another service")
+    if not is_name:
+        yield label, given
+        return
+    for path in files.find(given, folder):
+        name = label or path.stem
+        if path.suffix in (".json", ".yaml", ".yml"):
+            yield name, files.read_text(path)
+        elif path.suffix == ".csv":
+            for _, row in files.read_rows(path):
+                yield row.get("label") or name, row.get("prompt", "")
+        else:
+            texts = [one.strip() for one in _SEPARATOR.split(files.read_text(path))]
+            for number, text in enumerate([one for one in texts if one], 1):
+                yield (name if len(texts) == 1 else f"{name}-{number}"), text
+
+
+def _prompt(label: str, text: str) -> Prompt:
+    turns = _turns(text)
+    names = frozenset(name for _, template in turns for name in names_in(template))
+    return Prompt(label, turns, names)
+
+
+def _turns(text: str) -> tuple[tuple[str, str], ...]:
+    """The messages of a prompt; a text is one user message."""
+    given = _messages(text)
+    if given is None:
+        return (("user", text),)
+    turns = []
+    for one in given:
+        role, content = (one.get("role"), one.get("content")) if isinstance(one, dict) else ("", "")
+        if role not in ROLES or not isinstance(content, str):
+            raise NotTakenError("one of its messages is no text of system, user or assistant")
+        turns.append((str(role), content))
+    if turns[-1][0] == "assistant":
+        raise NotTakenError("its conversation ends with an answer")
+    return tuple(turns)
+
+
+def _messages(text: str) -> list[Any] | None:
+    """Messages in JSON or YAML; None for a prompt that is a text."""
+    start = text.lstrip()
+    if start.startswith("["):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return None
+        return found if isinstance(found, list) and found else None
+    if re.match(r"-\s+role\s*:", start):
+        from evalstore.errors import FileProblem
+        from evalstore.yaml_core import read_yaml
+
+        try:
+            found = read_yaml(text).value
+        except FileProblem as problem:
+            raise NotTakenError(f"its YAML cannot be read: {problem.message}") from problem
+        return found if isinstance(found, list) else None
+    return None
