@@ -10,7 +10,14 @@ from evalstore.fields import suggest
 from evalstore.formats.base import Left
 from evalstore.formats.chat import BadMessagesError, read_message, read_messages
 from evalstore.formats.json_lines import Row, messages_field, turns_of, write_rows
-from evalstore.formats.openai_evals.specs import Eval, NotTakenError, Sources, Written
+from evalstore.formats.openai_evals.specs import (
+    Eval,
+    NotTakenError,
+    Sources,
+    Written,
+    generation,
+    unknown_arguments,
+)
 from evalstore.formats.writing import literal, write_prompt, write_test
 
 if TYPE_CHECKING:
@@ -19,8 +26,6 @@ if TYPE_CHECKING:
 
 IDEAL = "{{ item.ideal }}"
 _KNOWN = ("samples_jsonl", "num_few_shot", "few_shot_jsonl", "max_tokens")
-_IGNORED = ("n_samples", "shuffle", "seed")
-"""Arguments that choose among the rows: `--sample` and `--limit` do that here."""
 
 Writer = Callable[[Eval, Sources, "Options"], Written]
 
@@ -80,8 +85,6 @@ _OWN: Mapping[str, tuple[str, ...]] = {
     "Includes": ("ignore_case",),
     "MatchWithSolvers": ("task_description",),
 }
-_LIMITED = ("JsonMatch", "JsonValidator", "Translate", "ModelBasedClassify")
-"""Classes that hand `max_tokens` on to the model."""
 
 
 def _write_compared(found: Eval, sources: Sources, options: Options) -> Written:
@@ -202,23 +205,3 @@ def _system_prompt(
     id = "/".join(part for part in (options.name, found.name) if part)
     content = write_prompt({"id": id}, [("system", literal(text))])
     return {"systemPrompts": [id]}, {f"prompts/{found.name}.md": content}
-
-
-# --- what all classes share ---------------------------------------------------------------
-
-
-def generation(found: Eval) -> dict[str, Json]:
-    """The limit of tokens, for the classes that use it."""
-    limit = found.args.get("max_tokens")
-    if found.kind not in _LIMITED or not isinstance(limit, int):
-        return {}
-    return {"options": {"maxOutputTokens": limit}}
-
-
-def unknown_arguments(found: Eval, known: tuple[str, ...]) -> list[Left]:
-    """A warning for each argument that is not taken over."""
-    return [
-        found.warning(f"the argument '{name}' is not taken over")
-        for name in found.args
-        if name not in (*known, *_IGNORED)
-    ]
