@@ -48,7 +48,10 @@ def as_section(template: str) -> str:
 
 def quoted(text: str) -> str:
     """An expression that comes to this text."""
-    return "{{ " + json.dumps(text, ensure_ascii=False).replace("}}", '}" ~ "}') + " }}"
+    inner = json.dumps(text, ensure_ascii=False)
+    for one, parts in (("}}", '}" ~ "}'), ("<!--", '<!" ~ "--')):
+        inner = inner.replace(one, parts)
+    return "{{ " + inner + " }}"
 
 
 def write_test(
