@@ -13,6 +13,7 @@ from evalstore.dataset.problems import DataProblem
 from evalstore.dataset.source import Source
 from evalstore.errors import EvalstoreError
 from evalstore.formats.base import Left
+from evalstore.markdown import SPACE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,13 +76,10 @@ def write_rows(rows: list[Row]) -> bytes:
 
 
 def messages_field(rows: list[Row], column: str = "input") -> dict[str, Json]:
-    """The field `messages` of a test; nothing when all rows have a text, which the body shows."""
-    texts = [isinstance(row.values[column], str) for row in rows]
-    if all(texts):
+    """The field `messages` of a test; nothing when the body can show the row's text as it is."""
+    given = [row.values[column] for row in rows]
+    if all(isinstance(one, str) and one == one.strip(SPACE) and one for one in given):
         return {}
-    if any(texts):
-        one = f"[{{'role': 'user', 'content': item.{column}}}]"
-        return {"messages": f"{{{{ {one} if item.{column} is string else item.{column} }}}}"}
     return {"messages": f"{{{{ item.{column} }}}}"}
 
 

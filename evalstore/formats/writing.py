@@ -19,31 +19,30 @@ if TYPE_CHECKING:
 
 MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}
 
-_TEMPLATE = re.compile(r"\{\{|\{%|<!--")
-_STRUCTURE = re.compile(r"(---[ \t]*| {0,3}# [👤🤖⚙▶].*)$", re.MULTILINE)
+_TEMPLATE = re.compile(r"(?:\{[{%]*|<!--)+")
+_BEGINNINGS = ("{{", "{%", "<!--")
+_STRUCTURE = re.compile(r"^(---[ \t]*$| {0,3}#(?= [👤🤖⚙▶]))", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 _CHECKS = re.compile(r"^( {0,3}(?:`{3,}|~{3,})[ \t]*)checks\b", re.MULTILINE)
 
 
 def literal(text: str) -> str:
-    """A text that is shown as it is, whatever it looks like."""
-    text = _TEMPLATE.sub(lambda found: quoted(found[0]), text)
-    return as_section(text)
+    """A text that is shown as it is, whatever it looks like, but for blanks at its ends."""
+
+    def part(found: re.Match[str]) -> str:
+        is_harmless = not any(one in found[0] for one in _BEGINNINGS)
+        return found[0] if is_harmless and found.end() < len(text) else quoted(found[0])
+
+    return as_section(_TEMPLATE.sub(part, text))
 
 
 def as_section(template: str) -> str:
-    """A template whose own text moves no section: blanks at its ends and markers are kept."""
-    template = "\n".join(
-        quoted(line) if _STRUCTURE.fullmatch(line) else line for line in template.split("\n")
-    )
+    """A template whose own text moves no section; blanks at its ends go, as of any section."""
+    template = _STRUCTURE.sub(lambda found: quoted(found[0]), template)
     template = _CHECKS.sub(lambda found: found[1] + quoted("checks"), template)
     if any(not one.closed for one in fences(scan(template, 1))):
         template = _FENCE.sub(lambda found: quoted(found[0]), template)
-    inner = template.strip(SPACE)
-    if not inner:
-        return quoted(template) if template else ""
-    before, _, after = template.partition(inner)
-    return (quoted(before) if before else "") + inner + (quoted(after) if after else "")
+    return template.strip(SPACE)
 
 
 def quoted(text: str) -> str:

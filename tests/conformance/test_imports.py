@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalstore.values import Reply, ToolCall
-from tests.formats.importing import imported, judged, left, lines, rows, text, verdict
+from tests.formats.importing import imported, lines
 
 FACTS = json.loads(Path(__file__).with_name("imports.json").read_text("utf-8"))
 PACKAGES = {"bleu": "sacrebleu", "rouge": "rouge_score"}
@@ -34,9 +34,9 @@ def test_a_class_of_openai_evals(case: dict[str, Any], tmp_path: Path) -> None:
     row = {"input": "x", **({"ideal": case["ideal"]} if "ideal" in case else {})}
     made = imported(tmp_path, "openai-evals", registry(case["class"], lines(row)))
     if case["expect"] in ("pass", "fail"):
-        assert verdict(made, "tests/e.dev.v0.md", case["answer"]) == case["expect"]
+        assert made.verdict("tests/e.dev.v0.md", case["answer"]) == case["expect"]
     else:
-        assert ("s.jsonl", 1, case["expect"]) in left(made)
+        assert ("s.jsonl", 1, case["expect"]) in made.left
 
 
 @cases("few-shot")
@@ -53,22 +53,21 @@ def test_examples_stand_before_the_last_message(case: dict[str, Any], tmp_path: 
     }
     made = imported(tmp_path, "openai-evals", files)
     if isinstance(case["expect"], str):
-        assert ("s.jsonl", 1, case["expect"]) in left(made)
+        assert ("s.jsonl", 1, case["expect"]) in made.left
     else:
-        (row,) = rows(made, "tests/e.dev.v0.md")
-        assert [one["content"] for one in row["input"]] == case["expect"]
+        (shown,) = made.messages("tests/e.dev.v0.md")
+        assert [content for _, content in shown] == case["expect"]
 
 
 @cases("evalsone")
 def test_a_row_of_evalsone(case: dict[str, Any], tmp_path: Path) -> None:
     made = imported(tmp_path, "evalsone", {"s.jsonl": lines(case["row"])})
     if "left" in case["expect"]:
-        assert ("s.jsonl", 1, case["expect"]["left"]) in left(made)
+        assert ("s.jsonl", 1, case["expect"]["left"]) in made.left
         return
-    (row,) = rows(made, "tests/s.md")
-    assert row["completion"] == case["expect"]["recorded"]
-    assert row.get("context", []) == case["expect"]["context"]
-    assert "item.completion" in text(made, "tests/s.md")
+    assert made.recorded("tests/s.md") == [case["expect"]["recorded"]]
+    (told,) = made.told("tests/s.md")
+    assert all(one in told for one in case["expect"]["context"])
 
 
 @cases("nemo")
@@ -87,14 +86,13 @@ def test_a_metric_of_nemo(case: dict[str, Any], tmp_path: Path) -> None:
     calls = tuple(ToolCall(one["name"], one["arguments"]) for one in case.get("calls", []))
     reply = Reply(case.get("answer"), tool_calls=calls)
     if "left" in case:
-        assert left(made)[0][2] == f"the metric 'm': {case['left']}"
+        assert made.left[0][2] == f"the metric 'm': {case['left']}"
     elif "score" in case:
         if case["metric"] in PACKAGES:
             pytest.importorskip(PACKAGES[case["metric"]])
-        (outcome,) = judged(made, "tests/t.md", reply)
-        assert outcome.score == pytest.approx(case["score"], abs=1e-6)
+        assert made.checked("tests/t.md", reply).score == pytest.approx(case["score"], abs=1e-6)
     else:
-        assert verdict(made, "tests/t.md", reply) == case["expect"]
+        assert made.verdict("tests/t.md", reply) == case["expect"]
 
 
 def test_every_id_is_used_once() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.formats.writing import file_name, literal, unique, write_test
+from evalstore.markdown import SPACE
 from tests.builders import expanded, shown, told
 
 PIECES = (
@@ -17,15 +18,20 @@ texts = st.lists(st.sampled_from(PIECES), min_size=1, max_size=12).map("".join)
 
 
 @given(texts.filter(str.strip), texts.filter(str.strip))
-def test_any_text_is_shown_and_told_to_the_letter(user: str, instructions: str) -> None:
+def test_any_text_is_shown_and_told_to_the_letter_but_for_blanks_at_its_ends(
+    user: str, instructions: str
+) -> None:
     text = write_test({}, [("user", literal(user))], instructions=literal(instructions)).decode()
     expansion = expanded(text)
-    assert shown(expansion) == [[("user", user)]]
-    assert told(expansion) == [instructions]
+    assert shown(expansion) == [[("user", user.strip(SPACE))]]
+    assert told(expansion) == [instructions.strip(SPACE)]
 
 
 def test_plain_text_stays_as_it_is() -> None:
-    assert literal("Say *hello* to {name} - twice.\n\n1. x") == "Say *hello* to {name} - twice.\n\n1. x"
+    assert (
+        literal("Say *hello* to {name} - twice.\n\n1. x")
+        == "Say *hello* to {name} - twice.\n\n1. x"
+    )
 
 
 def test_a_test_looks_as_a_person_would_write_it() -> None:

@@ -98,8 +98,6 @@ def _write_compared(found: Eval, sources: Sources, options: Options) -> Written:
             rows.append(_read(row, found, examples))
         except (BadMessagesError, ValueError) as problem:
             written.left.append(Left(place, str(problem), row.line))
-    if dropped := _dropped_names(given):
-        written.warnings.append(Left(place, dropped))
     check = _CHECKS[found.kind](found)
     if found.kind != "JsonValidator" and any(_is_empty(row.values) for row in rows):
         check["allowEmpty"] = True
@@ -178,19 +176,6 @@ def _few_shot(found: Eval, sources: Sources, written: Written) -> list[dict[str,
                 place = sources.path_of(str(name))
                 written.left.append(Left(place, str(problem), row.line))
     return messages
-
-
-def _dropped_names(rows: list[Row]) -> str:
-    """What is said of names of messages."""
-    for row in rows:
-        given = row.values.get("input")
-        for message in given if isinstance(given, list) else []:
-            if isinstance(message, dict) and "name" in message:
-                return (
-                    "messages have no 'name' here: examples by 'example_user' and "
-                    "'example_assistant' are messages of these roles"
-                )
-    return ""
 
 
 def _system_prompt(
