@@ -93,4 +93,4 @@ def either(column: str, values: list[Json]) -> str:
     name = f"item.{column}"
     if not any(isinstance(one, str) for one in values):
         return name
-    return f"[{name}] if {name} is string else {name}"
+    return f"([{name}] if {name} is string else {name})"

@@ -127,11 +127,14 @@ class _Names:
             parts = list(string.Formatter().parse(text))
         except ValueError as error:
             raise NotTakenError(f"the prompt of its judge cannot be read: {error}") from error
+        text = ""
         for before, name, _, _ in parts:
-            if before:
-                yield Piece(before)
-            if name is None:
+            text += before
+            if name is None:  # a doubled brace ends here
                 continue
+            if text:
+                yield Piece(text)
+                text = ""
             if name == self.shown:
                 yield Piece("", runtime=CONVERSATION)
             elif name == self.answered:
@@ -143,6 +146,8 @@ class _Names:
                 yield Piece(f"{{{{ item.{name} }}}}", is_template=True)
             else:
                 raise NotTakenError(f"the prompt of its judge asks for '{name}'")
+        if text:
+            yield Piece(text)
 
 
 def _rows(found: Eval, sources: Sources, written: Written, names: _Names) -> list[Row]:
