@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.values import Json
+
+
+_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+"""A character outside of the basic plane, as JSON may write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,12 @@ def read_bytes(path: Path) -> bytes:
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or error
         raise EvalstoreError(f"{path}: cannot be read: {reason}") from error
+
+
+def json_as_yaml(text: str) -> str:
+    """A JSON document as YAML has it, line for line: so its values have their lines."""
+    pairs = _PAIR.sub(lambda found: json.loads(f'"{found[0]}"'), text)
+    return pairs.replace("\t", " ")
 
 
 def read_rows(path: Path, left: list[Left]) -> list[Row]:

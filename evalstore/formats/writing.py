@@ -22,6 +22,7 @@ MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}
 _TEMPLATE = re.compile(r"(?:\{[{%]*|<!--)+")
 _BEGINNINGS = ("{{", "{%", "<!--")
 _STRUCTURE = re.compile(r"^(---[ \t]*$| {0,3}#(?= [👤🤖⚙▶]))", re.MULTILINE)
+_TICKED = re.compile(r"`(?=\{\{[^{}]*\}\}`)")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 _CHECKS = re.compile(r"^( {0,3}(?:`{3,}|~{3,})[ \t]*)checks\b", re.MULTILINE)
 
@@ -38,11 +39,16 @@ def literal(text: str) -> str:
 
 def as_section(template: str) -> str:
     """A template whose own text moves no section; blanks at its ends go, as of any section."""
-    template = _STRUCTURE.sub(lambda found: quoted(found[0]), template)
+    template = _STRUCTURE.sub(lambda found: quoted(found[0]), keep_ticks(template))
     template = _CHECKS.sub(lambda found: found[1] + quoted("checks"), template)
     if any(not one.closed for one in fences(scan(template, 1))):
         template = _FENCE.sub(lambda found: quoted(found[0]), template)
     return template.strip(SPACE)
+
+
+def keep_ticks(template: str) -> str:
+    """A template in which backticks round a name stay: elsewhere they are only text."""
+    return _TICKED.sub(lambda _found: quoted("`"), template)
 
 
 def quoted(text: str) -> str:
@@ -61,6 +67,9 @@ def write_test(
     checks: Json = None,
 ) -> bytes:
     """The text of a test file; `turns` are roles and templates, none if `front` has messages."""
+    if isinstance(messages := front.get("messages"), list):
+        shown = [{**one, "content": keep_ticks(one["content"])} for one in messages]
+        front = {**front, "messages": shown}
     parts = [f"---\n{block(front)}---\n"] if front else []
     parts += [conversation(turns), "---\n"]
     if instructions:

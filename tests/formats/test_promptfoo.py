@@ -37,7 +37,7 @@ def test_a_prompt_and_its_tests_become_one_readable_test(tmp_path: Path) -> None
     )
     assert made.text(PATH) == (
         "---\ndataset: tests.jsonl\n---\n\n# 👤\n\n"
-        "Translate `{{item.text}}` to {{language}}\n\n---\n\n"
+        'Translate {{ "`" }}{{text}}` to {{language}}\n\n---\n\n'
         "~~~checks\n- {contains: '{{ expected }}', ignoreCase: true}\n~~~\n"
     )
     assert made.messages(PATH)[1] == [("user", "Translate `Bye` to Dutch")]
@@ -180,7 +180,8 @@ def test_prompts_are_texts_files_and_conversations(tmp_path: Path) -> None:
 
 def test_structure_in_a_prompt_is_text(tmp_path: Path) -> None:
     text = "a <!-- b -->\n---\n# 👤 c\n{# gone #}```"
-    made = config(tmp_path, json.dumps({"prompts": [text], "tests": [check()]}))
+    given = json.dumps({"prompts": [text], "tests": [check()]}, indent="\t")
+    made = imported(tmp_path, "promptfoo", {"promptfooconfig.json": given})
     assert made.messages(PATH) == [[("user", "a <!-- b -->\n---\n# 👤 c\n```")]]
 
 
