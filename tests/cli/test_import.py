@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,70 @@ def test_recorded_answers_are_judged_without_a_call(samples: Path, documents: An
     found = documents("run", "tests/s")
     assert [(case["model"], case["verdict"]) for case in found["cases"]] == [("recorded", "pass")]
     assert found["cost"] == 0
+
+
+def judging(workspace: Path, answer: str) -> None:
+    """Let the judge say one thing."""
+    text = f"id: scripted/judge\nprovider: scripted\nresponses: [{{answer: {answer!r}}}]\n"
+    (workspace / "models/judge.yaml").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"), [("It is right.\nA", "pass"), ("B", "fail"), ("Hm?", "fail")]
+)
+def test_a_model_grades_as_in_openai_evals(
+    workspace: Path, documents: Any, said: str, verdict: str
+) -> None:
+    spec = (
+        "fact:\n  prompt: 'Question: {input} Expert: {ideal} Answer: {completion}'\n"
+        "  choice_strings: AB\n  choice_scores: {A: 1.0, B: 0.0}\n  eval_type: cot_classify\n"
+        "  input_outputs: {input: completion}\n"
+    )
+    args = "{samples_jsonl: s.jsonl, modelgraded_spec: fact}"
+    files = {
+        "source/evals/e.yaml": f"e.v0:\n  class: c:ModelBasedClassify\n  args: {args}\n",
+        "source/modelgraded/fact.yaml": spec,
+        "source/data/s.jsonl": '{"input": "Hi", "ideal": "Yo", "completion": "Yo."}\n',
+    }
+    tree(workspace, files)
+    documents("import", "openai-evals", "source")
+    judging(workspace, said)
+    (case,) = documents("run", "tests/source")["cases"]
+    assert (case["model"], case["verdict"]) == ("recorded", verdict)
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"), [("SCORE: 4", "pass"), ("SCORE: 2", "fail"), ("4", "undecided")]
+)
+def test_a_model_grades_as_in_nemo(
+    workspace: Path, documents: Any, said: str, verdict: str
+) -> None:
+    content = "Rate 1 to 5. Q: {{item.q}} A: {{sample.output_text}}"
+    metric = {
+        "type": "llm-judge",
+        "params": {
+            "template": {"messages": [{"role": "user", "content": content}]},
+            "scores": {"s": {"parser": {"type": "regex", "pattern": "SCORE: (\\d)"}}},
+        },
+    }
+    task = {
+        "params": {"template": {"messages": [{"role": "user", "content": "{{item.q}}"}]}},
+        "dataset": {"rows": [{"q": "How is Rome?"}]},
+        "metrics": {"m": metric},
+    }
+    tree(workspace, {"source/job.json": json.dumps({"tasks": {"t": task}})})
+    documents("import", "nemo", "source")
+    judging(workspace, said)
+    (case,) = documents("run", "tests/source")["cases"]
+    assert (case["model"], case["verdict"]) == ("scripted/one", verdict)
+
+
+def test_a_rubric_of_promptfoo_is_judged(workspace: Path, documents: Any) -> None:
+    text = (
+        "prompts: ['How is {{city}}?']\ntests:\n  - vars: {city: [Rome, Oslo]}\n"
+        "    assert: [{type: llm-rubric, value: must be warm}]\n"
+    )
+    tree(workspace, {"source/promptfooconfig.yaml": text})
+    documents("import", "promptfoo", "source")
+    found = documents("run", "tests/source")
+    assert [case["verdict"] for case in found["cases"]] == ["pass", "fail"]

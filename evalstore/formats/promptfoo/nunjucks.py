@@ -61,7 +61,7 @@ def _parts(template: str, columns: frozenset[str]) -> Iterable[str]:
         if text.startswith("{#"):
             continue
         if text == "<!--":
-            yield quoted(text) if columns else text
+            yield quoted(text)
             continue
         yield _renamed(_DUMP.sub("| tojson", text), columns)
     yield template[at:]
