@@ -35,7 +35,7 @@ def find_class(found: Eval) -> Writer:
     from evalstore.formats.openai_evals.model_graded import write_graded
 
     known: dict[str, Writer] = {
-        **dict.fromkeys(_CHECKS, _write_compared),
+        **dict.fromkeys(CHECKS, _write_compared),
         "ModelBasedClassify": write_graded,
     }
     if found.kind not in known:
@@ -71,7 +71,7 @@ def _translate(_found: Eval) -> dict[str, Json]:
     return {"bleu": IDEAL, "pass": "> 0.3"}
 
 
-_CHECKS: Mapping[str, Callable[[Eval], Json]] = {
+CHECKS: Mapping[str, Callable[[Eval], Json]] = {
     "Match": _match,
     "MatchWithSolvers": _match_with_solvers,
     "Includes": _includes,
@@ -98,7 +98,7 @@ def _write_compared(found: Eval, sources: Sources, options: Options) -> Written:
             rows.append(_read(row, found, examples))
         except (BadMessagesError, ValueError) as problem:
             written.left.append(Left(place, str(problem), row.line))
-    check = _CHECKS[found.kind](found)
+    check = CHECKS[found.kind](found)
     if found.kind != "JsonValidator" and any(_is_empty(row.values) for row in rows):
         check["allowEmpty"] = True
     prompts, written.files = _system_prompt(found, sources, options)
