@@ -91,6 +91,9 @@ def import_files(
         raise EvalstoreError(
             problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
         ) from problem
+    if imported.recorded:
+        words = f"{len(imported.recorded):,} recorded answers are not stored: there is no way yet"
+        imported.left.append(Left(str(paths[0]), words))
     return _write(
         workspace, format, folder, imported, base=where.directory, force=force, dry_run=dry_run
     )

@@ -191,3 +191,15 @@ def test_a_rubric_of_promptfoo_is_judged(workspace: Path, documents: Any) -> Non
     documents("import", "promptfoo", "source")
     found = documents("run", "tests/source")
     assert [case["verdict"] for case in found["cases"]] == ["pass", "fail"]
+
+
+def test_recorded_history_that_is_not_stored_is_told(
+    samples: Path, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evalstore.formats import evalsone
+    from evalstore.formats.base import Imported, Recorded
+
+    answer = Recorded("tests/a.md", {}, "openai/gpt-4", ("Hi",), 0)
+    monkeypatch.setattr(evalsone, "read", lambda _paths, _options: Imported(recorded=[answer]))
+    (left,) = documents("import", "--sessions", "evalsone", "source")["left"]
+    assert left["reason"] == "1 recorded answers are not stored: there is no way yet"
