@@ -8,8 +8,7 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 ROLES = ("system", "user", "assistant")
-_NAMED = {"example_user": "user", "example_assistant": "assistant"}
-"""Names that old prompts gave to system messages that were examples."""
+_FIELDS = ("role", "content", "name")
 
 
 class BadMessagesError(Exception):
@@ -17,18 +16,16 @@ class BadMessagesError(Exception):
 
 
 def read_messages(given: Json) -> list[dict[str, Json]]:
-    """Messages that end with a question, or a text as one user message.
+    """The messages of a conversation; a text is one user message.
 
-    Raises `BadMessagesError` for other roles, for parts that are no text, and for nothing.
+    Fields that mean nothing here are left out. Raises `BadMessagesError` for other roles, for
+    what is no text, and for nothing.
     """
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     if not isinstance(given, list) or not given:
         raise BadMessagesError("'input' must be a text or a list of messages")
-    messages = [read_message(number, one) for number, one in enumerate(given, 1)]
-    if messages[-1]["role"] == "assistant":
-        raise BadMessagesError("the conversation ends with an answer")
-    return messages
+    return [read_message(number, one) for number, one in enumerate(given, 1)]
 
 
 def read_message(number: int, given: Json) -> dict[str, Json]:
@@ -39,8 +36,11 @@ def read_message(number: int, given: Json) -> dict[str, Json]:
     if role not in ROLES:
         known = ", ".join(ROLES)
         raise BadMessagesError(f"message {number} has the role '{role}'; there are {known}")
-    if not isinstance(content, str):
+    if isinstance(content, list) and content:
+        texts = [one.get("text") if isinstance(one, dict) else None for one in content]
+        content = None if None in texts else content
+    if not isinstance(content, str | list):
         raise BadMessagesError(f"the content of message {number} is no text")
-    if role == "system" and given.get("name") in _NAMED:
-        role = _NAMED[given["name"]]
-    return {"role": role, "content": content}
+    if not isinstance(given.get("name", ""), str):
+        raise BadMessagesError(f"the name of message {number} is no text")
+    return {field: given[field] for field in _FIELDS if field in given}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,16 @@ from evalstore.dataset.problems import DataProblem
 from evalstore.dataset.source import Source
 from evalstore.errors import EvalstoreError
 from evalstore.formats.base import Left
+from evalstore.markdown import SPACE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.values import Json
+
+
+_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+"""A character outside of the basic plane, as JSON may write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,12 @@ def read_bytes(path: Path) -> bytes:
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or error
         raise EvalstoreError(f"{path}: cannot be read: {reason}") from error
+
+
+def json_as_yaml(text: str) -> str:
+    """A JSON document as YAML has it, line for line: so its values have their lines."""
+    pairs = _PAIR.sub(lambda found: json.loads(f'"{found[0]}"'), text)
+    return pairs.replace("\t", " ")
 
 
 def read_rows(path: Path, left: list[Left]) -> list[Row]:
@@ -75,13 +87,10 @@ def write_rows(rows: list[Row]) -> bytes:
 
 
 def messages_field(rows: list[Row], column: str = "input") -> dict[str, Json]:
-    """The field `messages` of a test; nothing when all rows have a text, which the body shows."""
-    texts = [isinstance(row.values[column], str) for row in rows]
-    if all(texts):
+    """The field `messages` of a test; nothing when the body can show the row's text as it is."""
+    given = [row.values[column] for row in rows]
+    if all(isinstance(one, str) and one == one.strip(SPACE) and one for one in given):
         return {}
-    if any(texts):
-        one = f"[{{'role': 'user', 'content': item.{column}}}]"
-        return {"messages": f"{{{{ {one} if item.{column} is string else item.{column} }}}}"}
     return {"messages": f"{{{{ item.{column} }}}}"}
 
 
@@ -95,4 +104,4 @@ def either(column: str, values: list[Json]) -> str:
     name = f"item.{column}"
     if not any(isinstance(one, str) for one in values):
         return name
-    return f"[{name}] if {name} is string else {name}"
+    return f"([{name}] if {name} is string else {name})"

@@ -19,36 +19,44 @@ if TYPE_CHECKING:
 
 MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}
 
-_TEMPLATE = re.compile(r"\{\{|\{%|<!--")
-_STRUCTURE = re.compile(r"(---[ \t]*| {0,3}# [👤🤖⚙▶].*)$", re.MULTILINE)
+_TEMPLATE = re.compile(r"(?:\{[{%]*|<!--)+")
+_BEGINNINGS = ("{{", "{%", "<!--")
+_STRUCTURE = re.compile(r"^(---[ \t]*$| {0,3}#(?= [👤🤖⚙▶]))", re.MULTILINE)
+_TICKED = re.compile(r"`(?=\{\{[^{}]*\}\}`)")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 _CHECKS = re.compile(r"^( {0,3}(?:`{3,}|~{3,})[ \t]*)checks\b", re.MULTILINE)
 
 
 def literal(text: str) -> str:
-    """A text that is shown as it is, whatever it looks like."""
-    text = _TEMPLATE.sub(lambda found: quoted(found[0]), text)
-    return as_section(text)
+    """A text that is shown as it is, whatever it looks like, but for blanks at its ends."""
+
+    def part(found: re.Match[str]) -> str:
+        is_harmless = not any(one in found[0] for one in _BEGINNINGS)
+        return found[0] if is_harmless and found.end() < len(text) else quoted(found[0])
+
+    return as_section(_TEMPLATE.sub(part, text))
 
 
 def as_section(template: str) -> str:
-    """A template whose own text moves no section: blanks at its ends and markers are kept."""
-    template = "\n".join(
-        quoted(line) if _STRUCTURE.fullmatch(line) else line for line in template.split("\n")
-    )
+    """A template whose own text moves no section; blanks at its ends go, as of any section."""
+    template = _STRUCTURE.sub(lambda found: quoted(found[0]), keep_ticks(template))
     template = _CHECKS.sub(lambda found: found[1] + quoted("checks"), template)
     if any(not one.closed for one in fences(scan(template, 1))):
         template = _FENCE.sub(lambda found: quoted(found[0]), template)
-    inner = template.strip(SPACE)
-    if not inner:
-        return quoted(template) if template else ""
-    before, _, after = template.partition(inner)
-    return (quoted(before) if before else "") + inner + (quoted(after) if after else "")
+    return template.strip(SPACE)
+
+
+def keep_ticks(template: str) -> str:
+    """A template in which backticks round a name stay: elsewhere they are only text."""
+    return _TICKED.sub(lambda _found: quoted("`"), template)
 
 
 def quoted(text: str) -> str:
     """An expression that comes to this text."""
-    return "{{ " + json.dumps(text, ensure_ascii=False).replace("}}", '}" ~ "}') + " }}"
+    inner = json.dumps(text, ensure_ascii=False)
+    for one, parts in (("}}", '}" ~ "}'), ("<!--", '<!" ~ "--')):
+        inner = inner.replace(one, parts)
+    return "{{ " + inner + " }}"
 
 
 def write_test(
@@ -59,6 +67,9 @@ def write_test(
     checks: Json = None,
 ) -> bytes:
     """The text of a test file; `turns` are roles and templates, none if `front` has messages."""
+    if isinstance(messages := front.get("messages"), list):
+        shown = [{**one, "content": keep_ticks(one["content"])} for one in messages]
+        front = {**front, "messages": shown}
     parts = [f"---\n{block(front)}---\n"] if front else []
     parts += [conversation(turns), "---\n"]
     if instructions:

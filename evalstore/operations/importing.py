@@ -83,7 +83,7 @@ def import_files(
     workspace = open_workspace(where)
     for path in paths:
         if not path.exists():
-            raise _missing(path)
+            raise _missing(path, where.directory)
     folder = _folder(into) if into is not None else _name_of(format, paths)
     try:
         imported = importer(paths, Options(folder, sessions=sessions))
@@ -91,6 +91,9 @@ def import_files(
         raise EvalstoreError(
             problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
         ) from problem
+    if imported.recorded:
+        words = f"{len(imported.recorded):,} recorded answers are not stored: there is no way yet"
+        imported.left.append(Left(str(paths[0]), words))
     return _write(
         workspace, format, folder, imported, base=where.directory, force=force, dry_run=dry_run
     )
@@ -107,10 +110,10 @@ def _seen_from(base: Path, listed: list[Left]) -> tuple[Left, ...]:
     return tuple(sorted(found, key=lambda one: (one.file, one.line or 0, one.column or 0)))
 
 
-def _missing(path: Path) -> EvalstoreError:
+def _missing(path: Path, base: Path) -> EvalstoreError:
     beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
     return EvalstoreError(
-        f"there is no file or folder '{path}'",
+        f"there is no file or folder '{os.path.relpath(path, base)}'",
         hint=suggest(path.name, beside, "files there") if beside else None,
     )
 

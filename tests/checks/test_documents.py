@@ -179,6 +179,17 @@ def test_texts_are_prepared_before_they_are_compared() -> None:
     assert verdict(check, '{"a": "OSLO"}') == "pass"
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"), [("1", "pass"), ('{"a": 2}', "pass"), ("2", "fail"), ("x", "fail")]
+)
+def test_one_of_several_values_is_enough(answer: str, expected: str) -> None:
+    assert verdict({"jsonEquals": [1, {"a": 2}], "anyOf": True}, answer) == expected
+
+
+def test_several_values_must_be_a_list() -> None:
+    assert "must be a list of values" in problem({"jsonEquals": {"a": 1}, "anyOf": True}).message
+
+
 def test_nothing_expected_must_be_meant() -> None:
     assert "has an empty 'expected'" in problem({"jsonEquals": {}}).message
 

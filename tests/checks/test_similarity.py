@@ -93,6 +93,28 @@ def test_the_edit_ratio_is_symmetric_and_between_0_and_1(one: str, other: str) -
     assert 0 <= edit_ratio(one, other) == edit_ratio(other, one) <= 1
 
 
+# --- levenshtein
+
+
+@pytest.mark.parametrize(
+    ("answer", "most", "expected"),
+    [("sitting", 3, "pass"), ("sitting", 2, "fail"), ("kitten", 0, "pass"), ("mitten", 1, "pass")],
+)
+def test_edits_are_counted_to_the_nearest_text(answer: str, most: int, expected: str) -> None:
+    check = {"levenshtein": ["kitten", "quite another"], "max": most}
+    assert verdict(check, answer) == expected
+
+
+def test_too_many_edits_are_told() -> None:
+    words = "expected 'a' up to 1 edits, found 'bcd', 3 edits away"
+    assert judged({"levenshtein": "a", "max": 1}, "bcd") == ("fail", words)
+
+
+def test_edits_need_a_bound() -> None:
+    with pytest.raises(FileProblem, match="needs 'max'"):
+        read_check({"levenshtein": "a"})
+
+
 # --- bleu and rouge
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
-from tests.cli.conftest import Evalstore
+import jsonschema
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import Evalstore, Ran
+from tests.cli.test_documents import schema_of
 
 
 def test_an_unknown_format_is_told_with_the_nearest_one(
@@ -15,3 +22,184 @@ def test_an_unknown_format_is_told_with_the_nearest_one(
         2,
         "error: there is no format 'prompfoo'\nhint: did you mean 'promptfoo'?\n",
     )
+
+
+SAMPLES = (
+    '{"input": "Capital of Norway?", "ideal": "Oslo", "completion": "Oslo."}\n'
+    '{"input": "Capital of Italy?", "ideal": ["Rome", "Roma"]}\n'
+    '{"input": "Capital of Peru?"}\n'
+)
+
+
+@pytest.fixture
+def samples(workspace: Path) -> Path:
+    tree(workspace, {"source/capitals.jsonl": SAMPLES})
+    return workspace
+
+
+def test_it_says_what_it_wrote_and_what_it_left(samples: Path, evalstore: Evalstore) -> None:
+    assert evalstore("import", "openai-evals", "source/capitals.jsonl") == Ran(
+        1,
+        "           TEST FILES  OTHER FILES\nwritten    1           1\n"
+        "unchanged  0           0\n2 rows in all\nnot taken over:\n"
+        "  source/capitals.jsonl:3: the row has no 'ideal'\n"
+        "taken over with a difference:\n"
+        "  source/capitals.jsonl: no eval says how these samples are judged: taken as 'Match'\n",
+        "Next: 'evalstore check' reads what was written, 'evalstore run' asks and judges.\n",
+    )
+
+
+def test_importing_twice_is_importing_once(samples: Path, documents: Any) -> None:
+    first = documents("import", "openai-evals", "source/capitals.jsonl")
+    again = documents("import", "openai-evals", "source/capitals.jsonl")
+    assert first["written"] == ["tests/capitals/capitals.jsonl", "tests/capitals/capitals.md"]
+    assert (again["written"], again["unchanged"]) == ([], first["written"])
+
+
+@pytest.mark.parametrize(("force", "kept"), [((), 1), (("--force",), 0)])
+def test_an_edited_file_is_kept_unless_forced(
+    samples: Path, documents: Any, force: tuple[str, ...], kept: int
+) -> None:
+    documents("import", "openai-evals", "source/capitals.jsonl")
+    edited = samples / "tests/capitals/capitals.md"
+    edited.write_text(edited.read_text() + "\n")
+    found = documents("import", *force, "openai-evals", "source/capitals.jsonl")
+    assert len(found["kept"]) == kept
+    assert edited.read_text().endswith("\n\n") == bool(kept)
+
+
+def test_a_dry_run_writes_nothing(samples: Path, documents: Any) -> None:
+    found = documents("import", "-n", "openai-evals", "source/capitals.jsonl", "--into", "a/b")
+    assert found["written"] == ["tests/a/b/capitals.jsonl", "tests/a/b/capitals.md"]
+    assert not (samples / "tests/a").exists()
+
+
+def test_it_has_its_shape(samples: Path, documents: Any) -> None:
+    found = documents("import", "openai-evals", "source/capitals.jsonl")
+    assert found["left"]
+    jsonschema.Draft202012Validator(schema_of(["import"])).validate(found)
+
+
+def test_what_belongs_into_the_settings_is_printed_to_be_pasted(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    text = "prompts: [x]\nproviders: [openai:gpt-4o]\ntests: [{assert: [{type: is-json}]}]\n"
+    tree(workspace, {"source/promptfooconfig.yaml": text})
+    ran = evalstore("import", "promptfoo", "source")
+    assert ran.exit_code == 0
+    assert ran.stdout.endswith("for evalstore.yaml:\n  candidates: [openai/gpt-4o]\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("openai-evals", "none.jsonl"), "error: there is no file or folder 'none.jsonl'"),
+        (
+            ("openai-evals", "source/capitals.jsonl", "--into", "../x"),
+            "error: '../x' is no folder below that of the tests",
+        ),
+        (("openai-evals", "evalstore.yaml"), "error: there are no evals in 'evalstore.yaml'"),
+    ],
+)
+def test_what_cannot_be_imported_is_an_error(
+    samples: Path, evalstore: Evalstore, argv: tuple[str, ...], message: str
+) -> None:
+    ran = evalstore("import", *argv)
+    assert ran.stderr.startswith(message)
+    assert ran.exit_code == 2
+
+
+def test_imported_tests_run(samples: Path, documents: Any) -> None:
+    documents("import", "openai-evals", "source/capitals.jsonl")
+    one = "responses:\n  - {when: Norway, answer: 'Oslo, of course'}\n  - {answer: 'It is Rome'}\n"
+    (samples / "models/one.yaml").write_text(f"id: scripted/one\nprovider: scripted\n{one}")
+    found = documents("run", "tests/capitals")
+    assert [case["verdict"] for case in found["cases"]] == ["pass", "fail"]
+
+
+def test_recorded_answers_are_judged_without_a_call(samples: Path, documents: Any) -> None:
+    row = '{"input": [{"role": "user", "content": "Hi"}], "completion": "Warm", "ideal": "Warm"}\n'
+    tree(samples, {"source/s.jsonl": row})
+    documents("import", "evalsone", "source/s.jsonl")
+    found = documents("run", "tests/s")
+    assert [(case["model"], case["verdict"]) for case in found["cases"]] == [("recorded", "pass")]
+    assert found["cost"] == 0
+
+
+def judging(workspace: Path, answer: str) -> None:
+    """Let the judge say one thing."""
+    text = f"id: scripted/judge\nprovider: scripted\nresponses: [{{answer: {answer!r}}}]\n"
+    (workspace / "models/judge.yaml").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"), [("It is right.\nA", "pass"), ("B", "fail"), ("Hm?", "fail")]
+)
+def test_a_model_grades_as_in_openai_evals(
+    workspace: Path, documents: Any, said: str, verdict: str
+) -> None:
+    spec = (
+        "fact:\n  prompt: 'Question: {input} Expert: {ideal} Answer: {completion}'\n"
+        "  choice_strings: AB\n  choice_scores: {A: 1.0, B: 0.0}\n  eval_type: cot_classify\n"
+        "  input_outputs: {input: completion}\n"
+    )
+    args = "{samples_jsonl: s.jsonl, modelgraded_spec: fact}"
+    files = {
+        "source/evals/e.yaml": f"e.v0:\n  class: c:ModelBasedClassify\n  args: {args}\n",
+        "source/modelgraded/fact.yaml": spec,
+        "source/data/s.jsonl": '{"input": "Hi", "ideal": "Yo", "completion": "Yo."}\n',
+    }
+    tree(workspace, files)
+    documents("import", "openai-evals", "source")
+    judging(workspace, said)
+    (case,) = documents("run", "tests/source")["cases"]
+    assert (case["model"], case["verdict"]) == ("recorded", verdict)
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"), [("SCORE: 4", "pass"), ("SCORE: 2", "fail"), ("4", "undecided")]
+)
+def test_a_model_grades_as_in_nemo(
+    workspace: Path, documents: Any, said: str, verdict: str
+) -> None:
+    content = "Rate 1 to 5. Q: {{item.q}} A: {{sample.output_text}}"
+    metric = {
+        "type": "llm-judge",
+        "params": {
+            "template": {"messages": [{"role": "user", "content": content}]},
+            "scores": {"s": {"parser": {"type": "regex", "pattern": "SCORE: (\\d)"}}},
+        },
+    }
+    task = {
+        "params": {"template": {"messages": [{"role": "user", "content": "{{item.q}}"}]}},
+        "dataset": {"rows": [{"q": "How is Rome?"}]},
+        "metrics": {"m": metric},
+    }
+    tree(workspace, {"source/job.json": json.dumps({"tasks": {"t": task}})})
+    documents("import", "nemo", "source")
+    judging(workspace, said)
+    (case,) = documents("run", "tests/source")["cases"]
+    assert (case["model"], case["verdict"]) == ("scripted/one", verdict)
+
+
+def test_a_rubric_of_promptfoo_is_judged(workspace: Path, documents: Any) -> None:
+    text = (
+        "prompts: ['How is {{city}}?']\ntests:\n  - vars: {city: [Rome, Oslo]}\n"
+        "    assert: [{type: llm-rubric, value: must be warm}]\n"
+    )
+    tree(workspace, {"source/promptfooconfig.yaml": text})
+    documents("import", "promptfoo", "source")
+    found = documents("run", "tests/source")
+    assert [case["verdict"] for case in found["cases"]] == ["pass", "fail"]
+
+
+def test_recorded_history_that_is_not_stored_is_told(
+    samples: Path, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evalstore.formats import evalsone
+    from evalstore.formats.base import Imported, Recorded
+
+    answer = Recorded("tests/a.md", {}, "openai/gpt-4", ("Hi",), 0)
+    monkeypatch.setattr(evalsone, "read", lambda _paths, _options: Imported(recorded=[answer]))
+    (left,) = documents("import", "--sessions", "evalsone", "source")["left"]
+    assert left["reason"] == "1 recorded answers are not stored: there is no way yet"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import Imported, Left, Options
-from evalstore.formats.json_lines import read_bytes
+from evalstore.formats.json_lines import json_as_yaml, read_bytes
 from evalstore.formats.nemo.data import tasks_of
 from evalstore.formats.nemo.models import participants
 from evalstore.formats.nemo.tasks import Task, write_task
@@ -102,7 +102,7 @@ def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
         (),
     )
     try:
-        places = read_yaml(text.replace("\t", " "))
+        places = read_yaml(json_as_yaml(text))
     except FileProblem:
         places = None
     return _Job(path, document, config, places, prefix)

@@ -10,7 +10,14 @@ from evalstore.fields import suggest
 from evalstore.formats.base import Left
 from evalstore.formats.chat import BadMessagesError, read_message, read_messages
 from evalstore.formats.json_lines import Row, messages_field, turns_of, write_rows
-from evalstore.formats.openai_evals.specs import Eval, NotTakenError, Sources, Written
+from evalstore.formats.openai_evals.specs import (
+    Eval,
+    NotTakenError,
+    Sources,
+    Written,
+    generation,
+    unknown_arguments,
+)
 from evalstore.formats.writing import literal, write_prompt, write_test
 
 if TYPE_CHECKING:
@@ -19,8 +26,6 @@ if TYPE_CHECKING:
 
 IDEAL = "{{ item.ideal }}"
 _KNOWN = ("samples_jsonl", "num_few_shot", "few_shot_jsonl", "max_tokens")
-_IGNORED = ("n_samples", "shuffle", "seed")
-"""Arguments that choose among the rows: `--sample` and `--limit` do that here."""
 
 Writer = Callable[[Eval, Sources, "Options"], Written]
 
@@ -30,7 +35,7 @@ def find_class(found: Eval) -> Writer:
     from evalstore.formats.openai_evals.model_graded import write_graded
 
     known: dict[str, Writer] = {
-        **dict.fromkeys(_CHECKS, _write_compared),
+        **dict.fromkeys(CHECKS, _write_compared),
         "ModelBasedClassify": write_graded,
     }
     if found.kind not in known:
@@ -66,7 +71,7 @@ def _translate(_found: Eval) -> dict[str, Json]:
     return {"bleu": IDEAL, "pass": "> 0.3"}
 
 
-_CHECKS: Mapping[str, Callable[[Eval], Json]] = {
+CHECKS: Mapping[str, Callable[[Eval], Json]] = {
     "Match": _match,
     "MatchWithSolvers": _match_with_solvers,
     "Includes": _includes,
@@ -80,8 +85,6 @@ _OWN: Mapping[str, tuple[str, ...]] = {
     "Includes": ("ignore_case",),
     "MatchWithSolvers": ("task_description",),
 }
-_LIMITED = ("JsonMatch", "JsonValidator", "Translate", "ModelBasedClassify")
-"""Classes that hand `max_tokens` on to the model."""
 
 
 def _write_compared(found: Eval, sources: Sources, options: Options) -> Written:
@@ -95,9 +98,7 @@ def _write_compared(found: Eval, sources: Sources, options: Options) -> Written:
             rows.append(_read(row, found, examples))
         except (BadMessagesError, ValueError) as problem:
             written.left.append(Left(place, str(problem), row.line))
-    if dropped := _dropped_names(given):
-        written.warnings.append(Left(place, dropped))
-    check = _CHECKS[found.kind](found)
+    check = CHECKS[found.kind](found)
     if found.kind != "JsonValidator" and any(_is_empty(row.values) for row in rows):
         check["allowEmpty"] = True
     prompts, written.files = _system_prompt(found, sources, options)
@@ -177,19 +178,6 @@ def _few_shot(found: Eval, sources: Sources, written: Written) -> list[dict[str,
     return messages
 
 
-def _dropped_names(rows: list[Row]) -> str:
-    """What is said of names of messages."""
-    for row in rows:
-        given = row.values.get("input")
-        for message in given if isinstance(given, list) else []:
-            if isinstance(message, dict) and "name" in message:
-                return (
-                    "messages have no 'name' here: examples by 'example_user' and "
-                    "'example_assistant' are messages of these roles"
-                )
-    return ""
-
-
 def _system_prompt(
     found: Eval, sources: Sources, options: Options
 ) -> tuple[dict[str, Json], dict[str, bytes]]:
@@ -202,23 +190,3 @@ def _system_prompt(
     id = "/".join(part for part in (options.name, found.name) if part)
     content = write_prompt({"id": id}, [("system", literal(text))])
     return {"systemPrompts": [id]}, {f"prompts/{found.name}.md": content}
-
-
-# --- what all classes share ---------------------------------------------------------------
-
-
-def generation(found: Eval) -> dict[str, Json]:
-    """The limit of tokens, for the classes that use it."""
-    limit = found.args.get("max_tokens")
-    if found.kind not in _LIMITED or not isinstance(limit, int):
-        return {}
-    return {"options": {"maxOutputTokens": limit}}
-
-
-def unknown_arguments(found: Eval, known: tuple[str, ...]) -> list[Left]:
-    """A warning for each argument that is not taken over."""
-    return [
-        found.warning(f"the argument '{name}' is not taken over")
-        for name in found.args
-        if name not in (*known, *_IGNORED)
-    ]

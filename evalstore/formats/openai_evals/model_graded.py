@@ -2,14 +2,234 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import string
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from evalstore.formats.openai_evals.specs import Eval, NotTakenError, Sources, Written
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.formats.base import Left
+from evalstore.formats.chat import BadMessagesError, read_messages
+from evalstore.formats.grading import (
+    ANSWER,
+    CONVERSATION,
+    Message,
+    Piece,
+    middle_of,
+    split_prompt,
+)
+from evalstore.formats.json_lines import Row, messages_field, read_bytes, turns_of, write_rows
+from evalstore.formats.openai_evals.specs import (
+    Eval,
+    NotTakenError,
+    Sources,
+    Written,
+    generation,
+    unknown_arguments,
+)
+from evalstore.formats.writing import write_test
+from evalstore.yaml_core import read_yaml
 
 if TYPE_CHECKING:
     from evalstore.formats.base import Options
+    from evalstore.values import Json
+
+_KNOWN = (
+    *("samples_jsonl", "modelgraded_spec", "modelgraded_spec_file", "eval_type", "match_fn"),
+    *("modelgraded_spec_args", "samples_renamings", "sample_kwargs", "max_tokens"),
+    *("multicomp_n", "multicomp_temperature", "metaeval"),
+)
+_ANSWERS = ("cot_classify", "classify_cot", "classify")
+_MATCHES = ("starts_or_endswith", "endswith", "exact", "include")
 
 
 def write_graded(found: Eval, sources: Sources, options: Options) -> Written:
-    """A test whose answers a model judges."""
-    raise NotTakenError("evals that a model grades are not taken over yet")
+    """A test whose answers a model judges by choosing."""
+    if found.args.get("multicomp_n", 1) not in (1, None):
+        raise NotTakenError("it compares several answers in one prompt ('multicomp_n')")
+    if found.args.get("metaeval"):
+        raise NotTakenError("it measures the judge, not the candidate ('metaeval')")
+    spec = _find_spec(found, sources)
+    outputs = spec.get("input_outputs") or {"input": "completion"}
+    if not isinstance(outputs, dict) or len(outputs) != 1:
+        raise NotTakenError("its judge compares the answers to several inputs")
+    ((shown, answered),) = outputs.items()
+    written = Written()
+    constants = {**(spec.get("args") or {}), **(found.args.get("modelgraded_spec_args") or {})}
+    names = _Names(str(shown), str(answered), constants)
+    messages = list(names.messages(spec.get("prompt")))
+    rows = _rows(found, sources, written, names)
+    id = f"{options.name}/{found.name}".lstrip("/")
+    grading = split_prompt(id, messages)
+    if grading.differs:
+        reason = "the judge reads the parts of its prompt in another order"
+        written.warnings.append(found.warning(reason))
+    check = {"judge": {"prompt": id, **_check(found, spec, written)}}
+    front = {**generation(found), **messages_field(rows, names.shown)}
+    if any(names.answered in row.values for row in rows):
+        front["answer"] = f"{{{{ item.{names.answered} | default(none) }}}}"
+    turns = turns_of(rows, names.shown)
+    written.rows = len(rows)
+    written.data = write_rows(rows)
+    if all(row.raw is not None for row in rows):
+        written.data_name = str(found.args["samples_jsonl"])
+    written.files = {f"prompts/{found.name}.md": grading.prompt}
+    written.render = lambda first: write_test(
+        {**first, **front}, turns, instructions=grading.instructions, checks=[check]
+    )
+    written.warnings += unknown_arguments(found, _KNOWN)
+    return written
+
+
+def _find_spec(found: Eval, sources: Sources) -> Mapping[str, Any]:
+    """What the judge is told: a file of its name, or a field of a file with many."""
+    name = found.args.get("modelgraded_spec") or found.args.get("modelgraded_spec_file")
+    if not isinstance(name, str):
+        raise NotTakenError("it names no 'modelgraded_spec'")
+    folder = sources.registry / "modelgraded"
+    for path in sorted(folder.glob("*.yaml"), key=lambda one: one.stem != name):
+        try:
+            value = read_yaml(read_bytes(path).decode("utf-8")).value
+        except (FileProblem, EvalstoreError, UnicodeDecodeError) as problem:
+            if path.stem == name:
+                raise NotTakenError(f"'{path.name}' cannot be read: {problem}") from problem
+            continue
+        if isinstance(value, dict) and path.stem == name and "prompt" in value:
+            return value
+        if isinstance(value, dict) and isinstance(value.get(name), dict):
+            spec: dict[str, Any] = value[name]
+            return spec
+    raise NotTakenError(f"there is no judge '{name}' in the registry's 'modelgraded'")
+
+
+class _Names:
+    """What the names in a judge's prompt stand for."""
+
+    def __init__(self, shown: str, answered: str, constants: Mapping[str, Any]) -> None:
+        self.shown = shown
+        self.answered = answered
+        self.constants = constants
+        self.columns: list[str] = []
+        """Columns of the samples that the judge sees."""
+
+    def messages(self, prompt: Any) -> Iterator[Message]:
+        """The messages of the prompt in pieces; raises `NotTakenError`."""
+        given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        try:
+            listed = read_messages(given)
+        except BadMessagesError as problem:
+            raise NotTakenError(f"the prompt of its judge cannot be read: {problem}") from problem
+        for one in listed:
+            yield str(one["role"]), list(self._pieces(str(one["content"])))
+
+    def _pieces(self, text: str) -> Iterator[Piece]:
+        """Text with names in single braces, as Python's `format` has them."""
+        try:
+            parts = list(string.Formatter().parse(text))
+        except ValueError as error:
+            raise NotTakenError(f"the prompt of its judge cannot be read: {error}") from error
+        text = ""
+        for before, name, _, _ in parts:
+            text += before
+            if name is None:  # a doubled brace ends here
+                continue
+            if text:
+                yield Piece(text)
+                text = ""
+            if name == self.shown:
+                yield Piece("", runtime=CONVERSATION)
+            elif name == self.answered:
+                yield Piece("", runtime=ANSWER)
+            elif name in self.constants:
+                yield Piece(str(self.constants[name]))
+            elif name.isidentifier():
+                self.columns.append(name)
+                yield Piece(f"{{{{ item.{name} }}}}", is_template=True)
+            else:
+                raise NotTakenError(f"the prompt of its judge asks for '{name}'")
+        if text:
+            yield Piece(text)
+
+
+def _rows(found: Eval, sources: Sources, written: Written, names: _Names) -> list[Row]:
+    rows = []
+    renamed = found.args.get("samples_renamings") or {}
+    given = found.args.get("samples_jsonl")
+    place = sources.path_of(str(given))
+    for row in sources.rows(given, written.left):
+        try:
+            rows.append(_row(row, renamed, names))
+        except (BadMessagesError, ValueError) as problem:
+            written.left.append(Left(place, str(problem), row.line))
+    return rows
+
+
+def _row(row: Row, renamed: Mapping[str, str], names: _Names) -> Row:
+    if renamed:
+        values = {renamed.get(name, name): value for name, value in row.values.items()}
+        row = Row(row.line, values)
+    for name in (names.shown, *names.columns):
+        if name not in row.values:
+            raise ValueError(f"the row has no '{name}'")
+    if not isinstance(row.values.get(names.answered), str | None):
+        raise ValueError(f"'{names.answered}' must be a text")
+    shown = row.values[names.shown]
+    messages = read_messages(shown)
+    return row if isinstance(shown, str) else row.with_values(**{names.shown: messages})
+
+
+def _check(found: Eval, spec: Mapping[str, Any], written: Written) -> dict[str, Json]:
+    """How the judge's choice is read, and which choices pass."""
+    choices = spec.get("choice_strings")
+    if isinstance(choices, str) and choices.startswith("from_n"):
+        raise NotTakenError("its choices are as many as there are answers ('from_n')")
+    choices = [str(one) for one in choices or ()]
+    if len(choices) < 2:
+        raise NotTakenError("its judge has no 'choice_strings'")
+    given = found.args.get("eval_type") or spec.get("eval_type")
+    answer = next((one for one in _ANSWERS if str(given).startswith(one)), None)
+    if answer is None:
+        raise NotTakenError("neither the eval nor its judge has an 'eval_type'")
+    match = found.args.get("match_fn") or "starts_or_endswith"
+    if match not in _MATCHES:
+        raise NotTakenError(f"there is no 'match_fn' '{match}'")
+    scores = _scores(spec.get("choice_scores"), choices)
+    missing = [one for one in choices if one not in scores]
+    lowest, highest = min(scores.values()), max(scores.values())
+    if lowest == highest:
+        raise NotTakenError("all choices have the same score, so nothing says which pass")
+    if missing:
+        reason = f"no score for {', '.join(missing)}: taken to be the lowest"
+        written.warnings.append(found.warning(reason))
+    check: dict[str, Json] = {
+        "choices": choices,
+        "scores": {one: _plain(scores.get(one, lowest)) for one in choices},
+        "answer": answer,
+        "match": match,
+        "invalid": "lowest",
+    }
+    if not set(scores.values()) <= {0, 1}:
+        check["pass"] = middle_of(lowest, highest)
+        reason = (
+            f"scores have no bound there: an answer passes here if its score is {check['pass']}"
+        )
+        written.warnings.append(found.warning(reason))
+    return check
+
+
+def _scores(given: Any, choices: list[str]) -> dict[str, float]:
+    if given == "from_strings":
+        try:
+            return {one: float(one) for one in choices}
+        except ValueError:
+            raise NotTakenError("its scores are its choices, but these are no numbers") from None
+    if not isinstance(given, dict) or not given:
+        raise NotTakenError("its judge has no 'choice_scores', so nothing says which choices pass")
+    scores = {str(name): value for name, value in given.items()}
+    if not all(isinstance(one, int | float) for one in scores.values()):
+        raise NotTakenError("its 'choice_scores' are no numbers")
+    return {name: value for name, value in scores.items() if name in choices} or {"": 0.0}
+
+
+def _plain(value: float) -> float:
+    """`1.0` as a person writes it."""
+    return int(value) if value == int(value) else value

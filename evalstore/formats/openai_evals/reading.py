@@ -36,6 +36,10 @@ def read(paths: list[Path], options: Options) -> Imported:
                 f"'{path.name}' is no file of OpenAI Evals",
                 hint="name a registry, an eval file (.yaml), or samples (.jsonl)",
             )
+    if not made.imported.files and not made.imported.left:
+        raise EvalstoreError(
+            f"there are no evals in '{paths[0].name}'", hint="an eval has a 'class' and 'args'"
+        )
     return made.imported
 
 

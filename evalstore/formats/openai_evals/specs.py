@@ -6,13 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from evalstore.formats.base import Left
 from evalstore.formats.json_lines import Row, read_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.formats.base import Left
     from evalstore.values import Json
+
+
+_LIMITED = ("JsonMatch", "JsonValidator", "Translate", "ModelBasedClassify")
+"""Classes that hand `max_tokens` on to the model."""
+_IGNORED = ("n_samples", "shuffle", "seed")
+"""Arguments that choose among the rows: `--sample` and `--limit` do that here."""
 
 
 class NotTakenError(Exception):
@@ -33,8 +39,6 @@ class Eval:
 
     def warning(self, reason: str) -> Left:
         """Something about the eval that is not quite the same."""
-        from evalstore.formats.base import Left
-
         return Left(self.file, f"'{self.name}': {reason}", self.line)
 
 
@@ -79,3 +83,20 @@ class Written:
     """Further files, such as prompts."""
     left: list[Left] = field(default_factory=list)
     warnings: list[Left] = field(default_factory=list)
+
+
+def generation(found: Eval) -> dict[str, Json]:
+    """The limit of tokens, for the classes that use it."""
+    limit = found.args.get("max_tokens")
+    if found.kind not in _LIMITED or not isinstance(limit, int):
+        return {}
+    return {"options": {"maxOutputTokens": limit}}
+
+
+def unknown_arguments(found: Eval, known: tuple[str, ...]) -> list[Left]:
+    """A warning for each argument that is not taken over."""
+    return [
+        found.warning(f"the argument '{name}' is not taken over")
+        for name in found.args
+        if name not in (*known, *_IGNORED)
+    ]

@@ -101,7 +101,7 @@ def _told(heading: str, warning: str = "") -> Callable[[Value, float | None, str
 
 _OTHER_PROMPT = "a judge reads it in a prompt of evalstore's, not in promptfoo's"
 _WORDS_DIFFER = "words are told apart by another rule, so scores near the bound may differ"
-_MAKERS: Mapping[str, Callable[[Value, float | None, str], Made]] = {
+MAKERS: Mapping[str, Callable[[Value, float | None, str], Made]] = {
     "equals": _equals,
     "contains": _text("contains"),
     "icontains": _text("contains", ignoreCase=True),
@@ -134,7 +134,7 @@ _REASONS: Mapping[str, str] = {
     "contains-json": "finds JSON anywhere: 'json: {fenced: true}' finds it in a block of code",
 }
 _TOOL_CALLS = ("is-valid-openai-tools-call", "is-valid-openai-function-call")
-TYPES = frozenset((*_MAKERS, *_REASONS, *_TOOL_CALLS, "perplexity", "is-sql", "is-xml", "is-html"))
+TYPES = frozenset((*MAKERS, *_REASONS, *_TOOL_CALLS, "perplexity", "is-sql", "is-xml", "is-html"))
 """Names that are read as types in the cells of tables."""
 
 
@@ -142,14 +142,14 @@ def make(kind: str, value: Value, threshold: Any) -> Made:
     """What an assertion comes to; raises `NotTakenError`."""
     negated = kind.startswith("not-")
     bare = kind.removeprefix("not-")
-    if bare not in _MAKERS:
+    if bare not in MAKERS:
         reason = _REASONS.get(bare, "has no check here")
         raise NotTakenError(f"the assertion '{kind}' {reason}")
     if threshold is not None and (
         isinstance(threshold, bool) or not isinstance(threshold, int | float)
     ):
         raise NotTakenError(f"the 'threshold' of '{kind}' is no number")
-    made = _MAKERS[bare](value, threshold, bare)
+    made = MAKERS[bare](value, threshold, bare)
     if not negated:
         return made
     if made.check is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstore.errors import FileProblem
+from evalstore.formats.json_lines import json_as_yaml
 from evalstore.formats.promptfoo.nunjucks import NotTakenError
 from evalstore.yaml_core import Document, read_yaml
 
@@ -51,7 +52,7 @@ def read_document(path: Path) -> Document:
     """YAML or JSON with its lines; raises `NotTakenError`."""
     text = read_text(path)
     try:
-        return read_yaml(text.replace("\t", " ") if path.suffix == ".json" else text)
+        return read_yaml(json_as_yaml(text) if path.suffix == ".json" else text)
     except FileProblem as problem:
         raise NotTakenError(f"'{path.name}': {problem.message}", problem.line) from problem
 

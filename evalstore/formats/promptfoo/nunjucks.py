@@ -61,19 +61,18 @@ def _parts(template: str, columns: frozenset[str]) -> Iterable[str]:
         if text.startswith("{#"):
             continue
         if text == "<!--":
-            yield quoted(text) if columns else text
+            yield quoted(text)
             continue
-        in_backticks = template[found.start() - 1 : found.start()] == "`" == template[at : at + 1]
-        yield _renamed(_DUMP.sub("| tojson", text), columns, in_backticks=in_backticks)
+        yield _renamed(_DUMP.sub("| tojson", text), columns)
     yield template[at:]
 
 
-def _renamed(part: str, columns: frozenset[str], *, in_backticks: bool) -> str:
+def _renamed(part: str, columns: frozenset[str]) -> str:
     """A part in braces with the columns by names that are known here, but not inside of texts."""
 
     def name(found: re.Match[str]) -> str:
         one = found[1]
-        is_plain = stable_names([one]) == [one] and one not in _TAKEN and not in_backticks
+        is_plain = stable_names([one]) == [one] and one not in _TAKEN
         return one if one not in columns or is_plain else f"item.{one}"
 
     pieces, at = [], 0

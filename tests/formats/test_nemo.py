@@ -1,0 +1,209 @@
+"""Jobs of NeMo Evaluator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.errors import EvalstoreError
+from evalstore.values import Reply, ToolCall
+from tests.formats.importing import Made, imported, lines
+
+MESSAGES = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Context: {{item.prompt}}"},
+]
+CONTAINS = {
+    "type": "string-check",
+    "params": {"check": ["{{sample.output_text}}", "contains", "{{item.ideal_response}}"]},
+}
+ROW = {"Prompt": "Oslo is cold.", "ideal response": "Oslo"}
+TOOL = {
+    "type": "function",
+    "function": {"name": "f", "description": "d", "parameters": {"type": "object"}},
+}
+
+
+def job(metrics: Any, template: Any = None, **task: Any) -> dict[str, Any]:
+    shown = {"messages": MESSAGES} if template is None else template
+    one = {
+        "type": "completion",
+        "params": {"template": shown},
+        "metrics": metrics,
+        "dataset": {"files_url": "hf://datasets/me/qa"},
+        **task,
+    }
+    return {"config": {"type": "custom", "tasks": {"qa": one}}}
+
+
+def imported_job(path: Path, given: Any, *rows: Any) -> Made:
+    return imported(
+        path, "nemo", {"job.json": json.dumps(given, indent=1), "qa.jsonl": lines(*rows)}
+    )
+
+
+def test_a_task_becomes_one_readable_test(tmp_path: Path) -> None:
+    made = imported_job(tmp_path, job({"accuracy": CONTAINS}), ROW)
+    assert made.text("tests/qa.md") == (
+        "---\ndataset: qa.jsonl\n---\n\nBe brief.\n\n# 👤\n\nContext: {{item.prompt}}\n\n---\n\n"
+        "~~~checks\n- contains: '{{item.ideal_response}}'\n~~~\n"
+    )
+
+
+def test_columns_have_their_documented_names(tmp_path: Path) -> None:
+    made = imported_job(tmp_path, job({"accuracy": CONTAINS}), ROW)
+    assert made.messages("tests/qa.md") == [
+        [("system", "Be brief."), ("user", "Context: Oslo is cold.")]
+    ]
+    assert made.verdict("tests/qa.md", "It is Oslo.") == "pass"
+
+
+def test_data_that_are_not_here_keep_their_address(tmp_path: Path) -> None:
+    files = {"job.json": json.dumps(job({"accuracy": CONTAINS}))}
+    made = imported(tmp_path, "nemo", files)
+    assert "dataset: 'hf://datasets/me/qa'" in made.text("tests/qa.md")
+    assert made.warnings == [
+        "the data are not here: say in 'datasetRoots' where 'hf://datasets/me/qa' is"
+    ]
+
+
+def test_rows_bring_their_messages(tmp_path: Path) -> None:
+    row = {"messages": [{"role": "user", "content": "a {{b}}"}], "ideal_response": "x"}
+    given = job({"a": CONTAINS}, {"messages": "{{ item.messages | tojson }}"})
+    made = imported_job(tmp_path, given, row)
+    assert made.messages("tests/qa.md") == [[("user", "a {{b}}")]]
+
+
+def test_options_of_the_template_belong_to_the_test(tmp_path: Path) -> None:
+    given = job({"a": CONTAINS}, {"messages": MESSAGES, "temperature": 0.2, "max_tokens": 9})
+    made = imported_job(tmp_path, given, ROW)
+    assert "options: {temperature: 0.2, maxOutputTokens: 9}" in made.text("tests/qa.md")
+
+
+def test_tables_are_copied_and_their_bad_rows_told(tmp_path: Path) -> None:
+    table = "Prompt,ideal response\na,b\nc\n"
+    files = {"job.json": json.dumps(job({"a": CONTAINS})), "qa.csv": table}
+    made = imported(tmp_path, "nemo", files)
+    assert made.text("tests/qa.csv") == table
+    assert [one[:2] for one in made.left] == [("qa.csv", 3)]
+    assert "dataset: {path: qa.csv, onError: skip}" in made.text("tests/qa.md")
+
+
+def test_data_alone_are_recorded_answers(tmp_path: Path) -> None:
+    check = ["{{item.output}}", "equals", "{{item.reference}}"]
+    metric = {"type": "string-check", "params": {"check": check}}
+    given = job({"a": metric}, params={}, type="data")
+    made = imported_job(tmp_path, given, {"input": "x", "output": "y", "reference": "y"})
+    assert made.recorded("tests/qa.md") == ["y"]
+    assert made.verdict("tests/qa.md", "y") == "pass"
+
+
+def test_scores_without_a_bound_get_one_and_that_is_said(tmp_path: Path) -> None:
+    metric = {"type": "f1", "params": {"ground_truth": "{{item.ideal_response}}"}}
+    made = imported_job(tmp_path, job({"f": metric}), ROW)
+    assert made.verdict("tests/qa.md", "cold Oslo") == "pass"
+    assert made.warnings == ["the metric 'f' has no bound: a score passes here from 0.5 up"]
+
+
+def test_an_unknown_metric_is_left_with_its_line(tmp_path: Path) -> None:
+    made = imported_job(tmp_path, job({"a": CONTAINS, "b": {"type": "remote"}}), ROW)
+    (one,) = made.left
+    assert one[0] == "job.json"
+    assert one[2] == "the metric 'b': there is no check for the type 'remote'"
+    line = json.dumps(job({"a": CONTAINS, "b": {"type": "remote"}}), indent=1).split("\n")
+    assert '"b": {' in line[(one[1] or 0) - 2] + line[(one[1] or 0) - 1]
+
+
+def test_tool_calls_are_expected_and_tools_become_files(tmp_path: Path) -> None:
+    metric = {
+        "type": "tool-calling",
+        "params": {"tool_calls_ground_truth": "{{ item.calls | tojson }}"},
+    }
+    template = {"messages": MESSAGES, "tools": "{{ item.tools | tojson }}"}
+    call = {"function": {"name": "f", "arguments": '{"x": 1}'}}
+    row = {**ROW, "calls": [call], "tools": [TOOL]}
+    made = imported_job(tmp_path, job({"t": metric}, template), row)
+    assert "availableTools: [f]" in made.text("tests/qa.md")
+    right = Reply(None, tool_calls=(ToolCall("f", {"x": 1}),))
+    wrong = Reply(None, tool_calls=(ToolCall("f", {"x": 2}),))
+    assert [made.verdict("tests/qa.md", one) for one in (right, wrong)] == ["pass", "fail"]
+
+
+def test_rows_with_different_tools_are_left(tmp_path: Path) -> None:
+    template = {"messages": MESSAGES, "tools": "{{ item.tools }}"}
+    rows = [{**ROW, "tools": [TOOL]}, {**ROW, "tools": []}]
+    (one,) = imported_job(tmp_path, job({"a": CONTAINS}, template), *rows).left
+    assert "its rows offer different tools" in one[2]
+
+
+def judge(text: str, **score: Any) -> dict[str, Any]:
+    parser = {"type": "regex", "pattern": "SCORE: (\\d)"}
+    template = {"messages": [{"role": "user", "content": text}]}
+    endpoint = {"url": "https://judge.example/v1/chat/completions", "model_id": "big/judge"}
+    return {
+        "type": "llm-judge",
+        "params": {
+            "model": {"api_endpoint": {**endpoint, "api_key": "nvapi-secret"}},
+            "template": template,
+            "scores": {"rating": {"type": "int", "parser": parser, **score}},
+        },
+    }
+
+
+def test_a_judges_prompt_is_put_together_as_it_was(tmp_path: Path) -> None:
+    text = "Rate 1 to 5.\nQ: {{item.prompt}}\nA: {{ sample.output_text }}\nSay SCORE: n"
+    made = imported_job(tmp_path, job({"j": judge(text)}), ROW)
+    assert made.text("prompts/qa.j.md").endswith(
+        "# 👤\n\nRate 1 to 5.\nQ: {{_evaluationInstructions}}\nA: {{_actualResponse}}\n"
+        "Say SCORE: n\n"
+    )
+    assert "\n{{item.prompt}}\n" in made.text("tests/qa.md")
+
+
+def test_a_judge_that_needs_the_row_on_both_sides_reads_another_order(tmp_path: Path) -> None:
+    text = "Q: {{item.prompt}} A: {{sample.output_text}} R: {{item.ideal_response}}"
+    made = imported_job(tmp_path, job({"j": judge(text, minimum=1, maximum=5)}), ROW)
+    assert "the prompt of the judge 'j' is put together in another order" in made.warnings
+
+
+def test_the_scale_of_a_judge_is_that_of_its_prompt(tmp_path: Path) -> None:
+    made = imported_job(tmp_path, job({"j": judge("Rate from 1 to 5: {{item.prompt}}")}), ROW)
+    assert (
+        "    parser: {regex: 'SCORE: (\\d)', method: match, min: 1, max: 5}\n    pass: '>= 3'\n"
+        in made.text("tests/qa.md")
+    )
+    assert made.warnings[0].endswith(
+        "it passes here if it is >= 3; its scale is taken to be 1 to 5"
+    )
+
+
+def test_every_judge_has_a_test_so_that_answers_are_shared(tmp_path: Path) -> None:
+    first = judge("{{item.prompt}}")
+    first["params"]["scores"]["style"] = {"parser": {"type": "json", "json_path": "s"}}
+    made = imported_job(tmp_path, job({"j": first, "a": CONTAINS}), ROW)
+    assert sorted(path for path in made.imported.files if path.startswith("tests/")) == [
+        "tests/qa.j.style.md",
+        "tests/qa.jsonl",
+        "tests/qa.md",
+    ]
+
+
+def test_keys_are_never_written(tmp_path: Path) -> None:
+    made = imported_job(tmp_path, job({"j": judge("{{item.prompt}}")}), ROW)
+    assert all(b"nvapi-secret" not in content for content in made.imported.files.values())
+    assert "apiKeyEnvVar: BIG_JUDGE_API_KEY" in made.text("providers/big-judge.yaml")
+    assert made.imported.settings == {"evaluators": ["big/judge"]}
+
+
+def test_json_that_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
+    made = imported(tmp_path, "nemo", {"job.json": '{"tasks": {\n  "a": }'})
+    assert [one[:2] for one in made.left] == [("job.json", 2)]
+    assert made.imported.left[0].column == 8
+
+
+def test_a_folder_without_jobs_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(EvalstoreError, match="no job of NeMo"):
+        imported(tmp_path, "nemo", {"a.json": "[]"})

@@ -1,0 +1,33 @@
+"""The pages for people who come from another system name all that is taken over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalstore.formats.nemo.metrics import METRICS
+from evalstore.formats.openai_evals.classes import CHECKS
+from evalstore.formats.promptfoo.asserts import MAKERS
+from evalstore.formats.registry import find_importer
+
+PAGES = Path(__file__).parents[2] / "docs" / "coming-from"
+NAMES = [
+    *(("openai-evals", name) for name in (*CHECKS, "ModelBasedClassify")),
+    *(("nemo", name) for name in (*METRICS, "tool-calling", "llm-judge")),
+    *(("promptfoo", name) for name in MAKERS if not name.startswith(("icontains", "model-graded"))),
+]
+
+
+@pytest.mark.parametrize(("page", "name"), NAMES)
+def test_what_is_taken_over_is_on_the_page(page: str, name: str) -> None:
+    assert f"`{name}`" in (PAGES / f"{page}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("format", ["openai-evals", "evalsone", "nemo", "promptfoo"])
+def test_a_page_says_how_to_import_and_what_differs(format: str) -> None:
+    text = (PAGES / f"{format}.md").read_text(encoding="utf-8")
+    assert f"evalstore import {format} " in text
+    assert "## What differs" in text
+    assert "## What is left" in text
+    assert callable(find_importer(format))
