@@ -41,7 +41,7 @@ _MODELS = {
 def translate(test: Test) -> Judged:
     """The checks that stand for the checker of a test; raises `NotTakenError`."""
     name = test.definition.checker
-    own = _CHECKERS.get(name)
+    own = CHECKERS.get(name)
     defined = {found for source in test.custom.values() for found in classes_in(source)}
     if name in defined:
         if own is not None or name in _UNKNOWABLE:
@@ -256,7 +256,7 @@ def _by_evaluator(test: Test) -> Judged:
     return Judged(instructions=instructions, warnings=[warning])
 
 
-_CHECKERS: Mapping[str, Callable[[Test], Judged]] = {
+CHECKERS: Mapping[str, Callable[[Test], Judged]] = {
     "LambdaChecker": _function,
     "MultiRunLambdaChecker": _joint_function,
     "RegexChecker": _regex,
