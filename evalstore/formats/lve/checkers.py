@@ -65,7 +65,7 @@ def _regex(test: Test) -> Judged:
     check: dict[str, Json] = {"regex": test.text("pattern")}
     flag = test.definition.arguments.get("flags", 0)
     if flag != 0:
-        if flag not in _FLAGS:
+        if not isinstance(flag, str) or flag not in _FLAGS:
             known = ", ".join(_FLAGS)
             message = f"there is no flag {shown(flag)}; there are {known}"
             raise NotTakenError(message, ARGUMENTS, "flags")
