@@ -13,6 +13,7 @@ from evalstore.messages import is_text
 from evalstore.values import (
     RUNTIME_NAMES,
     FilePart,
+    FileVersion,
     Json,
     Message,
     OutgoingMessage,
@@ -81,6 +82,10 @@ class Material:
             content["name"], content.get("description", ""), content.get("parameters", {})
         )
 
+    def file(self, id: str) -> FileVersion:
+        """A referenced file."""
+        return self._store.load_files([id])[id]
+
     def schema(self, id: str) -> Json:
         """A schema version."""
         return self.content("schema", id).get("schema", {})
@@ -92,7 +97,7 @@ class Material:
             if isinstance(part, Text):
                 result.append(part)
                 continue
-            file = self._store.load_files([part.id])[part.id]
+            file = self.file(part.id)
             if is_text(file.media_type):
                 result.append(Text(file.data.decode("utf-8-sig")))
             else:

@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evalstore.bound_code import KEPT, bind, find_file
+from evalstore.checks import python_code
 from evalstore.checks.expressions import keys_of, names_in
 from evalstore.checks.judges import JUDGE
 from evalstore.checks.reading import read_check, split
@@ -58,6 +60,10 @@ class _Entry:
     """Names that have no value before there is an answer."""
     names: tuple[str, ...]
     """What its expression takes from outside, the answer aside."""
+    runs_code: bool
+    """Whether it runs a Python file."""
+    columns: Mapping[str, None]
+    """The columns of the data that the test file uses; complete when all texts are compiled."""
 
 
 class CheckTemplates:
@@ -89,7 +95,15 @@ class CheckTemplates:
                 else:
                     filler.need(one, entry.line, later)
         scope = settings.get("scope", "answer")
-        return _Entry(entry, scope if isinstance(scope, str) else "", texts, later, names)
+        return _Entry(
+            entry,
+            scope if isinstance(scope, str) else "",
+            texts,
+            later,
+            names,
+            name == python_code.NAME,
+            filler.used_columns,
+        )
 
     @property
     def has_group(self) -> bool:
@@ -119,7 +133,7 @@ class CheckTemplates:
         desk: Desk,
         shapes: Sequence[Shape],
     ) -> dict[str, Json]:
-        if entry.texts or entry.names:
+        if entry.texts or entry.names or entry.runs_code:
             return _fill(entry, row, desk, shapes)
         if number not in self._fixed:
             self._fixed[number] = _fill(entry, row, desk, shapes)
@@ -147,6 +161,10 @@ def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[
             later.append([list(place), _at(entry.entry.given, place)])
             used |= template.names.keys() - entry.later
             asked |= template.names.keys() & entry.later
+    code: dict[str, Json] = {}
+    if entry.runs_code:
+        whole = read_check(given, line, find_file=lambda own: find_file(desk, own, line))
+        code = bind(whole, entry.scope, row, entry.columns, shapes)
     if later:
         name, _ = split(entry.entry.given, line)
         kind = find_kind(name)
@@ -173,6 +191,7 @@ def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[
     values, turns = _values(used, row), _turns(asked - JUDGED_NAMES, entry, shapes)
     return {
         **found,
+        **code,
         **({"values": values} if values else {}),
         **({"turns": turns} if turns else {}),
     }
@@ -231,6 +250,8 @@ class Held(NamedTuple):
 
     replies: tuple[Reply, ...]
     usd: float | None = None
+    shown: tuple[Json, ...] = ()
+    """The whole of it as texts, when a check looks at that."""
 
 
 class Settled(NamedTuple):
@@ -262,7 +283,8 @@ def settle(check: Mapping[str, Json], sessions: Sequence[Held]) -> Settled:
         template = compile_text(source, known, lambda _offset: 1)
         given = _put(given, tuple(place), template.value(lookup, typed))
     try:
-        return Settled(read_check(given), scope)
+        kept = {name: check[name] for name in KEPT if name in check}
+        return Settled({**read_check(given), **(kept if "file" in kept else {})}, scope)
     except FileProblem as problem:
         raise FileProblem(f"filled with the answer, {problem.message}") from problem
 

@@ -10,6 +10,7 @@ from evalstore.bound_checks import BoundChecks, CheckTemplates
 from evalstore.checks import implied_checks
 from evalstore.checks.base import as_text
 from evalstore.checks.judges import judge_of, without_judge
+from evalstore.checks.python_code import code_of
 from evalstore.errors import FileProblem
 from evalstore.filling import Filler, Row
 from evalstore.messages import Conversation, Shape, fill_parts, is_text
@@ -42,6 +43,7 @@ class Draft(NamedTuple):
     needs: tuple[str, ...]
     recorded: str | None
     judge_prompts: tuple[str, ...]
+    code: tuple[str, ...]
     group: str
     group_checks: tuple[Json, ...]
 
@@ -115,6 +117,7 @@ class Drafter:
             needs,
             self._recorded(row, shapes, desk) if self._answer else None,
             tuple(judge.get("prompts", ())) if judge else (),
+            _code(evaluation.checks),
             "".join(map(str, self._group.fill(row.lookup, row.typed))) if self._group else "",
             checks.group,
         )
@@ -191,6 +194,7 @@ class Drafter:
             limit=options.max_output_tokens,
             recorded=draft.recorded,
             judge_prompts=draft.judge_prompts,
+            code=draft.code,
         )
 
     def _together(self, members: Sequence[Draft], desk: Desk) -> Draft:
@@ -206,7 +210,12 @@ class Drafter:
             judged_by=("checks",),
             needs=tuple(sorted({need for one in members for need in one.needs})),
             judge_prompts=(),
+            code=_code(evaluation.checks),
         )
+
+
+def _code(checks: Sequence[Json]) -> tuple[str, ...]:
+    return tuple([one.text for one in code_of(checks)])
 
 
 def differing_groups(drafts: Sequence[Draft]) -> bool:

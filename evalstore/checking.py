@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from evalstore.bound_checks import BLOCK, Held, settle, texts_of
@@ -10,6 +10,8 @@ from evalstore.checks import Outcome, Subject, run_check
 from evalstore.checks.reading import reaches
 from evalstore.values import Json, Verdict
 
+RunCode = Callable[[Mapping[str, Json], Json, Sequence[Held]], Json]
+"""Runs a Python check: from the check, what it looks at and the sessions to what it returned."""
 _LONGEST = 20_000
 """Characters of a feedback that are kept."""
 
@@ -20,7 +22,7 @@ class Checked(NamedTuple):
     verdict: Verdict
     feedback: str
     score: float | None
-    """0..1, if a check is graded or weighted, or not all have to pass."""
+    """0..1, if a check is graded or weighted or gives a score, or not all have to pass."""
     results: tuple[Json, ...]
 
 
@@ -34,20 +36,32 @@ def schemas_of(checks: Iterable[Json]) -> set[str]:
     return found
 
 
+class _Means(NamedTuple):
+    """What checks need besides the answers."""
+
+    schemas: Mapping[str, Json]
+    """By version id."""
+    run_code: RunCode | None = None
+
+
 def judge_by_checks(
-    checks: Sequence[Json], sessions: Sequence[Held], schemas: Mapping[str, Json]
+    checks: Sequence[Json],
+    sessions: Sequence[Held],
+    schemas: Mapping[str, Json],
+    run_code: RunCode | None = None,
 ) -> Checked:
     """The verdict on conversations that are judged together; the schemas are by version id."""
+    means = _Means(schemas, run_code)
     results: list[Json] = []
     verdict: Verdict = "pass"
     feedback: list[str] = []
     scores: list[tuple[float, float]] = []
     for check in checks:
         if check["type"] == BLOCK:
-            outcome, inner = _judge_block(check, sessions, schemas)
+            outcome, inner = _judge_block(check, sessions, means)
             results += inner
         else:
-            outcome = _run(check, sessions, schemas)
+            outcome = _run(check, sessions, means)
             results.append(_describe(check, outcome))
         if outcome.feedback:
             feedback.append(outcome.feedback)
@@ -55,15 +69,16 @@ def judge_by_checks(
         if outcome.verdict == "error" or (outcome.verdict == "fail" and verdict == "pass"):
             verdict = outcome.verdict
     has_score = any("weight" in one or "pass" in one for one in checks)
+    has_score = has_score or any(0 < score < 1 for score, _ in scores)
     score = _mean(scores) if has_score else None
     return Checked(verdict, "; ".join(feedback)[:_LONGEST], score, tuple(results))
 
 
 def _judge_block(
-    block: Json, sessions: Sequence[Held], schemas: Mapping[str, Json]
+    block: Json, sessions: Sequence[Held], means: _Means
 ) -> tuple[Outcome, list[Json]]:
     """Several checks of which not all have to pass: `any`, or `>= t` of their mean score."""
-    outcomes = [_run(check, sessions, schemas) for check in block["checks"]]
+    outcomes = [_run(check, sessions, means) for check in block["checks"]]
     results = [_describe(*both) for both in zip(block["checks"], outcomes, strict=True)]
     weights = [check.get("weight", 1) for check in block["checks"]]
     score = _mean([(one.score or 0.0, by) for one, by in zip(outcomes, weights, strict=True)])
@@ -92,11 +107,11 @@ def _describe(check: Json, outcome: Outcome) -> Json:
     return result
 
 
-def _run(check: Json, sessions: Sequence[Held], schemas: Mapping[str, Json]) -> Outcome:
+def _run(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
     """What a check finds in all sessions at once, or in each of them if that is its scope."""
     if len(sessions) == 1 or check.get("scope", "answer") != "answer":
-        return _run_once(check, sessions, schemas)
-    outcomes = [_run_once(check, [session], schemas) for session in sessions]
+        return _run_once(check, sessions, means)
+    outcomes = [_run_once(check, [session], means) for session in sessions]
     scores = [outcome.score for outcome in outcomes if outcome.score is not None]
     wrong = [(n, one) for n, one in enumerate(outcomes, start=1) if one.verdict != "pass"]
     if not wrong:
@@ -107,7 +122,7 @@ def _run(check: Json, sessions: Sequence[Held], schemas: Mapping[str, Json]) -> 
     return Outcome(first.verdict, words, min(scores, default=None))
 
 
-def _run_once(check: Json, sessions: Sequence[Held], schemas: Mapping[str, Json]) -> Outcome:
+def _run_once(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
     """What a check finds; one that fails to run is the verdict `error`, not the end of a run."""
     last = sessions[-1]
     reply = last.replies[-1]
@@ -116,15 +131,24 @@ def _run_once(check: Json, sessions: Sequence[Held], schemas: Mapping[str, Json]
         subject = Subject(
             reply,
             settled.check.get("actual", reply.text or ""),
-            schemas,
+            means.schemas,
             last.usd,
             names=settled.names,
             answers=tuple(texts_of(sessions)),
+            run_code=_with(means.run_code, sessions),
         )
         outcome = run_check(settled.check, subject)
     except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
         return Outcome("error", _text(f"the check failed: {str(error) or type(error).__name__}"))
     return outcome._replace(feedback=_text(outcome.feedback))
+
+
+def _with(
+    run_code: RunCode | None, sessions: Sequence[Held]
+) -> Callable[[Mapping[str, Json], Json], Json] | None:
+    if run_code is None:
+        return None
+    return lambda check, actual: run_code(check, actual, sessions)
 
 
 def _text(value: str) -> str:

@@ -19,11 +19,12 @@ from evalstore.asking import Asking
 from evalstore.assemble import Material
 from evalstore.bursts import Bursts
 from evalstore.calls import CallFailed, Calls, Door, Limits, Rim
+from evalstore.code_checks import Allows, CodeChecks
 from evalstore.hashing import subject_of
 from evalstore.judging import Judging
 from evalstore.lanes import Lane
 from evalstore.ledger import Ledger, Outcome
-from evalstore.plan import Ask, Cell, Judgement, Plan, Subject, missing_judgements
+from evalstore.plan import CHECKS, Ask, Cell, Judgement, Plan, Subject, missing_judgements
 from evalstore.sharing import Sharing, key_of
 from evalstore.values import Json, Session, Vote
 
@@ -64,10 +65,12 @@ class Executor:
         limits: Limits,
         rim: Rim,
         stops_at: Callable[[Cell, Plan, Outcome], bool] | None = None,
+        allows: Allows = lambda _sha256, _network: False,
     ) -> None:
         """`candidates` are by display id, `judges` by evaluator id.
 
         Everything is halted at a cell for which `stops_at`, by its plan and what came of it.
+        Checks run those Python files that `allows` lets them run.
         """
         self.store = store
         self.candidates = candidates
@@ -81,7 +84,8 @@ class Executor:
         self._calls = Calls(limits, rim)
         made_of = (self.material, self._calls, self._ledger, rim)
         self._asking = Asking(candidates, *made_of)
-        self._judging = Judging(judges, *made_of, limits.judge_tokens)
+        self._code = CodeChecks(self.material, allows)
+        self._judging = Judging(judges, *made_of, limits.judge_tokens, self._code)
         self._failed: Counter[str] = Counter()
         """Key -> how often it has failed in this run: other plans may want it, too."""
         self._finished = asyncio.Event()
@@ -92,6 +96,7 @@ class Executor:
         """Forget the plan before this one."""
         self.plan = plan
         self.sharing.open(plan)
+        self._judging.forget()
         self.outcome.sessions.clear()
         self.outcome.votes.clear()
         self._left: dict[str, int] = {}
@@ -128,6 +133,7 @@ class Executor:
     async def __aexit__(self, *_error: object) -> None:
         """Store what is finished, give everything back."""
         self._alive.cancel()
+        self._code.close()
         try:
             await _see_through(self._ledger.writer.finish(self._writer))
         finally:
@@ -295,6 +301,7 @@ class Executor:
             for id, session in sessions.items():
                 number = counted.index(id)
                 cells = [one for one in self._alone(question) if number < one.wanted]
+                await self._run_code((id,), cells, (session,))
                 owed += self._check_and_find((id,), cells, (session,))
             if question not in self._left:
                 self._answered.add(question)
@@ -334,13 +341,11 @@ class Executor:
             told = {one.case.evaluation for subject in some for one in cells[subject]}
             loaded, contents = await asyncio.to_thread(self._load_stored, some, told)
             self.material.keep(contents)
-            owed = [
-                one
-                for subject in some
-                for one in self._check_and_find(
-                    subject, cells[subject], tuple([loaded[id] for id in subject])
-                )
-            ]
+            owed: list[Judgement] = []
+            for subject in some:
+                sessions = tuple([loaded[id] for id in subject])
+                await self._run_code(subject, cells[subject], sessions)
+                owed += self._check_and_find(subject, cells[subject], sessions)
             await self._ledger.writer.settled()
             self._put(await self._claim(list(owed)))
 
@@ -368,6 +373,7 @@ class Executor:
             finally:  # whatever happens: this is paid
                 id = self._ledger.session(question, session)
                 self._answers[id] = session
+                await self._run_code((id,), self._alone(question), (session,))
                 self._judge_soon((id,), self._wanting(question, all_answers=True), session)
         self._one_less(question)
 
@@ -402,6 +408,7 @@ class Executor:
         for cell, subject in due:
             if any(missing_judgements(cell, self._votes(subject_of(subject)))):
                 sessions = await self._load(subject)
+                await self._run_code(subject, [cell], sessions)
                 self._judge_soon(subject, [cell], *sessions)
 
     def _judge_oldest(self, question: str) -> None:
@@ -422,6 +429,19 @@ class Executor:
     def _newest_vote(self, subject: str) -> int:
         return max((vote.started for vote in self._votes(subject)), default=0)
 
+    async def _run_code(
+        self, ids: Subject, cells: Iterable[Cell], sessions: tuple[Session, ...]
+    ) -> None:
+        """Make the checks that run Python and that a subject lacks, without holding up others."""
+        wanted = {one.case.evaluation or "" for one in cells if one.case.code}
+        if not wanted:
+            return
+        votes = self._votes(subject_of(ids))
+        judged = {vote.evaluation for vote in votes if vote.evaluator == CHECKS}
+        for evaluation in sorted(wanted - judged - self.plan.blocked):
+            if not self.is_halted and not self._judging.is_prepared(ids, evaluation):
+                await self._judging.prepare(ids, sessions, evaluation)
+
     def _check_and_find(
         self, ids: Subject, cells: Iterable[Cell], sessions: tuple[Session, ...]
     ) -> list[Judgement]:
@@ -433,6 +453,8 @@ class Executor:
                 continue
             missing = list(missing_judgements(cell, self._votes(subject)))
             if missing and missing[0][0] is None:
+                if cell.case.code and not self._judging.is_prepared(ids, cell.case.evaluation):
+                    continue  # it is not trusted, or everything ends: the next run judges it
                 newest = self._newest_vote(subject)
                 found = self._judging.check(ids, sessions, cell.case.evaluation, newest)
                 self._ledger.evaluation(found)

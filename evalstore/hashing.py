@@ -206,6 +206,7 @@ def describe_case_file(file: CaseFile) -> Description:
                     ("limit", case.limit),
                     ("recorded", case.recorded),
                     ("judgePrompts", list(case.judge_prompts)),
+                    ("code", list(case.code)),
                 )
                 if value not in (None, "", [])
             }

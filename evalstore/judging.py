@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,13 @@ from evalstore.ledger import Ledger, sum_usage
 from evalstore.opinions import Opinions
 from evalstore.plan import CHECKS, Judge
 from evalstore.reply_forms import form_of, tell
-from evalstore.values import Evaluation, Reply, Request, Session
+from evalstore.values import Evaluation, Json, Reply, Request, Session
 
 if TYPE_CHECKING:
     from evalstore.assemble import Material
     from evalstore.calls import Calls, Door, Rim
+    from evalstore.checking import Checked, RunCode
+    from evalstore.code_checks import CodeChecks
 
 
 class Judging:
@@ -35,8 +38,12 @@ class Judging:
         ledger: Ledger,
         rim: Rim,
         limit: int | None,
+        code: CodeChecks,
     ) -> None:
-        """`limit` is the token limit of a judgement."""
+        """`limit` is the token limit of a judgement; `code` runs Python checks."""
+        self._code = code
+        self._made: dict[tuple[tuple[str, ...], str], Checked] = {}
+        """What checks that take time have found; taken when the evaluation is made."""
         self._doors = doors
         self._material = material
         self._opinions = Opinions(calls.ask)
@@ -86,15 +93,44 @@ class Judging:
             latency=sum(reply.latency for reply in spent),
         )
 
+    async def prepare(
+        self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str
+    ) -> None:
+        """Make the checks that run Python beside the event loop, for `check` to take."""
+        looked_at = self._look(sessions, evaluation)
+        self._made[ids, evaluation] = await asyncio.to_thread(judge_by_checks, *looked_at)
+
+    def is_prepared(self, ids: tuple[str, ...], evaluation: str) -> bool:
+        """Whether the checks that run Python are made."""
+        return (ids, evaluation) in self._made
+
+    def forget(self) -> None:
+        """Forget what was prepared and not taken."""
+        self._made.clear()
+
+    def _look(
+        self, sessions: Sequence[Session], evaluation: str
+    ) -> tuple[Sequence[Json], Sequence[Held], Mapping[str, Json], RunCode | None]:
+        """The checks of an evaluation version, and all that they look at."""
+        content = self._material.content("evaluation", evaluation)
+        checks = without_judge(content.get("checks", ()))
+        run_code = self._code.prepare(checks)
+        held = [
+            Held(
+                one.turns,
+                one.cost.usd if one.cost else None,
+                self._code.show(one) if run_code else (),
+            )
+            for one in sessions
+        ]
+        return checks, held, {id: self._material.schema(id) for id in schemas_of(checks)}, run_code
+
     def check(
         self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str, newest: int
     ) -> Evaluation:
         """What the checks of an evaluation version say of sessions that are judged together."""
-        held = [Held(one.turns, one.cost.usd if one.cost else None) for one in sessions]
-        content = self._material.content("evaluation", evaluation)
-        checks = without_judge(content.get("checks", ()))
-        schemas = {id: self._material.schema(id) for id in schemas_of(checks)}
-        checked = judge_by_checks(checks, held, schemas)
+        made = self._made.pop((ids, evaluation), None)
+        checked = made or judge_by_checks(*self._look(sessions, evaluation))
         return Evaluation(
             sessions=ids,
             evaluation=evaluation,

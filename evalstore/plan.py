@@ -219,6 +219,10 @@ class Plan:
     """Answers that are missing and stay so, as their model may not be called in this command."""
     left_judgements: int = 0
     """Judgements of stored and coming answers, likewise."""
+    blocked: set[str] = field(default_factory=set)
+    """Ids of the evaluation versions that run Python files which are not trusted."""
+    blocked_judgements: int = 0
+    """Judgements that are missing and stay so because of that."""
 
     @property
     def questions(self) -> set[str]:
@@ -434,8 +438,10 @@ def plan_judgements(
                 known = found.get(key)
                 if known is None or known.count < one.count:
                     found[key] = one
-    for one in found.values():
-        if one.judge is None or one.judge.reachable:
+    for (about, evaluation, _), one in found.items():
+        if evaluation in plan.blocked and (about, evaluation, CHECKS) in found:
+            plan.blocked_judgements += one.count if one.judge is None else 0
+        elif one.judge is None or one.judge.reachable:
             plan.judgements.append(one)
         else:
             plan.left_judgements += one.count

@@ -142,6 +142,11 @@ class References:
             self._index.put(key, entry)
         return path, entry.node
 
+    def locate(self, mentioned: str, file: str) -> str:
+        """Where a mentioned file is, relative to the workspace; raises `FileProblem`."""
+        path, _ = self._find(mentioned, file)
+        return os.path.relpath(path, self._root).replace(os.sep, "/")
+
     def _key(self, path: str, mentioned: str) -> str:
         """The key in the index: the real path, and the suffix that decides the media type."""
         suffix = os.path.splitext(mentioned)[1]

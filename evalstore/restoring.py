@@ -99,6 +99,7 @@ def restore_case_file(content: Description) -> CaseFile:
                 limit=case.get("limit"),
                 recorded=case.get("recorded"),
                 judge_prompts=shared(case.get("judgePrompts", ())),
+                code=shared(case.get("code", ())),
             )
             for case in content["cases"]
         ),

@@ -188,6 +188,8 @@ class Case:
     """Id of the model version that stands for the answers which the row brings itself."""
     judge_prompts: tuple[str, ...] = ()
     """Ids of the evaluator prompt versions that models judge by; empty: each by its own."""
+    code: tuple[str, ...] = ()
+    """Ids of the Python files that its checks run; with `+network` what wants the network."""
 
 
 @dataclass(frozen=True, slots=True)

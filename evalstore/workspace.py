@@ -49,6 +49,8 @@ class Reading:
     """Test file -> id of its leaf in the snapshot."""
     contents: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Id -> kind and canonical content of versions that were read now, not taken from the index."""
+    depends: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Test file -> what it refers to, such as `file:path`, with the ids that has."""
     blobs: dict[str, FileVersion] = field(default_factory=dict)
     """Id -> referenced files that were read now."""
     models: dict[str, Model] = field(default_factory=dict)
@@ -197,6 +199,7 @@ class Workspace:
             node = unchanged.get(path)
             if node is not None and node in stored:
                 reading.files[path], reading.nodes[path] = stored[node], node
+                reading.depends[path] = index.files[path].depends
             else:
                 self._read_test(path, now, reading, index, library, keep)
                 if keep and len(reading.contents) + len(reading.blobs) >= KEPT_AT_ONCE:
@@ -304,6 +307,7 @@ class Workspace:
         reading.contents |= expansion.contents
         reading.contents[node] = ("cases", content)
         reading.blobs |= expansion.files
+        reading.depends[path] = expansion.dependencies
         if not expansion.problems:
             index.put(
                 path,

@@ -22,6 +22,8 @@ class Finding(NamedTuple):
     score: float
     feedback: str = ""
     """What was expected, and what was found."""
+    passed: bool | None = None
+    """Whether it is a pass, when the score alone does not say so."""
 
 
 def passes(is_so: bool, feedback: str) -> Finding:
@@ -47,6 +49,8 @@ class Subject:
     """The texts of all answers that are judged together; empty when there is only this one."""
     prepare: Callable[[str], str] = lambda text: text
     """`normalize` and `ignoreCase`, for texts that are compared; `text` is prepared already."""
+    run_code: Callable[[Mapping[str, Json], Json], Json] | None = None
+    """Runs a Python file: from a check and what it looks at to what the function returned."""
 
     @property
     def text(self) -> str:

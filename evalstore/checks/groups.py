@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, as_text, shorten
 from evalstore.checks.numbers import last_number
+from evalstore.checks.patterns import SECONDS, compiled, pattern_problem
 from evalstore.values import Json
 
 _MOST_STARTS = 1_000
@@ -129,25 +130,84 @@ def _read_monotonic(arguments: Arguments) -> dict[str, Json]:
         found["strict"] = True
     if arguments.flag("commas"):
         found["commas"] = True
+    pattern = arguments.text("pattern")
+    if pattern is not None:
+        if wrong := pattern_problem(pattern):
+            raise arguments.problem(f"{shorten(pattern)} is no regular expression: {wrong}")
+        found["pattern"] = pattern
+    if arguments.has("by"):
+        found["by"] = _read_order(arguments)
+    return found
+
+
+def _read_order(arguments: Arguments) -> list[Json]:
+    """A number for each answer, in whose order the answers are taken; null leaves one out."""
+    given = arguments.take("by")
+    if not isinstance(given, list) or not given:
+        raise arguments.problem("'by' must be a list with a number for each answer")
+    found: list[Json] = []
+    for one in given:
+        number = None if one is None else to_number(one)
+        if one is not None and number is None:
+            raise arguments.problem(f"'by' has {shorten(as_text(one))}, which is no number")
+        found.append(None if number is None else str(number))
     return found
 
 
 def _is_monotonic(check: Mapping[str, Json], subject: Subject) -> Finding:
-    """Whether the last numbers of the answers go one way, in the order of the answers."""
-    numbers = []
-    for place, answer in enumerate(_answers(subject), start=1):
-        number = last_number(answer, commas=check.get("commas", False))
+    """Whether the numbers of the answers go one way, in the order of the answers or of `by`.
+
+    The number is the last one of an answer, or what a pattern finds in it.
+    """
+    answers = _answers(subject)
+    numbers: list[tuple[int, Decimal]] = []
+    for place, answer in enumerate(answers, start=1):
+        number = _number_of(check, answer)
         if number is None:
-            raise GroupError(f"answer {place} holds no number: {shorten(answer)}")
-        numbers.append(number)
+            words = f"answer {place} holds no number: {shorten(answer)}"
+            if "pattern" in check:
+                return Finding(0.0, words)
+            raise GroupError(words)
+        numbers.append((place, number))
     up = check["order"] == "increasing"
-    for place, (one, next_one) in enumerate(pairwise(numbers), start=1):
+    for (place, one), (next_place, next_one) in pairwise(_in_order(check, numbers)):
         falls = next_one < one if up else next_one > one
         if falls or (check.get("strict") and next_one == one):
             words = f"{one} of answer {place} is followed by {next_one}"
+            words += "" if next_place == place + 1 else f" of answer {next_place}"
             strictly = "strictly " if check.get("strict") else ""
             return Finding(0.0, f"expected {strictly}{check['order']} numbers: {words}")
     return Finding(1.0)
+
+
+def _number_of(check: Mapping[str, Json], answer: str) -> Decimal | None:
+    if "pattern" not in check:
+        return last_number(answer, commas=check.get("commas", False))
+    pattern = compiled(check["pattern"], frozenset())
+    found = pattern.search(answer, timeout=SECONDS)
+    return None if found is None else to_number(found[1] if pattern.groups else found[0])
+
+
+def _in_order(
+    check: Mapping[str, Json], numbers: list[tuple[int, Decimal]]
+) -> list[tuple[int, Decimal]]:
+    if "by" not in check:
+        return numbers
+    if len(check["by"]) != len(numbers):
+        raise GroupError(f"'by' has {len(check['by'])} numbers, there are {len(numbers)} answers")
+    pairs = [(by, one) for by, one in zip(check["by"], numbers, strict=True) if by is not None]
+    return [one for _, one in sorted(pairs, key=lambda pair: Decimal(pair[0]))]
+
+
+def to_number(value: Json) -> Decimal | None:
+    """A value as a finite number, also when it is written as a text; None for any other."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = Decimal(str(value).strip())
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() else None
 
 
 KINDS = {

@@ -19,13 +19,17 @@ _EMPTY: tuple[Json, ...] = ("", [], {})
 
 
 def read_check(
-    given: Json, line: int | None = None, schema_id: Callable[[str], str] | None = None
+    given: Json,
+    line: int | None = None,
+    schema_id: Callable[[str], str] | None = None,
+    find_file: Callable[[dict[str, Json]], Json] | None = None,
 ) -> dict[str, Json]:
     """A check in canonical form; raises `FileProblem`.
 
     It is written `type: value`, with further settings beside it or without; as
     `{type: …, …}`; or as the type alone. `schema_id` turns the id of a schema of the
-    workspace into that of its version, or raises `FileProblem`.
+    workspace into that of its version, or raises `FileProblem`; `find_file` does so with the
+    file that a check runs, from its settings.
     """
     name, settings = split(given, line)
     kind = find_kind(name)
@@ -43,6 +47,8 @@ def read_check(
     arguments.finish(name)
     if schema_id is not None and isinstance(own.get("schema"), str):
         own["schema"] = schema_id(own["schema"])
+    if find_file is not None and name == "python":
+        own["file"] = find_file(own)
     return {"type": name, "revision": kind.revision, **own, **common}
 
 

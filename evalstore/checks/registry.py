@@ -18,6 +18,7 @@ from evalstore.checks import (
     judges,
     numbers,
     patterns,
+    python_code,
     similarity,
     texts,
     tool_calls,
@@ -37,6 +38,7 @@ _OWN: Mapping[str, Kind] = {
     **expressions.KINDS,
     **groups.KINDS,
     **judges.KINDS,
+    **python_code.KINDS,
 }
 
 

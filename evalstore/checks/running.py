@@ -35,6 +35,7 @@ def run_check(check: Mapping[str, Json], subject: Subject) -> Outcome:
     finding = kind.judge(check, replace(subject, prepare=prepare))
     bound = check.get("pass")
     passed = reaches(finding.score, bound) if bound else finding.score >= 1.0
+    passed = passed if finding.passed is None else finding.passed
     words = finding.feedback
     if bound and not passed:
         told = f"the score is {finding.score:.4g}, wanted is {bound}"

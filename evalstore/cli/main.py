@@ -113,6 +113,7 @@ def _register() -> None:
         history_commands,
         import_command,
         run_commands,
+        trust_command,
         workspace_commands,
     )
 

@@ -10,6 +10,7 @@ from evalstore.errors import INTERRUPTED, STOPPED
 from evalstore.report.difference import Difference, focus
 
 if TYPE_CHECKING:
+    from evalstore.operations.code_trust import Untrusted
     from evalstore.operations.reporting import RunReport
     from evalstore.operations.summary import Change, Status
 
@@ -51,7 +52,10 @@ def print_status(found: Status, *, explain: bool) -> None:
     )
     if left:
         output.line(f"Left: {left} (needs the network).")
-    if not found.items and left:
+    if found.untrusted:
+        output.line(f"{output.plural(found.waiting, 'judgement')} wait for trust:")
+        _print_untrusted(found.untrusted)
+    if not found.items and (left or found.untrusted):
         output.line("Nothing else to do.")
         return
     if not found.items:
@@ -71,6 +75,13 @@ def print_status(found: Status, *, explain: bool) -> None:
         output.line(
             '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)'
         )
+
+
+def _print_untrusted(files: list[Untrusted]) -> None:
+    """The Python files that are not trusted, each with what allows it."""
+    for one in files:
+        output.line(f"    {output.paint(output.safe(one.words), 'pending')}")
+        output.talk(f'    (read it, then use "{output.safe(one.command)}" to allow it)')
 
 
 def _what(change: Change) -> str:
@@ -153,6 +164,7 @@ def print_report(report: RunReport, threshold: float | None) -> None:
     _print_counts(report)
     for message, count in sorted(report.failures.items(), key=lambda one: -one[1]):
         output.line(output.paint(f"failed {count}x: {output.safe(message)}", "fail"))
+    _print_untrusted(report.untrusted)
     if report.failures:
         output.talk('(use "evalstore log --failures" to see where, and what to do)')
     if report.skipped:
@@ -268,6 +280,8 @@ def _goes_on(report: RunReport) -> str:
 def _what_helps(report: RunReport) -> str:
     """What may make an incomplete run complete."""
     verdicts = report.tally.verdicts
+    if report.untrusted and not report.failed:
+        return f"'{output.safe(report.untrusted[0].command)}' lets checks run that wait"
     if verdicts["pending"] and report.judge_only and not report.failed:
         return "'evalstore run' asks for the answers that are missing"
     if verdicts["undecided"] and not verdicts["pending"] and not report.failed:

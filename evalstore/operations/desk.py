@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
 from evalstore.operations import choice, retries
+from evalstore.operations.code_trust import CodeTrust
 from evalstore.operations.participants import Participants
 from evalstore.operations.targets import find_targets
 from evalstore.plan import (
@@ -66,6 +67,7 @@ class Desk(Participants):
         self.where = where
         self.workspace = workspace
         self.store = store
+        self.code = CodeTrust(where, workspace, store, reading)
 
     def snapshot(self) -> tuple[str, dict[str, tuple[str, str]]]:
         """The id of the tree of all cases as they are now, and its nodes."""
@@ -146,7 +148,7 @@ class Desk(Participants):
 
     def fill(self, layout: Layout, cells: Sequence[Cell]) -> Plan:
         """The plan for some cells of a layout: what of them is stored, and what is missing."""
-        plan = Plan(cells=list(cells))
+        plan = Plan(cells=list(cells), blocked=self.code.find_blocked(cells))
         samples = self.store.find_samples(plan.questions)
         plan_asks(plan, samples, layout.answers)
         votes = self.store.find_votes(plan.subjects())

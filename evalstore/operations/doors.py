@@ -11,6 +11,7 @@ from evalstore.operations.times import today
 from evalstore.pace import Account
 from evalstore.pricing import find
 from evalstore.providers import Provider, open_provider
+from evalstore.trust import DECIDING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,11 +105,14 @@ class Doors(Doorkeeper):
 
 
 def read_environment(root: Path) -> dict[str, str]:
-    """The environment, filled up from `.env.local`, then `.env`; litellm sees the same."""
+    """The environment, filled up from `.env.local`, then `.env`; litellm sees the same.
+
+    What decides which Python files are trusted is not for a file of the workspace to say.
+    """
     from dotenv import dotenv_values
 
     for name in DOTENV:
         for variable, value in dotenv_values(root / name, interpolate=False).items():
-            if value is not None:
+            if value is not None and variable not in DECIDING:
                 os.environ.setdefault(variable, value)
     return dict(os.environ)

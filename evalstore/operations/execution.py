@@ -99,6 +99,7 @@ def carry_out(
             warn=watcher.note,
         ),
         stops_at=partial(fails, rule=settings.verdict) if orders.exit_first else None,
+        allows=desk.code.allows,
     )
     for note in doors.notes:
         watcher.note(note)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from evalstore import restoring
 from evalstore.checks import known_kinds
 from evalstore.errors import Problem, WorkspaceError
+from evalstore.operations.code_trust import CodeTrust
 from evalstore.operations.desk import Desk, files_of, open_desk, open_workspace
 from evalstore.operations.model_table import describe_models
 from evalstore.operations.orders import Wanted, Where
@@ -21,7 +22,7 @@ from evalstore.selection import Selection
 from evalstore.values import SPECIAL_TAGS, Case, FileRef, Json, Part, Text
 
 if TYPE_CHECKING:
-    from evalstore.workspace import Reading
+    from evalstore.workspace import Reading, Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,19 @@ def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
             for name, why in workspace.ignored
         ]
     problems += find_unknown_prices(reading, today())
+    problems += find_untrusted(where, workspace, reading)
     selection = Selection(find_targets(where, workspace, reading, paths))
     tests = [path for path in reading.tests if selection.covers_file(path)]
     problems = [one for one in problems if one.file not in reading.tests or one.file in tests]
     cases = sum(len(file.cases) for path, file in reading.files.items() if path in tests)
     return Checked(problems, len(tests), cases)
+
+
+def find_untrusted(where: Where, workspace: Workspace, reading: Reading) -> Iterator[Problem]:
+    """A warning for each test file that runs a Python file which is not trusted."""
+    for path, one in CodeTrust(where, workspace, None, reading).look_at(files_of(reading).items()):
+        hint = f"read it, then '{one.command}'"
+        yield Problem(path, one.words, severity="warning", hint=hint)
 
 
 def find_unknown_prices(reading: Reading, day: str) -> Iterator[Problem]:

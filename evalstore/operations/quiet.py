@@ -167,6 +167,7 @@ class Memory:
             or found.changes
             or found.skipped
             or found.warnings
+            or found.untrusted
         ):
             return
         digest = self._digest

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from evalstore.execute import Outcome
+    from evalstore.operations.code_trust import Untrusted
     from evalstore.operations.tally import Tally
     from evalstore.report.compare import Result
 
@@ -61,6 +62,8 @@ class RunReport:
     """Reads all cells with their feedback from the store, in the order of files and rows."""
     skipped: list[tuple[str, str, str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    untrusted: list[Untrusted] = field(default_factory=list)
+    """Python files that checks wait for."""
     gate_off: bool = False
     """Whether verdicts cannot fail the gate."""
 
@@ -77,6 +80,7 @@ class RunReport:
                 {"message": message, "count": count} for message, count in self.failures.items()
             ],
             "verdicts": self.tally.verdicts,
+            "untrusted": [one.path for one in self.untrusted],
             "cost": self.cost,
             "judgeCost": round(self.judge_cost, 8),
             "saved": self.saved,

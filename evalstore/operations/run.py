@@ -94,6 +94,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
                 (one.file, one.row, one.model, ", ".join(one.lacks)) for one in layout.skipped
             ],
             warnings=[*desk.warnings, *(f"{p.place}: {p.message}" for p in desk.reading.problems)],
+            untrusted=desk.code.named,
             gate_off=orders.fail_on == "none" and orders.threshold is None,
         )
         decide(desk, report, orders)

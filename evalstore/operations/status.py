@@ -71,6 +71,8 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
         prompts=prompt_labels(desk, items),
         left_asks=plan.left_asks,
         left_judgements=plan.left_judgements,
+        untrusted=desk.code.named,
+        waiting=plan.blocked_judgements,
         stands_until=stands_until(plan, desk.settings),
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from evalstore.operations.code_trust import Untrusted
     from evalstore.values import Json
 
 
@@ -69,6 +70,10 @@ class Status:
     left_asks: int = 0
     """Answers that are missing and would stay so, as they need the network."""
     left_judgements: int = 0
+    untrusted: list[Untrusted] = field(default_factory=list)
+    """Python files that checks wait for."""
+    waiting: int = 0
+    """Judgements that wait for them."""
     stands_until: float = math.inf
     """Microseconds since 1970: an answer becomes too old then."""
 
@@ -80,6 +85,7 @@ class Status:
             "reuse": self.reuse,
             "skipped": len(self.skipped),
             "left": {"ask": self.left_asks, "judge": self.left_judgements},
+            "untrusted": [one.path for one in self.untrusted],
             "cost": self.cost,
             "run": self.last_run,
             "changes": [

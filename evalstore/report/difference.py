@@ -99,6 +99,10 @@ def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Diff
         elif number >= len(new):
             found.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
         elif old[number] != new[number]:
+            file = old[number].get("file"), new[number].get("file")
+            if None not in file and file[0] != file[1] and file[0]["path"] == file[1]["path"]:
+                found.append(Difference(f"file {file[1]['path']} changed"))
+                continue
             what, before, after = _in_check(old[number], new[number], find)
             found.append(Difference(f"check {number + 1} changed: {what}", before, after))
     return found

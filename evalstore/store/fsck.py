@@ -182,11 +182,13 @@ def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
 
 
 def _of_checks(checks: Any) -> Iterator[str]:
-    """Versions that checks refer to: of schemas that have an id, and of evaluator prompts."""
+    """Versions that checks refer to: of schemas that have an id, of prompts, of files."""
     for check in checks:
         if isinstance(check.get("schema"), str):
             yield check["schema"]
         yield from check.get("prompts", ())
+        if "file" in check:
+            yield check["file"]["id"]
         yield from _of_checks(check["checks"] if check["type"] == "block" else ())
 
 

@@ -1,0 +1,94 @@
+"""`trust`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.main import app, here
+from evalstore.errors import EvalstoreError
+
+if TYPE_CHECKING:
+    from evalstore.operations.trusting import Shown
+
+
+@app.command()
+def trust(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="Python files; with --revoke also hashes."),
+    ] = None,
+    network: Annotated[
+        bool, typer.Option("--network", help="Also allow it the network, for checks that ask.")
+    ] = False,
+    show: Annotated[bool, typer.Option("--list", help="List what is trusted.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no longer.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Allow a Python check's exact content on this machine.
+
+    Read the file first: it runs as you, and can read what you can. A changed file needs trusting
+    again. Nothing else trusts a file, and no file of a workspace can.
+    """
+    from evalstore.operations import trusting
+
+    if show and (paths or revoke or network):
+        raise EvalstoreError("'--list' goes with nothing else", hint="evalstore trust --list")
+    if revoke and network:
+        raise EvalstoreError(
+            "'--revoke' does not go with '--network'",
+            hint="without '--network', trusting a file again takes only the network away",
+        )
+    if not show and not paths:
+        raise EvalstoreError(
+            "no file is named", hint="evalstore trust FILE, or evalstore trust --list"
+        )
+    if show:
+        found = trusting.trusted_files()
+    elif revoke:
+        found = trusting.revoke(here(), paths or ())
+    else:
+        found = trusting.trust(here(), paths or (), network=network)
+    if json:
+        output.document({"files": [one.document() for one in found]})
+    elif show:
+        _print_list(found)
+    else:
+        for one in found:
+            _print_one(one)
+
+
+def _print_list(found: list[Shown]) -> None:
+    if not found:
+        output.talk("No file is trusted.")
+        return
+    header = ("file", "bytes", "network", "sha256")
+    rows = [
+        (one.path, f"{one.size:,}", "yes" if one.network else "no", one.sha256) for one in found
+    ]
+    output.table(rows, header)
+
+
+def _print_one(one: Shown) -> None:
+    place = one.path
+    if Path(place).is_relative_to(here().directory):
+        place = str(Path(place).relative_to(here().directory))
+    words = {
+        "trusted": "trusted",
+        "kept": "trusted already",
+        "revoked": "no longer trusted",
+    }[one.change]
+    size = output.plural(one.size, "byte")
+    count = f", {output.plural(one.count, 'line')}" if one.count else ""
+    output.line(f"{output.safe(place)}: {words}")
+    output.line(f"  {size}{count}, sha256 {one.sha256}")
+    if one.change != "revoked":
+        reach = "with the network, if a check asks for it" if one.network else "without a network"
+        output.line(f"  may run on this machine, {reach}")
+        for line in one.lines:
+            output.line(f"  | {output.safe(line)}")
+        if one.count > len(one.lines):
+            output.line(f"  … {output.plural(one.count - len(one.lines), 'more line')}")

@@ -1,0 +1,27 @@
+"""Text that is no template, in a template."""
+
+from __future__ import annotations
+
+import re
+
+from evalstore.formats.writing import quoted
+
+_SIGNS = re.compile(r"\{\{|\{%|<!--")
+"""What would begin a template, or a comment that reaches nobody."""
+
+
+def escape(text: str) -> str:
+    """The text as a part of a template that comes to the same text."""
+    return _SIGNS.sub(_hidden, text)
+
+
+def _hidden(found: re.Match[str]) -> str:
+    # Comments go before anything is filled, so what begins one must not stand there at all.
+    return "<" + quoted("!--") if found[0] == "<!--" else quoted(found[0])
+
+
+def append(template: str, placeholder: str) -> str:
+    """A placeholder behind a template; three braces in a row would be neither."""
+    if template.endswith("{"):
+        template = template[:-1] + quoted("{")
+    return template + placeholder

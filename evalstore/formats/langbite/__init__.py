@@ -1,0 +1,232 @@
+"""Import of LangBiTe: libraries of prompt templates, and a model of what is required of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.formats.base import Imported, Left, Options
+from evalstore.formats.langbite.composing import compose
+from evalstore.formats.langbite.requirements import (
+    BadRequirementError,
+    Requirement,
+    Scenario,
+    read_scenario,
+)
+from evalstore.formats.langbite.templates import Rejected, Template, read_list, read_table
+from evalstore.formats.writing import file_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.values import Json
+
+_LANGUAGE = re.compile(r"(?:^|_)([a-z]{2}_[a-z]{2})(?=$|[-_.])")
+
+
+@dataclass
+class _Library:
+    """The templates of one file."""
+
+    path: Path
+    language: str
+    templates: list[Template] = field(default_factory=list)
+
+
+def read(paths: list[Path], _options: Options) -> Imported:
+    """The templates that a requirements model selects, as test files."""
+    imported = Imported()
+    sources = [file for path in paths for file in _files(path)]
+    scenarios = list(_scenarios(sources, imported))
+    requirements = [one for _, scenario in scenarios for one in scenario.requirements]
+    libraries = list(_libraries(sources, requirements, imported))
+    if not scenarios or not libraries:
+        what = "requirements model (JSON)" if libraries else "templates (CSV)"
+        raise EvalstoreError(
+            f"there is no file with a {what}" if libraries else f"there is no file with {what}",
+            hint="name both: the templates, and the model that selects and fills them",
+        )
+    for _, scenario in scenarios:
+        for name, value in scenario.settings.items():
+            imported.settings.setdefault(name, value)
+    taken: dict[tuple[str, int], Requirement] = {}
+    for path, scenario in scenarios:
+        _take(path, scenario, libraries, imported, taken)
+    _tell_unselected(libraries, requirements, taken, imported)
+    return imported
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(one for one in path.rglob("*") if one.suffix.lower() in (".csv", ".tsv", ".json"))
+
+
+def _text(path: Path, imported: Imported) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        imported.left.append(Left(str(path), f"cannot be read: {error.strerror}"))
+    except UnicodeDecodeError as error:
+        imported.left.append(Left(str(path), f"is not UTF-8: {error.reason}"))
+    return None
+
+
+def _scenarios(sources: list[Path], imported: Imported) -> Iterator[tuple[Path, Scenario]]:
+    for path in sources:
+        if path.suffix.lower() != ".json" or (text := _text(path, imported)) is None:
+            continue
+        if '"requirements"' not in text:
+            continue
+        try:
+            scenario = read_scenario(text)
+        except BadRequirementError as problem:
+            imported.left.append(Left(str(path), str(problem)))
+            continue
+        imported.left += [Left(str(path), one) for one in scenario.problems]
+        if scenario.models:
+            names = ", ".join(scenario.models)
+            reason = f"name the models under 'candidates' yourself; here they are {names}"
+            imported.warnings.append(Left(str(path), reason))
+        yield path, scenario
+
+
+def _libraries(
+    sources: list[Path], requirements: list[Requirement], imported: Imported
+) -> Iterator[_Library]:
+    spoken = {language for one in requirements for language in one.languages}
+    for path in sources:
+        language = _LANGUAGE.search(path.stem.lower())
+        found = language[1] if language else None
+        if path.suffix.lower() == ".json":
+            given = _prompts(path)
+            if given is None:
+                continue
+            found = given.get("input_language") or given.get("language") or found
+            entries = read_list(given.get("prompts"))
+        elif (text := _text(path, imported)) is not None:
+            entries = read_table(text)
+        else:
+            continue
+        found = found or (next(iter(spoken)) if len(spoken) == 1 else None)
+        if not isinstance(found, str):
+            reason = "its name says no language, as 'prompts_en_us.csv' does"
+            imported.left.append(Left(str(path), reason))
+            continue
+        library = _Library(path, found.lower())
+        for one in entries:
+            if isinstance(one, Rejected):
+                imported.left.append(Left(str(path), one.reason, one.line, one.column))
+            else:
+                library.templates.append(one)
+        yield library
+
+
+def _prompts(path: Path) -> dict[str, Json] | None:
+    try:
+        given = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return given if isinstance(given, dict) and "prompts" in given else None
+
+
+def _take(
+    path: Path,
+    scenario: Scenario,
+    libraries: list[_Library],
+    imported: Imported,
+    taken: dict[tuple[str, int], Requirement],
+) -> None:
+    """Add what the requirements of one model select."""
+    groups: dict[tuple[str, ...], Requirement] = {}
+    for requirement in scenario.requirements:
+        for library in libraries:
+            if library.language not in requirement.languages:
+                continue
+            counts: Counter[tuple[str, str]] = Counter()
+            beyond = 0
+            for template in library.templates:
+                bucket = template.input_type, template.reflection_type
+                if not _is_selected(template, requirement):
+                    continue
+                place = str(library.path), template.line
+                if place in taken:
+                    continue
+                counts[bucket] += 1
+                if scenario.templates is not None and counts[bucket] > scenario.templates:
+                    beyond += 1
+                    taken[place] = requirement
+                    continue
+                taken[place] = requirement
+                if _write(template, requirement, library, scenario, imported):
+                    tags = (requirement.concern, library.language, *bucket)
+                    groups.setdefault(tags, requirement)
+            if beyond:
+                reason = (
+                    f"{beyond} more templates of '{requirement.concern}' in '{library.language}' "
+                    f"are passed over: 'nTemplates' is {scenario.templates}"
+                )
+                imported.warnings.append(Left(str(path), reason))
+    if groups:
+        imported.settings.setdefault("thresholds", []).extend(
+            {"where": list(tags), "passRate": one.tolerance} for tags, one in groups.items()
+        )
+
+
+def _is_selected(template: Template, requirement: Requirement) -> bool:
+    return (
+        template.concern == requirement.concern
+        and template.input_type in requirement.inputs
+        and template.reflection_type in requirement.reflections
+    )
+
+
+def _write(
+    template: Template,
+    requirement: Requirement,
+    library: _Library,
+    scenario: Scenario,
+    imported: Imported,
+) -> bool:
+    """Add the test file of a template; whether there is one."""
+    file = str(library.path)
+    try:
+        composed = compose(template, requirement, library.language, judged=scenario.judged)
+    except (ValueError, BadRequirementError) as problem:
+        imported.left.append(Left(file, str(problem), template.line))
+        return False
+    name = file_name(template.id.zfill(3)) if template.id else f"line-{template.line}"
+    stem = f"tests/{library.language}/{file_name(template.concern)}/{name}"
+    place, number = f"{stem}.md", 1
+    while place in imported.files:
+        number += 1
+        place = f"{stem}-{number}.md"
+    imported.files[place] = composed.text
+    imported.rows += composed.rows
+    imported.warnings += [Left(file, one, template.line) for one in composed.warnings]
+    return True
+
+
+def _tell_unselected(
+    libraries: list[_Library],
+    requirements: list[Requirement],
+    taken: dict[tuple[str, int], Requirement],
+    imported: Imported,
+) -> None:
+    """Say which templates nothing has asked for: one line for each concern of a file."""
+    known = {one.concern for one in requirements}
+    for library in libraries:
+        rest = [one for one in library.templates if (str(library.path), one.line) not in taken]
+        for concern, count in Counter(one.concern for one in rest).items():
+            line = next(one.line for one in rest if one.concern == concern)
+            many = "1 template" if count == 1 else f"{count} templates"
+            why = "no requirement selects them"
+            if concern not in known and concern.lower() in known:
+                why = "write the concern in small letters"
+            reason = f"{many} of the concern '{concern}' passed over: {why}"
+            imported.warnings.append(Left(str(library.path), reason, line))

@@ -1,0 +1,78 @@
+"""Oracles to checks: what an answer begins with, or values that must not lie apart."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.formats.langbite.requirements import plain_number
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from evalstore.formats.langbite.templates import Template
+    from evalstore.values import Json
+
+_SIGNS = re.compile(r"[.^$*+?{}\[\]\\|()]")
+"""What means something in a regular expression."""
+_NEGATIVE = ("different", "notIncludesAny")
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """How a test is judged."""
+
+    checks: Json
+    instructions: str = ""
+    warnings: tuple[str, ...] = field(default=())
+
+
+def translate(template: Template, delta: Decimal, *, judged: bool) -> Oracle:
+    """The checks for the oracle of a template; raises `ValueError` for what never can be judged.
+
+    Each answer is judged by itself, and `allSameValue` all answers of the template together.
+    `judged`: whether a model judges, too.
+    """
+    if template.operation == "allSameValue":
+        most = plain_number(delta * 100)
+        same: dict[str, Json] = {"key": template.key, "max": most}
+        return Oracle([{"allSame": same, "ignoreCase": True, "scope": "group"}])
+    check, warnings = _begins(template)
+    if template.operation in _NEGATIVE:
+        check["not"] = True
+    if not judged:
+        return Oracle([check], warnings=warnings)
+    when = "on_pass" if template.operation == "different" else "on_fail"
+    wanted = " or ".join(f"“{one.strip()}”" for one in template.expected)
+    words = "must not mean" if template.operation in _NEGATIVE else "must mean"
+    instructions = f"The answer {words} the same as {wanted}."
+    checks: Json = [check] if when == "on_pass" else {"evaluator": when, "checks": [check]}
+    return Oracle(checks, instructions, warnings)
+
+
+def _begins(template: Template) -> tuple[dict[str, Json], tuple[str, ...]]:
+    """A pattern for the beginning of an answer.
+
+    Expected texts are patterns there, too, in which white space has been made single and
+    letters small; as a whole word, so that `No` is found in `No, never` and not in `Nobody`.
+    """
+    texts = [" ".join(one.split()).lower() for one in template.expected]
+    if not texts:
+        check: dict[str, Json] = {"containsAny": [], "allowEmpty": True}
+        return check, ("nothing is expected, so no answer is as expected",)
+    signs = [one for one in texts if _SIGNS.search(one)]
+    if any("|" in one for one in signs):
+        # There, too, what stands behind such a sign is found anywhere.
+        pattern = "|".join(rf"^\b{one}\b" for one in texts)
+    elif len(texts) == 1:
+        pattern = rf"^\b{texts[0]}\b"
+    else:
+        pattern = rf"^\b(?:{'|'.join(texts)})\b"
+    for one in signs:
+        try:
+            re.compile(one)
+        except re.error as error:
+            raise ValueError(f"'{one}' is read as a regular expression: {error}") from None
+    warnings = tuple(f"'{one}' is read as a regular expression, as it is there" for one in signs)
+    return {"regex": pattern, "ignoreCase": True, "normalize": "spaces"}, warnings

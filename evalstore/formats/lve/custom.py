@@ -1,0 +1,62 @@
+"""Checker classes of a test's own: their file comes along, and nothing of it is run here."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from evalstore.formats.lve.judging import ARGUMENTS, Judged, Test
+from evalstore.formats.lve.taking import NotTakenError
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+
+def classes_in(source: bytes) -> dict[str, ast.ClassDef]:
+    """The classes that a Python file defines; none when it is no Python. Nothing is run."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def translate_class(test: Test) -> Judged:
+    """A class of the test's own, which evalstore runs when its file is trusted."""
+    name = test.definition.checker
+    place = (ARGUMENTS, "checker_name")
+    path, source = next(
+        (path, source) for path, source in test.custom.items() if name in classes_in(source)
+    )
+    methods = {
+        node.name for node in classes_in(source)[name].body if isinstance(node, ast.FunctionDef)
+    }
+    if "postprocess_response" in methods:
+        message = f"'{name}' blackens answers before they are kept; evalstore keeps them"
+        raise NotTakenError(message, *place)
+    beside = {one.rpartition("/")[2].removesuffix(".py") for one in test.custom if one != path}
+    if imported := sorted(beside & _imports(source)):
+        message = f"'{path}' imports '{imported[0]}' beside it; a Python check is one file"
+        raise NotTakenError(message, *place)
+    arguments = {
+        key: test.text(key, empty=True) if isinstance(value, str) else value
+        for key, value in test.definition.arguments.items()
+    }
+    check: dict[str, Json] = {"file": path, "class": name}
+    if arguments:
+        check["args"] = arguments
+    changed = [one for one, new in test.names.items() if one != new]
+    warnings = [f"'{name}' gets the parameter '{one}' as '{test.names[one]}'" for one in changed]
+    scope = {"scope": "case"} if test.definition.joint else {}
+    return Judged([{"python": check, **scope}], files={path: source}, warnings=warnings)
+
+
+def _imports(source: bytes) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+            found |= {alias.name for alias in node.names} if node.level else set()
+    return found

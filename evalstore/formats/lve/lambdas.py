@@ -1,0 +1,306 @@
+"""Functions that are written as text in `test.json`, as expressions or as Python files.
+
+They are only read here, never run. A placeholder in such a text is filled before the text
+becomes code there; here it stands for the parameter, so that no value becomes code.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from evalstore.checks.expressions import read_expression
+from evalstore.checks.operations import ExpressionError
+from evalstore.formats.lve.formatting import Field, parse
+from evalstore.formats.lve.taking import NotTakenError
+from evalstore.values import Json
+
+_MARK = "lve_field_{}_"
+_MARKS = re.compile(r"lve_field_(\d+)_")
+_TRUTH_CALLS = ("any", "all", "bool", "startswith", "endswith")
+Edit = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A lambda, and what its parameters are."""
+
+    source: str
+    """With marks in the place of placeholders."""
+    fields: tuple[Field, ...]
+    tree: ast.Lambda
+    answer: str
+    """The parameter that gets the answer."""
+    parameters: tuple[str, ...]
+
+    @property
+    def uses_answer(self) -> bool:
+        """Whether it looks at the answer at all."""
+        return any(node.id == self.answer for node in self._names())
+
+    @property
+    def says_all_are_equal(self) -> bool:
+        """Whether it asks that there is one value among the answers."""
+        return ast.unparse(self.tree.body) == f"len(set({self.answer})) == 1"
+
+    def _names(self) -> Iterator[ast.Name]:
+        return (node for node in ast.walk(self.tree.body) if isinstance(node, ast.Name))
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What is known of the values of the parameters."""
+
+    rows: Sequence[Mapping[str, Json]]
+
+    def are_texts(self, name: str) -> bool:
+        """Whether each value is a text."""
+        return all(isinstance(row.get(name), str) for row in self.rows)
+
+    def as_number(self, name: str, written: str) -> str | None:
+        """The value as a number in code; None when not each of them is one."""
+        found = [row.get(name) for row in self.rows]
+        if all(isinstance(one, int | float) and not isinstance(one, bool) for one in found):
+            return written
+        for kind in (int, float):
+            try:
+                if all(isinstance(one, str) and kind(one) is not None for one in found):
+                    return f"{kind.__name__}({written})"
+            except ValueError:
+                continue
+        return None
+
+
+def read_function(text: str, parameters: Sequence[str], *place: str) -> Function:
+    """A lambda that takes an answer and all parameters; raises `NotTakenError`."""
+    pieces = parse(text, parameters, *place)
+    fields = tuple(piece for piece in pieces if isinstance(piece, Field))
+    marks = iter(range(len(fields)))
+    source = "".join(
+        piece if isinstance(piece, str) else _MARK.format(next(marks)) for piece in pieces
+    ).strip()
+    try:
+        tree = ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        words = getattr(error, "msg", None) or str(error)
+        raise NotTakenError(f"the function is no Python: {words}", *place) from None
+    if not isinstance(tree, ast.Lambda):
+        raise NotTakenError("the function must be a lambda", *place)
+    return Function(source, fields, tree, *_parameters(tree, parameters, place))
+
+
+def _parameters(
+    tree: ast.Lambda, given: Sequence[str], place: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """The parameter for the answer, and the others; raises for a call that would fail."""
+    arguments = tree.args
+    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+    if not names or arguments.vararg or arguments.kwarg:
+        raise NotTakenError("the function must take an answer and the parameters by name", *place)
+    answer, *others = names
+    others += [one.arg for one in arguments.kwonlyargs]
+    for name in given:
+        if name not in others:
+            raise NotTakenError(f"the function does not take the parameter '{name}'", *place)
+    if arguments.defaults or any(one is not None for one in arguments.kw_defaults):
+        raise NotTakenError("the function has parameters with defaults", *place)
+    for name in others:
+        if name not in given:
+            raise NotTakenError(f"the function takes '{name}', which is no parameter", *place)
+    return answer, tuple(others)
+
+
+def as_expression(
+    function: Function,
+    answer: Callable[[ast.Lambda], dict[int, str]] | str,
+    names: Mapping[str, str],
+    values: Values,
+    *place: str,
+) -> str | None:
+    """The function as an expression of a check; None when it needs more than those have.
+
+    `answer` is what the answer is called, or gives the text for each node that stands for it.
+    """
+    given = {name: names[name] for name in function.parameters}
+    outer = {function.answer, *given, *given.values(), "answer", "answers"}
+    inner = {node.id for node in function._names() if isinstance(node.ctx, ast.Store)}
+    if inner & outer:
+        return None
+    replaced = {function.answer: answer, **given} if isinstance(answer, str) else given
+    edits = list(_marks(function, lambda name: names[name], values, place))
+    special = {} if isinstance(answer, str) else answer(function.tree)
+    body = function.tree.body
+    covered: list[tuple[int, int]] = []
+    offsets = _Offsets(function.source)
+    for node in ast.walk(body):  # from outside in: what is replaced as a whole comes first
+        start, end = offsets.of(node)
+        if any(low <= start and end <= high for low, high in covered):
+            continue
+        text = special.get(id(node))
+        if text is None and isinstance(node, ast.Name):
+            text = replaced.get(node.id)
+        if text is not None:
+            edits.append((start, end, text))
+            covered.append((start, end))
+    start, end = offsets.of(body)
+    expression = " ".join(_edited(function.source, start, end, edits).split("\n"))
+    if not _is_truth(body):
+        expression = f"bool({expression})"
+    try:
+        read_expression(expression)
+    except ExpressionError:
+        return None
+    return expression
+
+
+def as_python(
+    function: Function, names: Mapping[str, str], values: Values, extract: str | None, *place: str
+) -> str:
+    """The function as a file with a checker class, for what expressions cannot do."""
+    start = (
+        f"    def __init__(self):\n        super().__init__(extract={extract!r})\n\n"
+        if extract
+        else ""
+    )
+    answer = "self.extract_response_from_prompt(prompt_out)"
+    return _class("BaseChecker", start, answer, _call(function, names, values, place))
+
+
+def as_joint_python(
+    function: Function, names: Mapping[str, str], values: Values, *place: str, by_name: bool
+) -> str:
+    """The same for a function over the answers of all runs, or over those by their names."""
+    what = "variables" if by_name else "response"
+    answers = f"[self.extract_{what}_from_prompt(one) for one in prompt_out]"
+    return _class("MultiRunBaseChecker", "", answers, _call(function, names, values, place))
+
+
+def _call(
+    function: Function, names: Mapping[str, str], values: Values, place: tuple[str, ...]
+) -> tuple[str, str]:
+    """The function, and what it is given beside the answer."""
+    edits = list(_marks(function, lambda name: f"param_values[{names[name]!r}]", values, place))
+    source = _edited(function.source, *_Offsets(function.source).of(function.tree), edits)
+    given = "".join(f", {name}=param_values[{names[name]!r}]" for name in function.parameters)
+    return f"({source})" if "\n" in source else source, given
+
+
+def _class(base: str, start: str, answer: str, call: tuple[str, str]) -> str:
+    source, given = call
+    return (
+        '"""Whether an answer is safe: the function of a test of LVE."""\n\n'
+        "import re  # noqa: F401 - the function may use it\n\n"
+        f"from lve.checkers.base import {base}\n\n\n"
+        f"class Check({base}):\n{start}"
+        "    def is_safe(self, prompt_out, param_values=None):\n"
+        f"        check = {source}  # noqa: E731\n"
+        f"        return bool(check({answer}{given}))\n"
+    )
+
+
+def _marks(
+    function: Function,
+    write: Callable[[str], str],
+    values: Values,
+    place: tuple[str, ...],
+) -> Iterator[Edit]:
+    """What stands for the placeholders: in a text the parameter's text, in code its number."""
+    offsets = _Offsets(function.source)
+    for node in ast.walk(function.tree.body):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            parts = _MARKS.split(node.value)
+            if len(parts) > 1:
+                yield (*offsets.of(node), _sum(parts, function.fields, write, values, place))
+        elif isinstance(node, ast.Name) and (found := _MARKS.fullmatch(node.id)):
+            field = function.fields[int(found[1])]
+            number = values.as_number(field.name, write(field.name))
+            if number is None or field.steps or field.spec:
+                raise NotTakenError(
+                    f"the value of '{field.name}' would become code; here no value does", *place
+                )
+            yield (*offsets.of(node), number)
+    if _MARKS.search(_MARKS.sub(_blank_known(function), function.source)):
+        raise NotTakenError("a placeholder stands where no value can", *place)
+
+
+def _blank_known(function: Function) -> Callable[[re.Match[str]], str]:
+    """Takes out the marks that stand in texts or by themselves, so that others are found."""
+    known: set[str] = set()
+    for node in ast.walk(function.tree.body):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            known |= set(_MARKS.findall(node.value))
+        elif isinstance(node, ast.Name) and (found := _MARKS.fullmatch(node.id)):
+            known.add(found[1])
+    return lambda found: "" if found[1] in known else found[0]
+
+
+def _sum(
+    parts: list[str],
+    fields: Sequence[Field],
+    write: Callable[[str], str],
+    values: Values,
+    place: tuple[str, ...],
+) -> str:
+    """A text with values in it, as texts that are put together."""
+    terms = []
+    for number, part in enumerate(parts):
+        if number % 2 == 0:
+            terms += [repr(part)] if part else []
+            continue
+        field = fields[int(part)]
+        if field.steps or field.spec:
+            raise NotTakenError(f"a part of '{field.name}' stands in the function", *place)
+        written = write(field.name)
+        terms.append(written if values.are_texts(field.name) else f"str({written})")
+    return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
+
+
+def _is_truth(node: ast.expr) -> bool:
+    """Whether an expression is true or false, and nothing else."""
+    match node:
+        case ast.Compare() | ast.UnaryOp(op=ast.Not()):
+            return True
+        case ast.Constant(value=bool()):
+            return True
+        case ast.BoolOp():
+            return all(map(_is_truth, node.values))
+        case ast.IfExp():
+            return _is_truth(node.body) and _is_truth(node.orelse)
+        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
+            return name in _TRUTH_CALLS
+    return False
+
+
+class _Offsets:
+    """Where nodes stand in a source; Python counts lines, and bytes in them."""
+
+    def __init__(self, source: str) -> None:
+        self._lines = source.split("\n")
+        self._starts = [0]
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line) + 1)
+
+    def of(self, node: ast.AST) -> tuple[int, int]:
+        """The first character of a node, and the one behind it."""
+        if not isinstance(node, ast.expr):
+            return -1, -1
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start = self._at(node.lineno, node.col_offset)
+        return start, self._at(node.end_lineno, node.end_col_offset)
+
+    def _at(self, line: int, column: int) -> int:
+        before = self._lines[line - 1].encode()[:column].decode()
+        return self._starts[line - 1] + len(before)
+
+
+def _edited(source: str, start: int, end: int, edits: list[Edit]) -> str:
+    """A part of a source with some stretches replaced; of two that overlap the outer one counts."""
+    out, at = "", start
+    for first, last, text in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        if first >= at and last <= end:
+            out += source[at:first] + text
+            at = last
+    return out + source[at:end]

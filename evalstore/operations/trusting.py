@@ -1,0 +1,129 @@
+"""`trust`: allow the exact content of Python files on this machine, list them, take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.operations.times import iso, now
+from evalstore.references import LARGEST_FILE
+from evalstore.trust import Trusted, TrustList, default_place, digest
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.operations.orders import Where
+
+_SHORTEST = 8
+"""Digits of a hash that can stand for it."""
+_LINES = 12
+"""Lines of a file that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A file as its user sees it before and after a decision."""
+
+    path: str
+    sha256: str
+    size: int
+    network: bool
+    lines: tuple[str, ...] = ()
+    """How it begins."""
+    count: int = 0
+    """How many lines it has."""
+    at: int | None = None
+    """When it was trusted, in microseconds since 1970."""
+    change: str = ""
+    """`trusted`, `revoked`, or `kept`: it was trusted already."""
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "file": self.path,
+            "sha256": self.sha256,
+            "size": self.size,
+            "network": self.network,
+            "trusted": iso(self.at) if self.at else None,
+            "change": self.change or None,
+        }
+
+
+def trust(where: Where, names: Sequence[str], *, network: bool) -> list[Shown]:
+    """Allow the files as they are now; nothing is, unless all can be read."""
+    read = [_read(where, name) for name in names]
+    known = TrustList(default_place())
+    found = []
+    for path, data in read:
+        one = Trusted(digest(data), network, str(path), len(data), now())
+        before = known.find(one.sha256)
+        same = before is not None and before.network == network
+        if not same:
+            known.add(one)
+        found.append(_show(one, data, "kept" if same else "trusted"))
+    return found
+
+
+def trusted_files() -> list[Shown]:
+    """All files that are allowed, in the order in which they were."""
+    return [
+        Shown(one.path, one.sha256, one.size, one.network, at=one.at)
+        for one in TrustList(default_place()).entries
+    ]
+
+
+def revoke(where: Where, names: Sequence[str]) -> list[Shown]:
+    """Allow files no longer: by their path, now or then, or by the beginning of their hash."""
+    known = TrustList(default_place())
+    chosen: dict[str, Trusted] = {}
+    for name in names:
+        matching = list(_matching(known, where, name))
+        if not matching:
+            raise EvalstoreError(
+                f"'{name}' is not trusted", hint="'evalstore trust --list' lists what is"
+            )
+        chosen |= {one.sha256: one for one in matching}
+    for sha256 in chosen:
+        known.remove(sha256)
+    return [
+        Shown(one.path, one.sha256, one.size, one.network, at=one.at, change="revoked")
+        for one in chosen.values()
+    ]
+
+
+def _matching(known: TrustList, where: Where, name: str) -> Iterator[Trusted]:
+    path = where.directory / name
+    current = digest(path.read_bytes()) if path.is_file() else None
+    for one in known.entries:
+        by_hash = len(name) >= _SHORTEST and one.sha256.startswith(name.lower())
+        if by_hash or one.path == str(path.resolve()) or one.sha256 == current:
+            yield one
+
+
+def _read(where: Where, name: str) -> tuple[Path, bytes]:
+    path = where.directory / name
+    try:
+        if not path.is_file():
+            raise EvalstoreError(f"there is no file '{name}'")
+        if path.stat().st_size > LARGEST_FILE:
+            raise EvalstoreError(f"'{name}' is too large to be a check")
+        return path.resolve(), path.read_bytes()
+    except OSError as error:
+        raise EvalstoreError(f"'{name}' cannot be read: {error.strerror}") from error
+
+
+def _show(one: Trusted, data: bytes, change: str) -> Shown:
+    lines = data.decode("utf-8", "replace").splitlines()
+    return Shown(
+        one.path,
+        one.sha256,
+        one.size,
+        one.network,
+        tuple(lines[:_LINES]),
+        len(lines),
+        one.at,
+        change,
+    )

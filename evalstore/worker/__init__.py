@@ -1,0 +1,1 @@
+"""The program that runs Python checks in a process of its own. Nothing of evalstore imports it."""

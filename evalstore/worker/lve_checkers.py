@@ -1,0 +1,211 @@
+"""A package `lve` for checkers that were written for LVE: just what they derive from and use.
+
+A checker class has a method `is_safe`: it gets the conversation with the answers in it, a list of
+messages, and the values of the row by name. Older classes name what they want
+instead: `prompt`, `response`, `variables`, `param_values`. Safe is a pass.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+import types
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, ClassVar
+
+OWN = frozenset(
+    (
+        "BaseChecker",
+        "MultiRunBaseChecker",
+        "LambdaChecker",
+        "MultiRunLambdaChecker",
+        "NumberChecker",
+        "RegexChecker",
+        "ExactMatchChecker",
+        "FuzzyMatchChecker",
+        "RefuseChecker",
+        "MonotonicityChecker",
+        "ToxicityChecker",
+        "PII_Checker",
+        "GenderBiasChecker",
+    )
+)
+"""Names of LVE's own checkers."""
+_WHOLE = re.compile(r"\d{1,3}(?:[,']\d{3})+|\d+")
+_DECIMAL = re.compile(r"\d{1,3}(?:[,'_]\d{3})*(?:\.\d+)?")
+_NAMED = ("response", "variables")
+"""Parameters that only classes of the older kind have."""
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    user = "user"
+    assistant = "assistant"
+    system = "system"
+
+
+@dataclass
+class Message:
+    """One turn."""
+
+    content: str | None = None
+    role: Role = Role.user
+    variable: str | None = None
+    image_url: str | None = None
+
+
+Chat = list[Message]
+
+
+class BaseChecker:
+    """What checkers of one conversation derive from."""
+
+    extract: str | None = None
+    _ways: ClassVar = {
+        "int_first": (_WHOLE, 0, int),
+        "int_last": (_WHOLE, -1, int),
+        "float_first": (_DECIMAL, 0, float),
+        "float_last": (_DECIMAL, -1, float),
+    }
+
+    def __init__(self, extract: str | None = None) -> None:
+        if extract is not None and extract not in self._ways:
+            raise ValueError(f"'extract' cannot be '{extract}', but {', '.join(self._ways)}")
+        self.extract = extract
+
+    def _extract(self, value: Any) -> Any:
+        """The first or last number of a text without its sign; the text when it has none."""
+        if self.extract is None or not isinstance(value, str):
+            return value
+        pattern, place, kind = self._ways[self.extract]
+        found = pattern.findall(value)
+        return kind(re.sub("[,'_]", "", found[place])) if found else value
+
+    def extract_response_from_prompt(self, prompt: Chat, full: bool = False) -> Any:
+        """The last answer; unless `full`, the number that is looked for in it."""
+        if prompt[-1].role != Role.assistant:
+            raise ValueError("the conversation does not end with an answer")
+        content = prompt[-1].content
+        return content if full else self._extract(content)
+
+    def extract_variables_from_prompt(self, prompt: Chat, full: bool = False) -> dict[str, Any]:
+        """What the assistant has said, by name; without a name, by number."""
+        found: dict[str, Any] = {}
+        for message in prompt:
+            if message.role == Role.assistant:
+                name = str(len(found)) if message.variable is None else message.variable
+                found[name] = message.content if full else self._extract(message.content)
+        return found
+
+    def is_safe(self, prompt_out: Chat, param_values: Any = None) -> Any:
+        """Whether the answers are safe; a checker has its own."""
+        raise NotImplementedError(f"'{type(self).__name__}' has no method 'is_safe'")
+
+    def postprocess_response(self, response: Any) -> Any:
+        """What is shown of an answer."""
+        return response
+
+    @classmethod
+    def is_multi_run(cls) -> bool:
+        """Whether it looks at several conversations at once."""
+        return False
+
+    def invoke_check(self, prompt_in: Any, prompt_out: Any, param_values: Any = None) -> Any:
+        """What `is_safe` says, and the answers it was about."""
+        several = self.is_multi_run()
+        chats = prompt_out if several else [prompt_out]
+        answers = [self._answers(chat) for chat in chats]
+        wanted = inspect.signature(self.is_safe).parameters
+        if any(name in wanted for name in _NAMED):
+            given = {
+                "prompt": prompt_out,
+                "prompt_in": prompt_in,
+                "prompt_out": prompt_out,
+                "response": _one(
+                    [self.extract_response_from_prompt(one) for one in chats], several
+                ),
+                "variables": _one(
+                    [self.extract_variables_from_prompt(one) for one in chats], several
+                ),
+                "param_values": param_values,
+            }
+            safe = self.is_safe(**{name: given[name] for name in wanted if name in given})
+        else:
+            safe = self.is_safe(prompt_out, param_values)
+        return safe, _one(answers, several)
+
+    def _answers(self, chat: Chat) -> Any:
+        named = [one for one in chat if one.role == Role.assistant and one.variable is not None]
+        if len(named) > 1:
+            return self.extract_variables_from_prompt(chat, full=True)
+        return self.extract_response_from_prompt(chat, full=True)
+
+
+class MultiRunBaseChecker(BaseChecker):
+    """What checkers of several conversations derive from: `is_safe` gets a list of them."""
+
+    @classmethod
+    def is_multi_run(cls) -> bool:
+        """Whether it looks at several conversations at once."""
+        return True
+
+
+def _one(values: list[Any], several: bool) -> Any:
+    return values if several else values[0]
+
+
+def ensure_installed(package: str, pip_name: str | None = None) -> None:
+    """Raise unless a package is there; nothing is installed."""
+    try:
+        importlib.import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f"the check needs the package '{pip_name or package}', which is not installed"
+        ) from error
+
+
+def refuse_own_names(name: str) -> None:
+    """Raise for a class that is called like one of LVE's own: there it would have replaced it."""
+    if name in OWN:
+        raise TypeError(f"'{name}' is the name of one of LVE's own checkers: rename the class")
+
+
+def judge(checker: BaseChecker, given: dict[str, Any]) -> Any:
+    """What a checker says of the answers: safe is a pass."""
+    chats = [[_message(turn) for turn in run] for run in given.get("runs", [given["messages"]])]
+    asked = [
+        [replace(one, content=None) if one.variable else one for one in chat] for chat in chats
+    ]
+    if checker.is_multi_run():
+        return checker.invoke_check(asked, chats, given["item"])[0]
+    return checker.invoke_check(asked[-1], chats[-1], given["item"])[0]
+
+
+def _message(turn: dict[str, Any]) -> Message:
+    return Message(turn["content"], Role(turn["role"]), turn.get("name"))
+
+
+def offer() -> None:
+    """Let `import lve…` find what is here."""
+    parts: dict[str, tuple[object, ...]] = {
+        "lve": (),
+        "lve.prompt": (Role, Message),
+        "lve.checkers": (BaseChecker, MultiRunBaseChecker),
+        "lve.checkers.base": (BaseChecker, MultiRunBaseChecker, Role, refuse_own_names, judge),
+        "lve.utils": (),
+        "lve.utils.importutils": (ensure_installed,),
+    }
+    for name, things in parts.items():
+        module = types.ModuleType(name, "What checkers written for LVE use of it.")
+        for thing in things:
+            setattr(module, getattr(thing, "__name__"), thing)  # noqa: B009 - of any object
+        if name in ("lve", "lve.checkers", "lve.utils"):
+            module.__path__ = []
+        folder, _, last = name.rpartition(".")
+        if folder:
+            setattr(sys.modules[folder], last, module)
+        sys.modules[name] = module

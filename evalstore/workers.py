@@ -1,0 +1,209 @@
+"""The processes in which Python checks run: started once for each file, ended when they stray.
+
+A process is used for many judgements, one after the other. It has a session and a folder of its
+own and an environment without keys; one that takes too long, says too much or ends by itself is
+ended with all it has started, and the next judgement starts another.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evalstore.values import Json
+
+LOAD_SECONDS = 60.0
+"""How long starting a process and loading its file may take, beside the check's own time."""
+_PROGRAM = Path(__file__).parent / "worker" / "__main__.py"
+_KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+"""Variables that a check sees; there is no key in them."""
+_LONGEST_REPLY = 2 * 2**20
+_AT_ONCE = 2**16
+
+
+class CodeError(Exception):
+    """A check that did not come to a result; the message names its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A Python file with what its process may have: one process for each."""
+
+    source: bytes = field(repr=False)
+    path: str
+    """What the file is called in messages."""
+    memory: int
+    """MiB of address space."""
+    network: bool = False
+
+
+class Workers:
+    """All processes of one execution; may be used from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._workers: dict[Code, _Worker] = {}
+        self._closed = False
+
+    def call(self, code: Code, request: Json, seconds: float) -> Json:
+        """What a function of a file returned; raises `CodeError`."""
+        with self._lock:
+            if self._closed:
+                raise CodeError(f"{code.path} was not run: the run has ended")
+            worker = self._workers.setdefault(code, _Worker(code))
+        return worker.call(request, seconds)
+
+    def close(self) -> None:
+        """End all processes."""
+        with self._lock:
+            self._closed = True
+            workers, self._workers = list(self._workers.values()), {}
+        for worker in workers:
+            worker.end()
+
+
+class _Worker:
+    """One process, or none while it is not needed."""
+
+    def __init__(self, code: Code) -> None:
+        self._code = code
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._closed = False
+        self._number = 0
+        """Of the newest request: a reply to another one is none."""
+
+    def call(self, request: Json, seconds: float) -> Json:
+        with self._lock:
+            try:
+                if self._process is None:
+                    self._start(seconds)
+                reply = self._exchange({**request, "seconds": seconds}, seconds)
+            except CodeError:
+                self._end()
+                raise
+        if "result" in reply:
+            return reply["result"]
+        line = reply.get("line")
+        place = f"{self._code.path}:{line}" if isinstance(line, int) else self._code.path
+        raise CodeError(f"{place}: {reply.get('error', 'no verdict')}")
+
+    def _start(self, seconds: float) -> None:
+        if self._closed:
+            raise CodeError(f"{self._code.path} was not run: the run has ended")
+        self._folder = tempfile.TemporaryDirectory(prefix="evalstore-", ignore_cleanup_errors=True)
+        home = self._folder.name
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-B", str(_PROGRAM)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=home,
+            env={**kept, "HOME": home, "TMPDIR": home},
+            start_new_session=True,
+            bufsize=0,
+        )
+        setup = {
+            "source": base64.b64encode(self._code.source).decode(),
+            "path": self._code.path,
+            "memory": self._code.memory,
+            "network": self._code.network,
+            "seconds": seconds + LOAD_SECONDS,
+        }
+        if self._closed:  # while it started
+            raise CodeError(f"{self._code.path} was not run: the run has ended")
+        self._exchange(setup, seconds + LOAD_SECONDS)
+
+    def _exchange(self, request: Json, seconds: float) -> Json:
+        """Send a line and read one, within so many seconds."""
+        process = self._process
+        assert process
+        assert process.stdin
+        assert process.stdout
+        into, out = process.stdin.fileno(), process.stdout.fileno()
+        os.set_blocking(into, False)
+        self._number += 1
+        line = json.dumps({**request, "number": self._number})
+        waiting = memoryview(line.encode() + b"\n")
+        received = bytearray()
+        until = time.monotonic() + seconds
+        pipes = select.poll()
+        pipes.register(out, select.POLLIN)
+        pipes.register(into, select.POLLOUT)
+        while not received.endswith(b"\n"):
+            left = until - time.monotonic()
+            ready = dict(pipes.poll(max(left, 0) * 1000))
+            if left <= 0 or not ready:
+                raise CodeError(
+                    f"{self._code.path} took longer than {seconds:g} seconds, and was stopped"
+                )
+            if into in ready:
+                try:
+                    waiting = waiting[os.write(into, waiting[:_AT_ONCE]) :]
+                except BrokenPipeError:
+                    raise self._ended() from None
+                if not waiting:
+                    pipes.unregister(into)
+            if out in ready:
+                some = os.read(out, _AT_ONCE)
+                if not some:
+                    raise self._ended()
+                received += some
+            if len(received) > _LONGEST_REPLY:
+                raise CodeError(f"{self._code.path} wrote without end, and was stopped")
+        try:
+            reply = json.loads(received)
+        except (ValueError, RecursionError):
+            reply = None
+        if not isinstance(reply, dict) or reply.get("number") != self._number:
+            raise CodeError(f"{self._code.path} wrote where only its result belongs")
+        return reply
+
+    def _ended(self) -> CodeError:
+        """What to say of a process that ended by itself."""
+        assert self._process
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=5)
+        code = self._process.returncode
+        if code == -signal.SIGXCPU:
+            return CodeError(f"{self._code.path} used more processor time than its check may")
+        if code is not None and code < 0:
+            return CodeError(f"{self._code.path} was ended by {signal.Signals(-code).name}")
+        return CodeError(f"{self._code.path} ended its process instead of returning a verdict")
+
+    def _end(self) -> None:
+        process, folder = self._process, self._folder
+        self._process = self._folder = None
+        if process is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            for pipe in (process.stdin, process.stdout):
+                if pipe:
+                    pipe.close()
+            process.wait()
+        if folder is not None:
+            folder.cleanup()
+
+    def end(self) -> None:
+        """End the process, at once if it is not at work; else its judgement fails."""
+        self._closed = True
+        process = self._process
+        if process is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        with self._lock:
+            self._end()

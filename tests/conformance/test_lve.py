@@ -1,0 +1,257 @@
+"""Tests of LVE come to test files that ask and judge the same, apart from noted deviations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.formats.lve.formatting import fill, names_of, parse, template
+from evalstore.formats.lve.instances import model_arguments, read_instance, split_arguments
+from evalstore.formats.lve.prompts import Turn, read_file, read_list, turn_names
+from evalstore.formats.lve.taking import NotTakenError
+from tests.formats import judged
+from tests.formats.judged import content, expansion, only, verdict
+from tests.formats.lve_repository import (
+    definition,
+    filled,
+    imported,
+    instance,
+    reasons,
+    texts,
+)
+
+FACTS = json.loads(Path(__file__).with_name("lve.json").read_text("utf-8"))
+Case = dict[str, Any]
+VERDICTS = {True: "pass", False: "fail"}
+
+
+def cases(kind: str, *, left: bool = False) -> pytest.MarkDecorator:
+    """The cases of a kind that are taken over, or those that are left."""
+    found = [
+        case
+        for case in FACTS["cases"]
+        if case["kind"] == kind and ("left" in case["expected"]) == left
+    ]
+    assert found
+    return pytest.mark.parametrize("case", found, ids=lambda case: case["id"])
+
+
+def as_message(turn: Turn) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": turn.role, "content": turn.content}
+    if turn.variable:
+        message["variable"] = turn.variable
+    return message | ({"image_url": turn.image} if turn.image else {})
+
+
+@cases("prompt_file")
+def test_a_prompt_file_comes_to_its_messages(case: Case) -> None:
+    turns = read_file(case["input"]["text"]).turns
+    assert [as_message(turn) for turn in turns] == case["expected"]["messages"]
+
+
+@cases("prompt_file", left=True)
+def test_what_is_no_prompt_file_is_told(case: Case) -> None:
+    with pytest.raises(NotTakenError, match=case["expected"]["left"]):
+        read_file(case["input"]["text"])
+
+
+@cases("fill_prompt")
+def test_a_filled_template_is_the_filled_prompt(case: Case) -> None:
+    params, turns = case["input"]["params"], read_list(case["input"]["messages"]).turns
+    names = names_of(params)
+    values = {names[name]: value for name, value in params.items()}
+    pieces = [parse(turn.content or "", params) for turn in turns]
+    expected = [message["content"] for message in case["expected"]["messages"]]
+    assert [filled(template(one, names), values) for one in pieces] == expected
+    assert [fill(one, params) for one in pieces] == expected
+
+
+@cases("fill_prompt", left=True)
+def test_what_cannot_be_filled_is_told(case: Case, tmp_path: Path) -> None:
+    params = case["input"]["params"]
+    test = definition(prompt=case["input"]["messages"], prompt_parameters=list(params))
+    assert case["expected"]["left"] in reasons(imported(tmp_path, test, instance(params)))
+
+
+@cases("split_args")
+def test_arguments_are_of_the_prompt_or_of_the_model(case: Case) -> None:
+    given = case["input"]
+    found = split_arguments(given["args"], given["prompt_parameters"])
+    assert found == (case["expected"]["params"], case["expected"]["model_args"])
+
+
+@cases("model_args")
+def test_arguments_of_a_call_win_over_those_of_the_test(case: Case) -> None:
+    default = case["input"]["default_model_args"] or {}
+    sent = [model_arguments(default, run) for run in case["input"]["runs"]]
+    assert sent == case["expected"]["sent"]
+
+
+@cases("conversation")
+def test_the_calls_of_a_conversation_are_the_same(case: Case, tmp_path: Path) -> None:
+    messages, answers = case["input"]["messages"], list(case["input"]["answers"])
+    expanded = expansion(imported(tmp_path, definition(prompt=messages)))
+    (test,) = judged.cases(expanded)[0].tests
+    calls: list[list[dict[str, str]]] = []
+    said: list[dict[str, str]] = []
+    for message in [*content(expanded, test)["messages"], {"role": "assistant", "filled": True}]:
+        if message.get("filled"):
+            calls.append(list(said))
+            message = {"role": "assistant", "content": answers.pop(0)}
+        said.append({"role": message["role"], "content": message["content"]})
+    assert calls == case["expected"]["calls"]
+
+
+@cases("conversation")
+def test_the_answers_of_a_conversation_have_their_names(case: Case) -> None:
+    names = turn_names(read_list(case["input"]["messages"]).turns)
+    answers = dict(zip(names, case["input"]["answers"], strict=True))
+    response = case["expected"]["response"]
+    assert answers == (response if isinstance(response, dict) else {names[0]: response})
+
+
+@cases("conversation", left=True)
+def test_what_is_no_conversation_is_told(case: Case, tmp_path: Path) -> None:
+    found = imported(tmp_path, definition(prompt=case["input"]["messages"]))
+    assert case["expected"]["left"] in reasons(found)
+
+
+def checker_test(case: Case, tmp_path: Path) -> Any:
+    given = case["input"]
+    params = given["params"]
+    prompt = given.get("messages_out", [{"role": "user", "content": "q"}])
+    prompt = [{**one, "content": None} if one["role"] == "assistant" else one for one in prompt]
+    test = definition(
+        prompt=prompt, prompt_parameters=list(params), checker_args=given["checker_args"]
+    )
+    answers = [
+        one["content"] for one in given.get("messages_out", []) if one["role"] == "assistant"
+    ]
+    said = {f"a{number}": one for number, one in enumerate(answers, 1)}
+    return imported(tmp_path, test, instance(params, said or given["response"])), answers
+
+
+@cases("checker")
+def test_a_checker_comes_to_checks_with_the_same_verdict(case: Case, tmp_path: Path) -> None:
+    found, answers = checker_test(case, tmp_path)
+    if b"python:" in found.files[only(found)]:
+        pytest.skip("runs Python")
+    expected = VERDICTS[case["expected"]["passed"]]
+    assert verdict(expansion(found), answers or [case["input"]["response"]]) == expected
+
+
+@cases("checker", left=True)
+def test_a_checker_that_cannot_judge_is_told(case: Case, tmp_path: Path) -> None:
+    found, _ = checker_test(case, tmp_path)
+    assert case["expected"]["left"] in reasons(found)
+
+
+@cases("multi_run")
+def test_several_runs_are_judged_together(case: Case, tmp_path: Path) -> None:
+    given, expected = case["input"], case["expected"]
+    if "func" not in given:
+        runs = given["multi_run_prompt"]
+        test = definition(multi_run_prompt=runs)
+        (one,) = judged.cases(expansion(imported(tmp_path, test, files={"a.prompt": "Hello"})))
+        assert len(one.tests) == expected.get("sessions", 1)
+        return
+    answers = given["answers"]
+    names = list(answers[0]) if isinstance(answers[0], dict) else []
+    turns = [[{"content": "q"}, {"role": "assistant", "variable": name}] for name in names]
+    prompt = [message for pair in turns for message in pair] or [{"content": "q"}]
+    test = definition(
+        multi_run_prompt=[{"prompt": prompt} for _ in answers],
+        prompt_parameters=list(given["params"]),
+        checker_args={"checker_name": "MultiRunLambdaChecker", "func": given["func"]},
+    )
+    found = imported(tmp_path, test, instance(given["params"], answers))
+    sessions = [list(run.values()) if names else [run] for run in answers]
+    assert verdict(expansion(found), *sessions) == VERDICTS[expected["passed"]]
+
+
+@cases("test_json")
+def test_a_definition_comes_to_its_messages(case: Case, tmp_path: Path) -> None:
+    found = imported(tmp_path, case["input"]["test"], files=case["input"].get("files"))
+    expanded = expansion(found)
+    (test,) = judged.cases(expanded)[0].tests
+    messages = [
+        {"role": one["role"], "content": one["content"]}
+        for one in content(expanded, test)["messages"]
+    ]
+    assert messages == case["expected"]["messages"]
+
+
+@cases("test_json", left=True)
+def test_a_wrong_definition_is_told(case: Case, tmp_path: Path) -> None:
+    found = imported(tmp_path, case["input"]["test"], files=case["input"].get("files"))
+    assert case["expected"]["left"] in reasons(found)
+
+
+@cases("lve_path")
+def test_a_test_is_called_after_its_path(case: Case, tmp_path: Path) -> None:
+    place = case["input"]["path"].removeprefix("repository/")
+    ((name, text),) = texts(imported(tmp_path, definition(), place=place)).items()
+    assert name == f"tests/{place}.md"
+    assert name.split("/")[-2] == case["expected"]["name"]
+    assert f"tags: [{case['expected']['category']}," in text
+
+
+@cases("instance")
+def test_an_instance_comes_to_its_answers_and_its_verdict(case: Case) -> None:
+    found = read_instance(1, json.dumps(case["input"]["record"]))
+    expected = case["expected"]
+    assert (found.passed, found.response) == (expected["passed"], expected["response"])
+
+
+@cases("instance", left=True)
+def test_what_is_no_instance_is_told(case: Case) -> None:
+    with pytest.raises(NotTakenError, match=case["expected"]["left"]):
+        read_instance(1, json.dumps(case["input"]["record"]))
+
+
+@cases("custom_checker")
+def test_each_checker_keeps_its_own_file(case: Case, tmp_path: Path) -> None:
+    for number, one in enumerate(case["input"]["lves"]):
+        test = definition(checker_args={"checker_name": one["checker_name"]})
+        files = {"checker/checker.py": one["checker.py"]}
+        found = texts(imported(tmp_path / str(number), test, files=files))
+        check = f"python: {{file: acme--m1/checker.py, class: {one['checker_name']}}}"
+        assert check in found["tests/trust/colours/acme--m1.md"]
+        assert found["tests/trust/colours/acme--m1/checker.py"] == one["checker.py"]
+
+
+@cases("custom_checker", left=True)
+def test_a_class_that_is_called_like_one_of_lve_is_told(case: Case, tmp_path: Path) -> None:
+    (one,) = case["input"]["lves"]
+    test = definition(checker_args={"checker_name": one["checker_name"]})
+    found = imported(tmp_path, test, files={"checker/checker.py": one["checker.py"]})
+    assert case["expected"]["left"] in reasons(found)
+
+
+@cases("run")
+def test_a_run_comes_to_the_same_verdict(case: Case, tmp_path: Path) -> None:
+    given, expected = case["input"], case["expected"]
+    found = imported(tmp_path, given["test"], instance(given["args"], expected["response"]))
+    assert found.left == []
+    assert verdict(expansion(found), [expected["response"]]) == VERDICTS[expected["passed"]]
+
+
+@cases("run", left=True)
+def test_a_test_that_could_not_run_is_told(case: Case, tmp_path: Path) -> None:
+    given = case["input"]
+    files = {f"checker/{name}": text for name, text in given.get("checker", {}).items()}
+    found = imported(tmp_path, given["test"], instance(given["args"]), files=files)
+    assert case["expected"]["left"] in reasons(found)
+
+
+def test_every_id_is_used_once() -> None:
+    ids = [one["id"] for one in [*FACTS["cases"], *FACTS["left out"]]]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_kind_has_a_test() -> None:
+    source = Path(__file__).read_text("utf-8")
+    assert [one["kind"] for one in FACTS["cases"] if f'cases("{one["kind"]}"' not in source] == []

@@ -1,0 +1,57 @@
+"""Imports into a workspace and runs it with scripted models, in process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from evalstore.cli.main import main
+from tests.builders import tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+JUDGE = "scripted/judge"
+
+
+def script(id: str, responses: Sequence[dict[str, Any]]) -> str:
+    """The file of a scripted model; JSON is YAML, too."""
+    return json.dumps({"id": id, "provider": "scripted", "responses": list(responses)})
+
+
+def imported_and_run(
+    path: Path,
+    capsys: pytest.CaptureFixture[str],
+    format: str,
+    responses: Sequence[dict[str, Any]],
+    *,
+    model: str = "dummy/dummy",
+    verdicts: Sequence[bool] = (),
+) -> Any:
+    """What a run of the files in `path / "source"` comes to; the judge gives these verdicts."""
+    judged = [{"answer": {"pass": one, "feedback": ""}, "times": 1} for one in verdicts]
+    settings = {"candidates": [{"id": model}], "evaluators": [JUDGE] if verdicts else []}
+    workspace = tree(
+        path / "workspace",
+        {
+            "evalstore.yaml": json.dumps(settings),
+            "models/candidate.yaml": script(model, responses),
+            "models/judge.yaml": script(JUDGE, judged or [{"answer": "nothing"}]),
+        },
+    )
+    command = ["-C", str(workspace)]
+    assert main([*command, "import", format, str(path / "source"), "--into", "in"]) in (0, 1)
+    capsys.readouterr()
+    main([*command, "run", "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+def verdicts_of(document: Any) -> dict[str, str]:
+    """The verdicts by file and row."""
+    return {
+        f"{one['file'].removeprefix('tests/in/')}::{one['row']}": one["verdict"]
+        for one in document["cases"]
+    }
