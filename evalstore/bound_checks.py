@@ -245,6 +245,10 @@ def _turns(names: Collection[str], entry: _Entry, shapes: Sequence[Shape]) -> di
     return found
 
 
+_NEEDS_NAMES = frozenset({"templates", "expression", "values", "turns", "file", "check"})
+"""Settings of checks that may mention more than the answer; a check in a check may."""
+
+
 class Held(NamedTuple):
     """A conversation that was held, as checks see it."""
 
@@ -264,6 +268,8 @@ class Settled(NamedTuple):
 
 def settle(check: Mapping[str, Json], sessions: Sequence[Held]) -> Settled:
     """A check that can be run on some sessions; raises `FileProblem`."""
+    if _NEEDS_NAMES.isdisjoint(check):
+        return Settled(check, {})
     scope = {**describe_answers(sessions), **_named(check, sessions), **check.get("values", {})}
     if isinstance(scope.get(ITEM), dict):
         scope[ITEM] = Columns(scope[ITEM]).item(scope[ITEM])

@@ -253,7 +253,13 @@ class Keeper:
         """Give back what could not be stored; else remember what was read, too."""
         reading.contents = self._contents | reading.contents
         reading.blobs = self._files | reading.blobs
-        if self._store and self._took and not self._strict and not self._contents and not reading.errors:
+        if (
+            self._store
+            and self._took
+            and not self._strict
+            and not self._contents
+            and not reading.errors
+        ):
             with suppress(StoreError):
                 self._store.ensure_versions(reading.contents, reading.blobs)
                 workspace.save_index()
