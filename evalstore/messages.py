@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstore.checks.base import as_text, shorten
 from evalstore.conversation import MESSAGE_FIELDS, ROLES
 from evalstore.errors import FileProblem
 from evalstore.fields import suggest
@@ -148,13 +149,23 @@ def _given_messages(template: Template, section: Section, row: Row) -> tuple[Mes
 def read_given(value: Json) -> tuple[Message, ...]:
     """Messages as data have them: a list of `{role, content}`, or the text of a user message.
 
-    Raises `FileProblem` without a line.
+    A turn that is filled at the end is what is asked for anyway. Raises `FileProblem` without
+    a line.
     """
     if isinstance(value, str):
         return (Message("user", (Text(value),) if value else ()),)
     if not isinstance(value, list) or not value:
-        raise FileProblem("'messages' must come to a list of messages or to a text")
-    return tuple(_given(message, number) for number, message in enumerate(value, start=1))
+        found = shorten(as_text(value)) if value is not None else "null"
+        raise FileProblem(f"'messages' must come to a list of messages or to a text, not {found}")
+    messages = tuple(_given(message, number) for number, message in enumerate(value, start=1))
+    if messages[-1].filled:
+        messages = messages[:-1]
+    if not messages or messages[0].filled:
+        raise FileProblem("'messages' has nothing in front of the turn that the candidate fills")
+    if messages[-1].role == "assistant" and not messages[-1].filled:
+        hint = "end it with a message of the role 'user'"
+        raise FileProblem("'messages' ends with a fixed answer", hint=hint)
+    return messages
 
 
 def _given(message: Any, number: int) -> Message:
@@ -167,7 +178,8 @@ def _given(message: Any, number: int) -> Message:
     role = next((one for one in ROLES if one == message.get("role", "user")), None)
     if role is None:
         hint = "a role is " + ", ".join(f"'{one}'" for one in ROLES)
-        raise FileProblem(f"message {number} has an unknown role", hint=hint)
+        found = shorten(as_text(message["role"])) if message["role"] is not None else "null"
+        raise FileProblem(f"message {number} has an unknown role, {found}", hint=hint)
     if message.get("image") is not None:
         raise FileProblem(f"message {number} has an image: data cannot mention files")
     content, name = message.get("content"), message.get("name")
@@ -188,5 +200,6 @@ def _text(content: Json) -> str | None:
             part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
             for part in content
         ]
-        return None if None in texts else "".join(str(text) for text in texts)
+        found = [text for text in texts if isinstance(text, str)]
+        return "".join(found) if len(found) == len(texts) else None
     return content if isinstance(content, str) else None

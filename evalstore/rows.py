@@ -222,7 +222,7 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
         unique, count = label, taken.get(label, 0)
         while unique in taken:
             count += 1
-            unique = f"{label} #{count + 1}"
+            unique = f"{label} #{count + 1}".lstrip()
         taken[label] = count
         taken.setdefault(unique, 0)
         result.append(unique)
