@@ -41,6 +41,11 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
+class Later(Mention):
+    """A name in a text that gets its value when there is an answer; `path` is the name."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Name:
     name: str
     line: int

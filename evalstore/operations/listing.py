@@ -28,7 +28,7 @@ from evalstore.operations.times import iso, today
 from evalstore.pricing import find_unpriced
 from evalstore.selection import Selection
 from evalstore.store import Store
-from evalstore.values import SPECIAL_TAGS, Case, FileRef, Json, Part, Text
+from evalstore.values import SPECIAL_TAGS, AnswerRef, Case, Json, Part, Text
 
 if TYPE_CHECKING:
     from evalstore.workspace import Reading, Workspace
@@ -244,15 +244,18 @@ def _content(desk: Desk, kind: str, id: str) -> Json:
 
 
 def _parts(parts: tuple[Part, ...]) -> Json:
-    """Text as text; with files, a list of parts."""
-    if not any(isinstance(part, FileRef) for part in parts):
+    """Text as text; with files or answers, a list of parts."""
+    if all(isinstance(part, Text) for part in parts):
         return "".join(part.text for part in parts if isinstance(part, Text))
-    return [
-        {"type": "text", "text": part.text}
-        if isinstance(part, Text)
-        else {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}
-        for part in parts
-    ]
+    return [_part(part) for part in parts]
+
+
+def _part(part: Part) -> Json:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, AnswerRef):
+        return {"type": "answers", "places": [list(place) for place in part.places]}
+    return {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}
 
 
 def _models(desk: Desk, _wanted: Wanted, _full: bool) -> Listing:
