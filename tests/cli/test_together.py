@@ -221,7 +221,8 @@ def test_wrong_checks_of_groups_are_told_once(
 
 
 def test_what_several_rows_lack_is_told_once(echo: Echo, evalstore: Evalstore) -> None:
-    write([{"q": "a"}, {"x": 1}, {"x": 2}], ONE, "- contains: a")
+    rows: list[dict[str, Any]] = [{"q": "a"}, {"x": 1}, {"x": 2}]
+    write(rows, ONE, "- contains: a")
     said = evalstore("check").stderr
     assert said.count("there is no value for 'q' (tests/q.jsonl:2 and other rows)") == 1
 
