@@ -22,6 +22,7 @@ from evalstore.checks.registry import find_kind
 from evalstore.dataset.names import Columns
 from evalstore.errors import FileProblem, Problem
 from evalstore.markdown import Section
+from evalstore.messages import find_answers
 from evalstore.sandbox import show
 from evalstore.template import ITEM, NoValueError, compile_text
 from evalstore.values import Json, Reply
@@ -254,11 +255,7 @@ def _turns(names: Collection[str], entry: _Entry, shapes: Sequence[Shape]) -> di
     found: dict[str, Json] = {}
     several = len(shapes) > 1
     for name in sorted(names):
-        places: list[Json] = []
-        for number, shape in enumerate(shapes):
-            if shape.run == name:
-                places.append([number, len(shape.turns) - 1])
-            places += [[number, turn] for turn, one in enumerate(shape.turns) if one == name]
+        places = [list(place) for place in find_answers(name, shapes)]
         if entry.scope == "answer" and several:
             turns = {shape.turns for shape in shapes}
             if len(turns) > 1 or not places or any(shape.run == name for shape in shapes):
@@ -273,6 +270,10 @@ def _turns(names: Collection[str], entry: _Entry, shapes: Sequence[Shape]) -> di
             )
         found[name] = places if several and entry.scope == "case" else places[0][1]
     return found
+
+
+_NEEDS_NAMES = frozenset({"templates", "expression", "values", "turns", "file", "check"})
+"""Settings of checks that may mention more than the answer; a check in a check may."""
 
 
 class Held(NamedTuple):
@@ -294,6 +295,8 @@ class Settled(NamedTuple):
 
 def settle(check: Mapping[str, Json], sessions: Sequence[Held]) -> Settled:
     """A check that can be run on some sessions; raises `FileProblem`."""
+    if _NEEDS_NAMES.isdisjoint(check):
+        return Settled(check, {})
     scope = {**describe_answers(sessions), **_named(check, sessions), **check.get("values", {})}
     if isinstance(scope.get(ITEM), dict):
         scope[ITEM] = Columns(scope[ITEM]).item(scope[ITEM])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ from evalstore.conversation import MESSAGE_FIELDS, ROLES
 from evalstore.errors import FileProblem
 from evalstore.fields import suggest
 from evalstore.markdown import SPACE, Section
-from evalstore.values import FileRef, Json, Message, Part, Text
+from evalstore.template import Later
+from evalstore.values import AnswerRef, FileRef, Json, Message, Part, Text
 
 if TYPE_CHECKING:
     from evalstore.conversation import Run, Turn
@@ -99,14 +101,57 @@ def fill_parts(
     template: Template, row: Row, desk: Desk, *, verbatim: bool = False
 ) -> tuple[Part, ...]:
     """The parts of a filled text, trimmed at both ends; mentioned files are read."""
-    pieces: Filled = template.fill(row.lookup, row.typed)
+    return _as_parts(template.fill(row.lookup, row.typed), desk, {}, verbatim=verbatim)
+
+
+def fill_instructions(
+    template: Template, row: Row, desk: Desk, shapes: Sequence[Shape], later: Collection[str]
+) -> tuple[Part, ...]:
+    """The parts of filled instructions, in which the names of answers (`later`) keep a place."""
+    used = {name: line for name, line in template.names.items() if name in later}
+    places = {name: find_answers(name, shapes) for name in used}
+
+    def lookup(name: str) -> Filled:
+        return [Later(name, used[name])] if name in used else row.lookup(name)
+
+    def typed(name: str) -> Any:
+        if name in used:
+            raise FileProblem(
+                f"'{name}' is known only when there is an answer",
+                used[name],
+                hint=f"in instructions write `{{{{{name}}}}}` where it belongs",
+            )
+        return row.typed(name)
+
+    return _as_parts(template.fill(lookup, typed), desk, places)
+
+
+def find_answers(name: str, shapes: Sequence[Shape]) -> tuple[tuple[int, int], ...]:
+    """Where the answers of a turn, or the last answers of a run, are: session and number."""
+    places: list[tuple[int, int]] = []
+    for number, shape in enumerate(shapes):
+        if shape.run == name:
+            places.append((number, len(shape.turns) - 1))
+        places += [(number, turn) for turn, one in enumerate(shape.turns) if one == name]
+    return tuple(places)
+
+
+def _as_parts(
+    pieces: Filled,
+    desk: Desk,
+    answers: Mapping[str, tuple[tuple[int, int], ...]],
+    *,
+    verbatim: bool = False,
+) -> tuple[Part, ...]:
     if pieces and isinstance(pieces[0], str) and not verbatim:
         pieces[0] = pieces[0].lstrip(SPACE)
     if pieces and isinstance(pieces[-1], str) and not verbatim:
         pieces[-1] = pieces[-1].rstrip(SPACE)
     parts: list[Part] = []
     for piece in pieces:
-        if not isinstance(piece, str):
+        if isinstance(piece, Later):
+            parts.append(AnswerRef(answers[piece.path]))
+        elif not isinstance(piece, str):
             parts.append(_file(clean_path(piece), piece.line, desk))
         elif piece:
             parts.append(Text(piece))
