@@ -194,7 +194,7 @@ def test_a_new_row_asks_one_question_and_judges_its_group_again(echo: Echo, docu
 
 
 def test_a_group_without_a_name_is_told_from_all_rows(echo: Echo, documents: Any) -> None:
-    rows = [{"q": "a", "g": ""}, {"q": "b", "g": None}]
+    rows: list[dict[str, Any]] = [{"q": "a", "g": ""}, {"q": "b", "g": None}]
     write(rows, ONE, ALL_EQUAL % "group", 'group: "{{ g }}"')
     assert list(verdicts(documents("run"))) == ["group=", "group=null"]
 
