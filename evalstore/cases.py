@@ -148,12 +148,18 @@ class Drafter:
         if value is None:
             return None
         answers = value if isinstance(value, list) else [value]
-        if len(shapes) > 1 or len(answers) != len(shapes[0].turns):
-            expected = sum(len(shape.turns) for shape in shapes)
+        if len(shapes) > 1:
             raise FileProblem(
-                f"'answer' gives {len(answers)} answers, and {expected} are asked for",
+                f"a recorded answer is for one conversation, and there are {len(shapes)}",
                 line,
-                hint="a recorded answer is for one conversation; one of several turns is a list",
+                hint="remove 'answer', or 'repetitions' and all runs ('# ▶') but one",
+            )
+        if len(answers) != (wanted := len(shapes[0].turns)):
+            found = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
+            raise FileProblem(
+                f"'answer' gives {found}, and the conversation has {wanted}",
+                line,
+                hint="it is a text or, for a conversation with several turns, a list",
             )
         if self.has_groups:
             raise FileProblem("recorded answers cannot be judged as a group", line)
@@ -179,7 +185,7 @@ class Drafter:
             taken.add(label)
             yield self._case(label, hashing.row_key(one.values), one, prompts)
         for group, members in groups.items():
-            label = f"all of {group}" if group else "all rows"
+            label = f"all of {group}" if self._group else "all rows"
             if not taken and len(groups) == 1:
                 label = ""
             while label in taken:
