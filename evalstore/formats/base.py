@@ -45,6 +45,11 @@ class Recorded:
     verdict: Verdict | None = None
     feedback: str = ""
     temperature: float | None = None
+    judge: str = ""
+    """What gave the verdict there, such as `RefuseChecker`."""
+    source: str = ""
+    """The file it stands in; entries with one place are the answers to one row at one time."""
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
