@@ -22,7 +22,8 @@ def import_(
     format: Annotated[
         str,
         typer.Argument(
-            help="lve, langbite, openai-evals, evalsone, nemo, promptfoo, or a plug-in's name."
+            help="lve, langbite, openai-evals, evalsone, nemo, promptfoo, ai-tester-db, "
+            "or a plug-in's name."
         ),
     ],
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.")],
@@ -77,8 +78,9 @@ def _print(done: Written, *, dry_run: bool) -> None:
         tests = sum(name.endswith(".md") for name in names)
         if names or word != "kept":
             rows.append([word, str(tests), str(len(names) - tests)])
-    output.table(rows, ("", "test files", "other files"))
-    output.line(f"{output.plural(done.rows, 'row')} in all")
+    if any(groups.values()) or not done.history:
+        output.table(rows, ("", "test files", "other files"))
+        output.line(f"{output.plural(done.rows, 'row')} in all")
     if done.history:
         _print_history(done.history, dry_run=dry_run)
     for name in done.kept:

@@ -16,6 +16,7 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.fields import suggest
 from evalstore.formats.base import Imported, Left, Options
 from evalstore.formats.registry import find_importer
+from evalstore.operations.adopting import adopt_answers
 from evalstore.operations.desk import open_desk, open_workspace
 from evalstore.operations.keeping import Kept, store_history
 from evalstore.operations.placing import place
@@ -102,6 +103,8 @@ def import_files(
     history = None
     if imported.recorded:
         history = _add_history(where, format, imported, files, dry_run=dry_run)
+    elif imported.conversed:
+        history = _adopt(where, format, imported, str(paths[0]), dry_run=dry_run)
     return Written(
         format,
         folder,
@@ -178,6 +181,17 @@ def _folder(given: str) -> str:
             hint="write a name such as 'from-evals', or 'a/b'",
         )
     return path
+
+
+def _adopt(where: Where, format: str, imported: Imported, source: str, *, dry_run: bool) -> Kept:
+    """Store answers that bring along what they answer."""
+    if dry_run:
+        return Kept(len(imported.conversed))
+    with open_desk(where, create=True) as desk:
+        history, left = adopt_answers(desk, format.removesuffix("-db"), imported.conversed, source)
+        kept = store_history(desk, history)
+    imported.left += left
+    return kept
 
 
 class _Files(NamedTuple):
