@@ -12,6 +12,7 @@ from evalstore import restoring
 from evalstore.messages import is_text
 from evalstore.values import (
     RUNTIME_NAMES,
+    AnswerRef,
     FilePart,
     FileVersion,
     Json,
@@ -90,12 +91,19 @@ class Material:
         """A schema version."""
         return self.content("schema", id).get("schema", {})
 
-    def outgoing(self, parts: tuple[Part, ...]) -> Outgoing:
-        """Parts with their files: text files as text, all others as bytes."""
+    def outgoing(
+        self,
+        parts: tuple[Part, ...],
+        show: Callable[[AnswerRef], Outgoing] = lambda _answers: [],
+    ) -> Outgoing:
+        """Parts with their files, text files as text, all others as bytes; and with answers."""
         result: Outgoing = []
         for part in parts:
             if isinstance(part, Text):
                 result.append(part)
+                continue
+            if isinstance(part, AnswerRef):
+                result += show(part)
                 continue
             file = self.file(part.id)
             if is_text(file.media_type):
@@ -170,6 +178,14 @@ class Material:
         def conversation(test: TestVersion, prompt: str | None) -> list[OutgoingMessage]:
             return fill_turns(self._conversation(test, prompt), answers)
 
+        def mentioned(part: AnswerRef) -> Outgoing:
+            """The answers that the instructions name, in their place."""
+            texts = [
+                fence(show_answer(held[session][1][turn], nonce), nonce)
+                for session, turn in part.places
+            ]
+            return [Text("\n\n".join(texts))]
+
         def answered() -> Outgoing:
             """Conversations in which the candidate has had several turns are shown whole."""
             shown: Outgoing = []
@@ -187,7 +203,7 @@ class Material:
 
         values: dict[str, Callable[[], Outgoing]] = {
             "_evaluationInstructions": lambda: self.outgoing(
-                restoring.restore_parts(content.get("instructions", ()))
+                restoring.restore_parts(content.get("instructions", ())), mentioned
             ),
             "_actualResponse": answered,
             "_messages": asked(lambda test: show_messages(conversation(test, None), nonce)),

@@ -16,13 +16,15 @@ from evalstore.bound_code import KEPT, bind, find_file
 from evalstore.checks import python_code
 from evalstore.checks.expressions import keys_of, names_in
 from evalstore.checks.judges import JUDGE
+from evalstore.checks.patterns import matches_all
 from evalstore.checks.reading import read_check, split
 from evalstore.checks.registry import find_kind
 from evalstore.dataset.names import Columns
-from evalstore.errors import FileProblem
+from evalstore.errors import FileProblem, Problem
 from evalstore.markdown import Section
+from evalstore.messages import find_answers
 from evalstore.sandbox import show
-from evalstore.template import ITEM, compile_text
+from evalstore.template import ITEM, NoValueError, compile_text
 from evalstore.values import Json, Reply
 
 if TYPE_CHECKING:
@@ -75,7 +77,12 @@ class CheckTemplates:
         self._fixed: dict[int, dict[str, Json]] = {}
         """Checks in which nothing is filled, by number: they are read once."""
         later = (JUDGED_NAMES | set(named)) - filler.known.keys()
-        self._entries = [self._compile(entry, filler, later) for entry in checks.entries]
+        self._entries: list[_Entry] = []
+        for entry in checks.entries:
+            try:
+                self._entries.append(self._compile(entry, filler, later))
+            except FileProblem as problem:
+                filler.problems.append(problem.at(filler.path))
 
     @staticmethod
     def _compile(entry: CheckEntry, filler: Filler, later: frozenset[str]) -> _Entry:
@@ -163,7 +170,9 @@ def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[
             asked |= template.names.keys() & entry.later
     code: dict[str, Json] = {}
     if entry.runs_code:
-        whole = read_check(given, line, find_file=lambda own: find_file(desk, own, line))
+        whole = read_check(
+            _apart(given, entry.entry.given), line, find_file=lambda own: find_file(desk, own, line)
+        )
         code = bind(whole, entry.scope, row, entry.columns, shapes)
     if later:
         name, _ = split(entry.entry.given, line)
@@ -180,7 +189,11 @@ def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[
             found["scope"] = entry.scope
     else:
         found = _name_prompts(
-            read_check(given, line, lambda id: desk.find_schema(id, line)), line, desk
+            read_check(
+                _apart(given, entry.entry.given), line, lambda id: desk.find_schema(id, line)
+            ),
+            line,
+            desk,
         )
         if "expression" in found:
             names = names_in(found["expression"])
@@ -188,13 +201,29 @@ def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[
             used |= {one for one in names if one not in entry.later | OF_EXPRESSIONS | {ITEM}}
             if ITEM in names:
                 used |= _used_of_item(found["expression"]) if row.item is not None else {ITEM}
-    values, turns = _values(used, row), _turns(asked - JUDGED_NAMES, entry, shapes)
+        if matches_all(found):
+            desk.result.add_once([_matching_all(desk.path, entry.entry)])
+    try:
+        values = _values(used, row)
+    except NoValueError as problem:
+        raise FileProblem(problem.message, line, hint=problem.hint) from problem
+    turns = _turns(asked - JUDGED_NAMES, entry, shapes)
     return {
         **found,
         **code,
         **({"values": values} if values else {}),
         **({"turns": turns} if turns else {}),
     }
+
+
+def _matching_all(path: str, entry: CheckEntry) -> Problem:
+    return Problem(
+        path,
+        "a pattern of this check matches the empty text, so it is found in every answer",
+        entry.line,
+        severity="warning",
+        hint="say what must be there, as in '[0-9]+' instead of '[0-9]*'",
+    )
 
 
 def _used_of_item(expression: str) -> set[str]:
@@ -224,11 +253,7 @@ def _turns(names: Collection[str], entry: _Entry, shapes: Sequence[Shape]) -> di
     found: dict[str, Json] = {}
     several = len(shapes) > 1
     for name in sorted(names):
-        places: list[Json] = []
-        for number, shape in enumerate(shapes):
-            if shape.run == name:
-                places.append([number, len(shape.turns) - 1])
-            places += [[number, turn] for turn, one in enumerate(shape.turns) if one == name]
+        places = [list(place) for place in find_answers(name, shapes)]
         if entry.scope == "answer" and several:
             turns = {shape.turns for shape in shapes}
             if len(turns) > 1 or not places or any(shape.run == name for shape in shapes):
@@ -243,6 +268,10 @@ def _turns(names: Collection[str], entry: _Entry, shapes: Sequence[Shape]) -> di
             )
         found[name] = places if several and entry.scope == "case" else places[0][1]
     return found
+
+
+_NEEDS_NAMES = frozenset({"templates", "expression", "values", "turns", "file", "check"})
+"""Settings of checks that may mention more than the answer; a check in a check may."""
 
 
 class Held(NamedTuple):
@@ -264,6 +293,8 @@ class Settled(NamedTuple):
 
 def settle(check: Mapping[str, Json], sessions: Sequence[Held]) -> Settled:
     """A check that can be run on some sessions; raises `FileProblem`."""
+    if _NEEDS_NAMES.isdisjoint(check):
+        return Settled(check, {})
     scope = {**describe_answers(sessions), **_named(check, sessions), **check.get("values", {})}
     if isinstance(scope.get(ITEM), dict):
         scope[ITEM] = Columns(scope[ITEM]).item(scope[ITEM])
@@ -278,15 +309,29 @@ def settle(check: Mapping[str, Json], sessions: Sequence[Held]) -> Settled:
         return [str(show(typed(name)))]
 
     known = [*scope, *(f"{ITEM}.{key}" for key in scope.get(ITEM) or ())]
-    given = _copied(check.get("given"))
+    written = check.get("given")
+    given = _copied(written)
     for place, source in check["templates"]:
         template = compile_text(source, known, lambda _offset: 1)
         given = _put(given, tuple(place), template.value(lookup, typed))
     try:
         kept = {name: check[name] for name in KEPT if name in check}
+        given = _apart(given, written)
         return Settled({**read_check(given), **(kept if "file" in kept else {})}, scope)
     except FileProblem as problem:
         raise FileProblem(f"filled with the answer, {problem.message}") from problem
+
+
+def _apart(given: Json, written: Json) -> Json:
+    """A filled check in which a mapping that came from data is the value, never the settings."""
+    if not isinstance(written, dict):
+        return given
+    for name, value in given.items():
+        kind = find_kind(name)
+        if isinstance(value, dict) and isinstance(written[name], str) and kind and kind.main:
+            others = {other: one for other, one in given.items() if other != name}
+            return {"type": name, kind.main: value, **others}
+    return given
 
 
 def _named(check: Mapping[str, Json], sessions: Sequence[Held]) -> dict[str, Json]:

@@ -13,7 +13,7 @@ from evalstore.checks.judges import judge_of, without_judge
 from evalstore.checks.python_code import code_of
 from evalstore.errors import FileProblem
 from evalstore.filling import Filler, Row
-from evalstore.messages import Conversation, Shape, fill_parts, is_text
+from evalstore.messages import Conversation, Shape, fill_instructions, is_text
 from evalstore.rows import labels
 from evalstore.template import NoValueError
 from evalstore.values import (
@@ -60,10 +60,12 @@ class Drafter:
             test.path, test.replacements, as_is=test.plain, runtime=False, data=data
         )
         names = {name for run in test.runs for name in (run.name, *run.turn_names) if name}
+        self._later = names - filler.known.keys()
         self._conversations = [Conversation(run, filler) for run in test.runs]
         self._answer = filler.compile(test.answer) if test.answer else None
         self._group = filler.compile(test.group) if test.group else None
-        self._instructions = filler.compile(test.instructions) if test.instructions else None
+        told = test.instructions
+        self._instructions = filler.compile(told, self._later) if told else None
         self._checks = CheckTemplates(test.checks, filler, names) if test.checks else None
         filler.finish(test.line_of)
         self._bare = TestVersion(
@@ -102,7 +104,11 @@ class Drafter:
             tests += [test] * one.run.count
             shapes += [shape] * one.run.count
             needs = tuple(sorted({*needs, *needs_of(version)}))
-        told = fill_parts(self._instructions, row, desk) if self._instructions else ()
+        told = (
+            fill_instructions(self._instructions, row, desk, shapes, self._later)
+            if self._instructions
+            else ()
+        )
         checks = self._checks.fill(row, desk, shapes) if self._checks else BoundChecks()
         evaluation = EvaluationVersion(told, (*self._implied, *checks.own))
         judge = judge_of(evaluation.checks)

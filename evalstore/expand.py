@@ -6,6 +6,7 @@ data: it yields the cases, the content of every version they name, and what they
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -58,6 +59,7 @@ def expand_test(test: TestFile, library: Library, sink: Sink | None = None) -> E
     drafter = Drafter(test, data, tools, schemas[0] if schemas else None)
     result.problems += drafter.filler.problems
     if result.has_failed():
+        result.problems = _data_problems(test, data) or result.problems
         return result
     desk = Desk(test.path, library, result, told=test.instructions is not None)
     drafts = _draft_all(test, drafter, data, desk)
@@ -115,6 +117,15 @@ def _open_data(test: TestFile, library: Library, result: Expansion) -> Dataset |
     data, digest = library.open_data(test.dataset, test.path)
     result.dependencies[f"dataset:{test.dataset.path}"] = digest
     return data
+
+
+def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
+    """Why rows cannot be read: names are then missing that they may have."""
+    try:
+        deque(data or (), maxlen=0)
+    except FileProblem as problem:
+        return problem.all_at(test.path)
+    return []
 
 
 def _rows(

@@ -119,12 +119,9 @@ class Filler:
         as_is: bool,
         runtime: bool,
         data: Dataset | None = None,
-        later: Collection[str] = (),
     ) -> None:
-        """`later` are names that get a value only when an answer is judged."""
         self.path = path
         self.replacements = replacements
-        self.later = frozenset(later)
         self.data: frozenset[str] = frozenset()
         """What a row of data is called, and its columns, by all their names."""
         self._columns: dict[str, str] = {}
@@ -159,10 +156,12 @@ class Filler:
                         written.text, partial(_same_line, written.line)
                     )
 
-    def _compile(self, text: str, line_at: Callable[[int], int]) -> Template:
+    def _compile(
+        self, text: str, line_at: Callable[[int], int], later: Collection[str] = ()
+    ) -> Template:
         if self.as_is:
             return plain(text)
-        names = [*self.known, *RUNTIME_NAMES] if self.runtime else [*self.known, *self.data]
+        names = [*self.known, *RUNTIME_NAMES] if self.runtime else [*self.known, *self.data, *later]
         try:
             template = compile_text(text, names, line_at, strict_reserved=self.runtime)
         except FileProblem as problem:
@@ -186,7 +185,7 @@ class Filler:
 
         Those of `later` get their values only when an answer is judged.
         """
-        template = self._compile(section.text, section.line_at)
+        template = self._compile(section.text, section.line_at, later)
         for name, line in template.names.items():
             self.need(name, line, later)
         return template

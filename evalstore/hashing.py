@@ -16,6 +16,7 @@ from typing import Any
 import xxhash
 
 from evalstore.values import (
+    AnswerRef,
     CaseFile,
     Cost,
     Evaluation,
@@ -344,12 +345,15 @@ def _parts(parts: tuple[Part, ...]) -> Json:
     """One text as it is, anything else as a list; nothing for no part."""
     if len(parts) == 1 and isinstance(parts[0], Text):
         return parts[0].text
-    return [
-        {"text": part.text}
-        if isinstance(part, Text)
-        else {"file": part.id, "path": part.path, "mediaType": part.media_type}
-        for part in parts
-    ]
+    return [_part(part) for part in parts]
+
+
+def _part(part: Part) -> Description:
+    if isinstance(part, Text):
+        return {"text": part.text}
+    if isinstance(part, AnswerRef):
+        return {"answers": [list(place) for place in part.places]}
+    return {"file": part.id, "path": part.path, "mediaType": part.media_type}
 
 
 def _options(options: Options) -> Json:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstore.checks.base import as_text, shorten
 from evalstore.conversation import MESSAGE_FIELDS, ROLES
 from evalstore.errors import FileProblem
 from evalstore.fields import suggest
 from evalstore.markdown import SPACE, Section
-from evalstore.values import FileRef, Json, Message, Part, Text
+from evalstore.template import Later
+from evalstore.values import AnswerRef, FileRef, Json, Message, Part, Text
 
 if TYPE_CHECKING:
     from evalstore.conversation import Run, Turn
@@ -98,14 +101,57 @@ def fill_parts(
     template: Template, row: Row, desk: Desk, *, verbatim: bool = False
 ) -> tuple[Part, ...]:
     """The parts of a filled text, trimmed at both ends; mentioned files are read."""
-    pieces: Filled = template.fill(row.lookup, row.typed)
+    return _as_parts(template.fill(row.lookup, row.typed), desk, {}, verbatim=verbatim)
+
+
+def fill_instructions(
+    template: Template, row: Row, desk: Desk, shapes: Sequence[Shape], later: Collection[str]
+) -> tuple[Part, ...]:
+    """The parts of filled instructions, in which the names of answers (`later`) keep a place."""
+    used = {name: line for name, line in template.names.items() if name in later}
+    places = {name: find_answers(name, shapes) for name in used}
+
+    def lookup(name: str) -> Filled:
+        return [Later(name, used[name])] if name in used else row.lookup(name)
+
+    def typed(name: str) -> Any:
+        if name in used:
+            raise FileProblem(
+                f"'{name}' is known only when there is an answer",
+                used[name],
+                hint=f"in instructions write `{{{{{name}}}}}` where it belongs",
+            )
+        return row.typed(name)
+
+    return _as_parts(template.fill(lookup, typed), desk, places)
+
+
+def find_answers(name: str, shapes: Sequence[Shape]) -> tuple[tuple[int, int], ...]:
+    """Where the answers of a turn, or the last answers of a run, are: session and number."""
+    places: list[tuple[int, int]] = []
+    for number, shape in enumerate(shapes):
+        if shape.run == name:
+            places.append((number, len(shape.turns) - 1))
+        places += [(number, turn) for turn, one in enumerate(shape.turns) if one == name]
+    return tuple(places)
+
+
+def _as_parts(
+    pieces: Filled,
+    desk: Desk,
+    answers: Mapping[str, tuple[tuple[int, int], ...]],
+    *,
+    verbatim: bool = False,
+) -> tuple[Part, ...]:
     if pieces and isinstance(pieces[0], str) and not verbatim:
         pieces[0] = pieces[0].lstrip(SPACE)
     if pieces and isinstance(pieces[-1], str) and not verbatim:
         pieces[-1] = pieces[-1].rstrip(SPACE)
     parts: list[Part] = []
     for piece in pieces:
-        if not isinstance(piece, str):
+        if isinstance(piece, Later):
+            parts.append(AnswerRef(answers[piece.path]))
+        elif not isinstance(piece, str):
             parts.append(_file(clean_path(piece), piece.line, desk))
         elif piece:
             parts.append(Text(piece))
@@ -148,13 +194,23 @@ def _given_messages(template: Template, section: Section, row: Row) -> tuple[Mes
 def read_given(value: Json) -> tuple[Message, ...]:
     """Messages as data have them: a list of `{role, content}`, or the text of a user message.
 
-    Raises `FileProblem` without a line.
+    A turn that is filled at the end is what is asked for anyway. Raises `FileProblem` without
+    a line.
     """
     if isinstance(value, str):
         return (Message("user", (Text(value),) if value else ()),)
     if not isinstance(value, list) or not value:
-        raise FileProblem("'messages' must come to a list of messages or to a text")
-    return tuple(_given(message, number) for number, message in enumerate(value, start=1))
+        found = shorten(as_text(value)) if value is not None else "null"
+        raise FileProblem(f"'messages' must come to a list of messages or to a text, not {found}")
+    messages = tuple(_given(message, number) for number, message in enumerate(value, start=1))
+    if messages[-1].filled:
+        messages = messages[:-1]
+    if not messages or messages[0].filled:
+        raise FileProblem("'messages' has nothing in front of the turn that the candidate fills")
+    if messages[-1].role == "assistant" and not messages[-1].filled:
+        hint = "end it with a message of the role 'user'"
+        raise FileProblem("'messages' ends with a fixed answer", hint=hint)
+    return messages
 
 
 def _given(message: Any, number: int) -> Message:
@@ -167,7 +223,8 @@ def _given(message: Any, number: int) -> Message:
     role = next((one for one in ROLES if one == message.get("role", "user")), None)
     if role is None:
         hint = "a role is " + ", ".join(f"'{one}'" for one in ROLES)
-        raise FileProblem(f"message {number} has an unknown role", hint=hint)
+        found = shorten(as_text(message["role"])) if message["role"] is not None else "null"
+        raise FileProblem(f"message {number} has an unknown role, {found}", hint=hint)
     if message.get("image") is not None:
         raise FileProblem(f"message {number} has an image: data cannot mention files")
     content, name = message.get("content"), message.get("name")
@@ -188,5 +245,6 @@ def _text(content: Json) -> str | None:
             part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
             for part in content
         ]
-        return None if None in texts else "".join(str(text) for text in texts)
+        found = [text for text in texts if isinstance(text, str)]
+        return "".join(found) if len(found) == len(texts) else None
     return content if isinstance(content, str) else None

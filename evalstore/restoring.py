@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from evalstore.values import (
+    AnswerRef,
     Case,
     CaseFile,
     Cost,
@@ -63,15 +64,18 @@ def restore_messages(messages: Json) -> tuple[Message, ...]:
 
 
 def restore_parts(content: Json) -> tuple[Part, ...]:
-    """The parts that were described: a text, or a list of texts and files."""
+    """The parts that were described: a text, or a list of texts, files and answers."""
     if isinstance(content, str):
         return (Text(content),)
-    return tuple(
-        Text(part["text"])
-        if "text" in part
-        else FileRef(part["path"], part["mediaType"], part["file"])
-        for part in content
-    )
+    return tuple(_restore_part(part) for part in content)
+
+
+def _restore_part(part: Json) -> Part:
+    if "text" in part:
+        return Text(part["text"])
+    if "answers" in part:
+        return AnswerRef(tuple((session, turn) for session, turn in part["answers"]))
+    return FileRef(part["path"], part["mediaType"], part["file"])
 
 
 def restore_case_file(content: Description) -> CaseFile:

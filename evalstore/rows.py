@@ -222,7 +222,7 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
         unique, count = label, taken.get(label, 0)
         while unique in taken:
             count += 1
-            unique = f"{label} #{count + 1}"
+            unique = f"{label} #{count + 1}".lstrip()
         taken[label] = count
         taken.setdefault(unique, 0)
         result.append(unique)
@@ -230,5 +230,9 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
 
 
 def _shorten(text: str) -> str:
+    """A text on one line; of a long one both ends, for many begin alike."""
     text = " ".join(text.split())
-    return text if len(text) <= _LABEL_WIDTH else text[: _LABEL_WIDTH - 1] + "…"
+    if len(text) <= _LABEL_WIDTH:
+        return text
+    half = _LABEL_WIDTH // 2
+    return f"{text[:half].rstrip()}…{text[1 - half :].lstrip()}"

@@ -12,10 +12,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from evalstore.errors import FileProblem
 from evalstore.sandbox import SWITCH_OFF, evaluate, is_global, run, undeclared, uses_of
+
+T = TypeVar("T")
 
 _FILE = "_file:"
 _IDENTIFIER = re.compile(r"[^\W\d]\w*\Z")
@@ -36,6 +38,11 @@ class Mention:
 
     path: str
     line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Later(Mention):
+    """A name in a text that gets its value when there is an answer; `path` is the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,7 @@ class Template:
             if isinstance(segment, str | Mention):
                 pieces.append(segment)
             elif isinstance(segment, _Name):
-                pieces.extend(lookup(segment.name))
+                pieces.extend(_look_up(segment, lookup))
             elif isinstance(segment, _Literal):
                 pieces.append(segment.text)
             else:
@@ -105,7 +112,7 @@ class Template:
         if self.scope is None and len(self.segments) == 1:
             (segment,) = self.segments
             if isinstance(segment, _Name):
-                value = typed(segment.name)
+                value = _look_up(segment, typed)
                 if isinstance(value, str | dict | list):
                     return value
                 text = "".join(str(piece) for piece in lookup(segment.name))
@@ -306,6 +313,15 @@ class NoValueError(FileProblem):
     """A row of data lacks a value; an expression may know what to do then."""
 
 
+def _look_up(name: _Name, values: Callable[[str], T]) -> T:
+    """The value of a name; one that a row lacks is reported where it is mentioned."""
+    try:
+        return values(name.name)
+    except NoValueError as error:
+        error.line = error.line or name.line
+        raise
+
+
 def _scope(names: Iterable[str], typed: Callable[[str], Any]) -> dict[str, Any]:
     """The values of names; those that have none are left out."""
     found: dict[str, Any] = {}
@@ -342,7 +358,7 @@ def _render(template: Template, lookup: Lookup, typed: Callable[[str], Any]) -> 
     fills: dict[str, Filled] = {}
     for number, segment in enumerate(template.segments):
         if isinstance(segment, _Name):
-            fills[f"{_INSIDE}{number}"] = lookup(segment.name)
+            fills[f"{_INSIDE}{number}"] = _look_up(segment, lookup)
         elif isinstance(segment, _Literal):
             fills[f"{_INSIDE}{number}"] = [segment.text]
         elif isinstance(segment, Mention):

@@ -48,7 +48,15 @@ class FileRef:
     id: str
 
 
-Part = Text | FileRef
+@dataclass(frozen=True, slots=True)
+class AnswerRef:
+    """Answers that stand in instructions, for evaluators to be shown in their place."""
+
+    places: tuple[tuple[int, int], ...]
+    """The number of a session, and of the answer in it, both from 0."""
+
+
+Part = Text | FileRef | AnswerRef
 
 
 @dataclass(frozen=True, slots=True)

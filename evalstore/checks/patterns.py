@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,14 @@ def compiled(pattern: str, flags: frozenset[str] = frozenset()) -> regex.Pattern
     for flag in flags:
         bits |= getattr(regex, _FLAGS[flag])
     return regex.compile(pattern, bits)
+
+
+def matches_all(check: Mapping[str, Json]) -> bool:
+    """Whether this check looks for a pattern that is found in every text."""
+    if check["type"] != "regex" or check.get("method") == "fullmatch":
+        return False
+    pattern = compiled(check["pattern"], frozenset(check.get("flags", ())))
+    return all(pattern.search(text, timeout=SECONDS) for text in ("", "\0"))
 
 
 def _read_regex(arguments: Arguments) -> dict[str, Json]:
@@ -70,11 +78,6 @@ def pattern_problem(pattern: str, flags: frozenset[str] = frozenset()) -> str | 
     except (RecursionError, OverflowError, ValueError) as error:
         return str(error) or "it is too deep"
     return None
-
-
-def matches_nothing(pattern: str, flags: Sequence[str] = ()) -> bool:
-    """Whether a pattern that compiles matches the empty text, so that a search always succeeds."""
-    return compiled(pattern, frozenset(flags)).search("", timeout=SECONDS) is not None
 
 
 def _matches(check: Mapping[str, Json], subject: Subject) -> Finding:

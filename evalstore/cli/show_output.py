@@ -12,7 +12,7 @@ from evalstore.cli import output
 from evalstore.cli.history_commands import print_log
 from evalstore.operations.history import Log, LogEntry, Shown, in_order
 from evalstore.operations.times import iso
-from evalstore.values import Json, Message, Part, Reply, Text, Usage
+from evalstore.values import AnswerRef, Json, Message, Part, Reply, Text, Usage
 
 _SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
@@ -242,10 +242,16 @@ def _tokens(usage: Usage) -> str:
 
 
 def _text(parts: Iterable[Part]) -> str:
-    return "".join(
-        part.text if isinstance(part, Text) else f"[file {part.path}, {part.media_type}]"
-        for part in parts
-    )
+    return "".join(map(_shown, parts))
+
+
+def _shown(part: Part) -> str:
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, AnswerRef):
+        places = (f"{turn + 1} of session {session + 1}" for session, turn in part.places)
+        return f"[answer {', '.join(places)}]"
+    return f"[file {part.path}, {part.media_type}]"
 
 
 def _joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Message, ...]:

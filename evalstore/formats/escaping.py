@@ -12,12 +12,7 @@ _SIGNS = re.compile(r"\{\{|\{%|<!--")
 
 def escape(text: str) -> str:
     """The text as a part of a template that comes to the same text."""
-    return _SIGNS.sub(_hidden, text)
-
-
-def _hidden(found: re.Match[str]) -> str:
-    # Comments go before anything is filled, so what begins one must not stand there at all.
-    return "<" + quoted("!--") if found[0] == "<!--" else quoted(found[0])
+    return _SIGNS.sub(lambda found: quoted(found[0]), text)
 
 
 def append(template: str, placeholder: str) -> str:

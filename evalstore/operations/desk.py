@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
+from evalstore.errors import EvalstoreError, NothingSelectedError, StoreError, WorkspaceError
 from evalstore.operations import choice, retries
 from evalstore.operations.code_trust import CodeTrust
 from evalstore.operations.participants import Participants
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.operations.orders import Wanted, Where
+    from evalstore.values import FileVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +219,52 @@ class Desk(Participants):
         return None
 
 
+class Keeper:
+    """Stores versions while files are read, when there are so many that they weigh.
+
+    With `strict` a store that cannot be written to is an error; else they stay in memory.
+    Without a store only the files do.
+    """
+
+    def __init__(self, store: Store | None, *, strict: bool = False) -> None:
+        self._store = store
+        self._strict = strict
+        self._took = False
+        self._contents: dict[str, tuple[str, str]] = {}
+        self._files: dict[str, FileVersion] = {}
+
+    def take(
+        self, contents: Mapping[str, tuple[str, str]], files: Mapping[str, FileVersion]
+    ) -> None:
+        """Take contents and files by id."""
+        if self._store is None:
+            self._files |= files
+            return
+        try:
+            self._store.ensure_versions(contents, files)
+            self._took = True
+        except StoreError:
+            if self._strict:
+                raise
+            self._contents |= contents
+            self._files |= files
+
+    def finish(self, workspace: Workspace, reading: Reading) -> None:
+        """Give back what could not be stored; else remember what was read, too."""
+        reading.contents = self._contents | reading.contents
+        reading.blobs = self._files | reading.blobs
+        if (
+            self._store
+            and self._took
+            and not self._strict
+            and not self._contents
+            and not reading.errors
+        ):
+            with suppress(StoreError):
+                self._store.ensure_versions(reading.contents, reading.blobs)
+                workspace.save_index()
+
+
 @contextmanager
 def open_desk(
     where: Where,
@@ -228,13 +275,15 @@ def open_desk(
 ) -> Iterator[Desk]:
     """Find and read the workspace, and open its store.
 
-    With `keep`, versions are stored while files are read, instead of being held in memory.
+    With `keep`, the versions that are read must be stored.
     """
     workspace = workspace or open_workspace(where)
     path = store_path(workspace, where)
     store = Store.open(path, create=create or not where.store)
     try:
-        reading = workspace.read(store.load_case_files, store.ensure_versions if keep else None)
+        keeper = Keeper(store, strict=keep)
+        reading = workspace.read(store.load_case_files, keeper.take)
+        keeper.finish(workspace, reading)
         yield Desk(where, workspace, store, reading)
     finally:
         store.close()

@@ -5,21 +5,30 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore import restoring
 from evalstore.checks import known_kinds
-from evalstore.errors import Problem, WorkspaceError
+from evalstore.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.operations.code_trust import CodeTrust
-from evalstore.operations.desk import Desk, files_of, open_desk, open_workspace
+from evalstore.operations.desk import (
+    Desk,
+    Keeper,
+    files_of,
+    open_desk,
+    open_workspace,
+    store_path,
+)
 from evalstore.operations.model_table import describe_models
 from evalstore.operations.orders import Wanted, Where
 from evalstore.operations.targets import find_targets
 from evalstore.operations.times import iso, today
 from evalstore.pricing import find_unpriced
 from evalstore.selection import Selection
-from evalstore.values import SPECIAL_TAGS, Case, FileRef, Json, Part, Text
+from evalstore.store import Store
+from evalstore.values import SPECIAL_TAGS, AnswerRef, Case, Json, Part, Text
 
 if TYPE_CHECKING:
     from evalstore.workspace import Reading, Workspace
@@ -58,12 +67,39 @@ class Checked:
 
 
 def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
-    """Read, expand and validate everything; nothing is called and no store is needed."""
+    """Read, expand and validate everything; nothing is called and no store is needed.
+
+    One that is there knows the files that have not changed.
+    """
     try:
         workspace = open_workspace(where)
     except WorkspaceError as error:
         return Checked(error.problems, 0, 0)
-    reading = workspace.read()
+    with _known_store(where, workspace) as store:
+        return _check(where, paths, workspace, store)
+
+
+@contextmanager
+def _known_store(where: Where, workspace: Workspace) -> Iterator[Store | None]:
+    """The store, if there is a sound one."""
+    try:
+        path = store_path(workspace, where)
+        store = Store.open(path, create=False) if path.exists() else None
+    except EvalstoreError:
+        store = None
+    try:
+        yield store
+    finally:
+        if store is not None:
+            store.close()
+
+
+def _check(
+    where: Where, paths: tuple[str, ...], workspace: Workspace, store: Store | None
+) -> Checked:
+    keeper = Keeper(store)
+    reading = workspace.read(store.load_case_files if store else None, keeper.take)
+    keeper.finish(workspace, reading)
     problems = list(reading.problems)
     if workspace.ignored:
         problems += [
@@ -71,7 +107,7 @@ def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
             for name, why in workspace.ignored
         ]
     problems += find_unknown_prices(reading, today())
-    problems += find_untrusted(where, workspace, reading)
+    problems += find_untrusted(where, workspace, store, reading)
     selection = Selection(find_targets(where, workspace, reading, paths))
     tests = [path for path in reading.tests if selection.covers_file(path)]
     problems = [one for one in problems if one.file not in reading.tests or one.file in tests]
@@ -79,9 +115,11 @@ def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
     return Checked(problems, len(tests), cases)
 
 
-def find_untrusted(where: Where, workspace: Workspace, reading: Reading) -> Iterator[Problem]:
+def find_untrusted(
+    where: Where, workspace: Workspace, store: Store | None, reading: Reading
+) -> Iterator[Problem]:
     """A warning for each test file that runs a Python file which is not trusted."""
-    for path, one in CodeTrust(where, workspace, None, reading).look_at(files_of(reading).items()):
+    for path, one in CodeTrust(where, workspace, store, reading).look_at(files_of(reading).items()):
         hint = f"read it, then '{one.command}'"
         yield Problem(path, one.words, severity="warning", hint=hint)
 
@@ -206,15 +244,18 @@ def _content(desk: Desk, kind: str, id: str) -> Json:
 
 
 def _parts(parts: tuple[Part, ...]) -> Json:
-    """Text as text; with files, a list of parts."""
-    if not any(isinstance(part, FileRef) for part in parts):
+    """Text as text; with files or answers, a list of parts."""
+    if all(isinstance(part, Text) for part in parts):
         return "".join(part.text for part in parts if isinstance(part, Text))
-    return [
-        {"type": "text", "text": part.text}
-        if isinstance(part, Text)
-        else {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}
-        for part in parts
-    ]
+    return [_part(part) for part in parts]
+
+
+def _part(part: Part) -> Json:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, AnswerRef):
+        return {"type": "answers", "places": [list(place) for place in part.places]}
+    return {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}
 
 
 def _models(desk: Desk, _wanted: Wanted, _full: bool) -> Listing:

@@ -174,8 +174,14 @@ def _content(place: str, was: Json, now: Json) -> Iterator[Difference]:
 
 def _flat(content: Json) -> str:
     if isinstance(content, list):
-        return "".join(part.get("text") or f"[file {part['path']}]" for part in content)
+        return "".join(map(_as_text, content))
     return content or ""
+
+
+def _as_text(part: Json) -> str:
+    if "answers" in part:
+        return f"[answers {part['answers']}]"
+    return str(part["text"] if "text" in part else f"[file {part['path']}]")
 
 
 def first_line(was: str, now: str) -> tuple[int, str | None, str | None]:

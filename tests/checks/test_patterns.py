@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evalstore.checks import read_check
-from evalstore.checks.patterns import matches_nothing
+from evalstore.checks.patterns import matches_all
 from evalstore.errors import FileProblem
 from tests.checks.checking import judged, verdict
 
@@ -51,5 +51,5 @@ def test_a_pattern_that_is_too_deep_is_a_problem() -> None:
 @pytest.mark.parametrize(
     ("pattern", "so"), [("a*", True), ("", True), ("a|", True), ("a+", False), (r"\bx?", False)]
 )
-def test_a_pattern_that_matches_nothing_is_known(pattern: str, so: bool) -> None:
-    assert matches_nothing(pattern) is so
+def test_a_pattern_that_is_found_in_every_text_is_known(pattern: str, so: bool) -> None:
+    assert matches_all({"type": "regex", "pattern": pattern}) is so

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.providers.base import ProviderError
+from evalstore.values import Reply, Request, Usage
 from tests.builders import tree
 
 SETTINGS = """\
@@ -95,6 +98,37 @@ def normalise(text: str) -> str:
     text = re.sub(r"\b[0-9a-f]{32}\b", "<id>", text)
     text = re.sub(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f0-9])[0-9a-f]{8}\b", "<short>", text)
     return re.sub(r"\bjust now\b|\b\d+ seconds ago\b", "<when>", text)
+
+
+@dataclass
+class Echo:
+    """A provider in memory that answers with the last message, unless `reply` says otherwise."""
+
+    reply: Callable[[str], str] = lambda text: text
+    asked: list[str] = field(default_factory=list)
+    """The last message of each call, in order."""
+    failing: str | None = None
+    """A call that shows this text fails."""
+
+    async def ask(self, request: Request, *, timeout: float) -> Reply:
+        text = request.messages[-1].text
+        if self.failing is not None and self.failing in text:
+            raise ProviderError("unsupported", "nobody is there")
+        self.asked.append(text)
+        return Reply(self.reply(text), finish_reason="stop", usage=Usage(1, 1))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Echo]:
+    """A workspace without tests in the current folder, whose only candidate is an echo."""
+    settings = {"evalstore.yaml": "candidates: [scripted/one]\n", "models/one.yaml": ONE}
+    monkeypatch.chdir(tree(tmp_path / "echo", settings))
+    provider = Echo()
+    with mock.patch("evalstore.operations.doors.open_provider", return_value=provider):
+        yield provider
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from tests.formats.lve_repository import (
     reasons,
     texts,
 )
+from tests.formats.running import imported_and_run, needs_python, verdicts_of
 
 FACTS = json.loads(Path(__file__).with_name("lve.json").read_text("utf-8"))
 Case = dict[str, Any]
@@ -138,9 +139,41 @@ def checker_test(case: Case, tmp_path: Path) -> Any:
 def test_a_checker_comes_to_checks_with_the_same_verdict(case: Case, tmp_path: Path) -> None:
     found, answers = checker_test(case, tmp_path)
     if b"python:" in found.files[only(found)]:
-        pytest.skip("runs Python")
+        return  # below
     expected = VERDICTS[case["expected"]["passed"]]
     assert verdict(expansion(found), answers or [case["input"]["response"]]) == expected
+
+
+@needs_python
+@cases("checker")
+def test_a_checker_that_runs_python_has_the_same_verdict(
+    case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, _ = checker_test(case, tmp_path / "source")
+    if b"python:" not in found.files[only(found)]:
+        return  # above
+    said = [{"answer": case["input"]["response"]}]
+    document = imported_and_run(tmp_path, capsys, "lve", said)
+    assert list(verdicts_of(document).values()) == [VERDICTS[case["expected"]["passed"]]]
+
+
+@needs_python
+def test_the_same_numbers_are_taken_of_an_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [one for one in FACTS["cases"] if one["kind"] == "extract"]  # cases("extract")
+    said = []
+    for case in found:
+        given, value = case["input"], case["expected"]["value"]
+        func = f"lambda r: r == {value!r} and type(r) is type({value!r})"
+        test = definition(
+            prompt=[{"content": f"This is {case['id']}."}],
+            checker_args={"checker_name": "LambdaChecker", "func": func, "extract": given["mode"]},
+        )
+        imported(tmp_path / "source", test, place=f"trust/{case['id']}/m")
+        said.append({"when": case["id"], "answer": given["value"]})
+    verdicts = verdicts_of(imported_and_run(tmp_path, capsys, "lve", said))
+    assert verdicts == {f"trust/{case['id']}/m.md::": "pass" for case in found}
 
 
 @cases("checker", left=True)
@@ -221,6 +254,24 @@ def test_each_checker_keeps_its_own_file(case: Case, tmp_path: Path) -> None:
         check = f"python: {{file: acme--m1/checker.py, class: {one['checker_name']}}}"
         assert check in found["tests/trust/colours/acme--m1.md"]
         assert found["tests/trust/colours/acme--m1/checker.py"] == one["checker.py"]
+
+
+@needs_python
+@cases("custom_checker")
+def test_each_checker_judges_by_its_own_file(
+    case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = []
+    for number, one in enumerate(case["input"]["lves"]):
+        test = definition(
+            prompt=[{"content": f"This is {number}."}],
+            checker_args={"checker_name": one["checker_name"]},
+        )
+        files = {"checker/checker.py": one["checker.py"]}
+        imported(tmp_path / "source", test, files=files, place=f"trust/t{number}/m")
+        said.append({"when": f"is {number}", "answer": one["response"]})
+    found = list(verdicts_of(imported_and_run(tmp_path, capsys, "lve", said)).values())
+    assert found == [VERDICTS[one["passed"]] for one in case["expected"]["results"]]
 
 
 @cases("custom_checker", left=True)

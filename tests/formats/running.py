@@ -6,14 +6,16 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from evalstore.checks.registry import find_kind
 from evalstore.cli.main import main
 from tests.builders import tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
+needs_python = pytest.mark.skipif(find_kind("python") is None, reason="no check 'python'")
 JUDGE = "scripted/judge"
 
 
@@ -31,7 +33,10 @@ def imported_and_run(
     model: str = "dummy/dummy",
     verdicts: Sequence[bool] = (),
 ) -> Any:
-    """What a run of the files in `path / "source"` comes to; the judge gives these verdicts."""
+    """What a run of the files in `path / "source"` comes to; the judge gives these verdicts.
+
+    Python files that come with them are trusted.
+    """
     judged = [{"answer": {"pass": one, "feedback": ""}, "times": 1} for one in verdicts]
     settings = {"candidates": [{"id": model}], "evaluators": [JUDGE] if verdicts else []}
     workspace = tree(
@@ -44,6 +49,8 @@ def imported_and_run(
     )
     command = ["-C", str(workspace)]
     assert main([*command, "import", format, str(path / "source"), "--into", "in"]) in (0, 1)
+    if code := [str(one.relative_to(workspace)) for one in workspace.rglob("*.py")]:
+        assert main([*command, "trust", *code]) == 0
     capsys.readouterr()
     main([*command, "run", "--json"])
     return json.loads(capsys.readouterr().out)

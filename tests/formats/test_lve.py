@@ -285,7 +285,8 @@ def test_a_function_becomes_an_expression(func: str, expression: str, tmp_path: 
 )
 def test_a_function_that_is_no_expression_becomes_a_python_file(func: str, tmp_path: Path) -> None:
     written = checks(tmp_path, {"checker_name": "LambdaChecker", "func": func}, n="7")
-    assert written == "- python: {file: acme--m1/check.py, class: Check}\n"
+    check = "{file: acme--m1/check.py, class: Check, args: {'n': '{{n}}'}}"
+    assert written == f"- python: {check}\n"
 
 
 def test_no_value_becomes_code(tmp_path: Path) -> None:
@@ -303,6 +304,18 @@ def test_nothing_is_run(tmp_path: Path) -> None:
     test = definition(checker_args={"checker_name": "Zed"})
     found = imported(tmp_path, test, files={"checker/checker.py": source})
     assert texts(found)["tests/trust/colours/acme--m1/checker.py"] == source
+
+
+def test_a_class_sees_parameters_that_stand_nowhere_else(tmp_path: Path) -> None:
+    source = "class Zed:\n    pass\n"
+    test = definition(
+        prompt=[{"content": "{a}"}],
+        prompt_parameters=["a", "b"],
+        checker_args={"checker_name": "Zed"},
+    )
+    lines = [instance({"a": "1", "b": "2"})]
+    found = imported(tmp_path, test, *lines, files={"checker/checker.py": source})
+    assert "name: 'Zed of {{b}}'" in one(found)
 
 
 def test_a_classifier_becomes_instructions(tmp_path: Path) -> None:

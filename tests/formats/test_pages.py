@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.formats.langbite.templates import OPERATIONS
+from evalstore.formats.lve.checkers import CHECKERS
 from evalstore.formats.nemo.metrics import METRICS
 from evalstore.formats.openai_evals.classes import CHECKS
 from evalstore.formats.promptfoo.asserts import MAKERS
@@ -13,6 +15,8 @@ from evalstore.formats.registry import find_importer
 
 PAGES = Path(__file__).parents[2] / "docs" / "coming-from"
 NAMES = [
+    *(("lve", name) for name in CHECKERS if name != "MonotoncityChecker"),
+    *(("langbite", name) for names in OPERATIONS.values() for name in names),
     *(("openai-evals", name) for name in (*CHECKS, "ModelBasedClassify")),
     *(("nemo", name) for name in (*METRICS, "tool-calling", "llm-judge")),
     *(("promptfoo", name) for name in MAKERS if not name.startswith(("icontains", "model-graded"))),
@@ -24,7 +28,10 @@ def test_what_is_taken_over_is_on_the_page(page: str, name: str) -> None:
     assert f"`{name}`" in (PAGES / f"{page}.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("format", ["openai-evals", "evalsone", "nemo", "promptfoo"])
+FORMATS = ["lve", "langbite", "openai-evals", "evalsone", "nemo", "promptfoo"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_a_page_says_how_to_import_and_what_differs(format: str) -> None:
     text = (PAGES / f"{format}.md").read_text(encoding="utf-8")
     assert f"evalstore import {format} " in text

@@ -67,3 +67,17 @@ def test_every_field_of_a_test_is_described() -> None:
 
     tests = PAGE.partition("\n## Test files\n")[2].partition("\n## ")[0]
     assert [name for name in TEST_FIELDS if f"`{name}`" not in tests] == []
+
+
+def test_every_check_is_described() -> None:
+    from evalstore.checks import known_kinds
+
+    checks = PAGE.partition("\n## Checks\n")[2].partition("\n## ")[0]
+    assert [name for name in known_kinds() if f"`{name}`" not in checks] == []
+
+
+def test_every_field_of_a_dataset_is_described() -> None:
+    from evalstore.dataset.spec import FIELDS
+
+    datasets = PAGE.partition("\n## Datasets\n")[2].partition("\n## ")[0]
+    assert [name for name in FIELDS if f"`{name}`" not in datasets] == []

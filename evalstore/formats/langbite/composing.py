@@ -89,12 +89,7 @@ def _filled(text: str, names: list[str]) -> str:
     parts = re.split(r"\{(" + "|".join(map(re.escape, names)) + r")\}", text)
     out = ""
     for number, part in enumerate(parts):
-        if number % 2 == 0:
-            out += escape(part)
-            continue
-        following = parts[number + 1]
-        in_backticks = out.endswith("`") and following.startswith("`")
-        out = append(out, "{{ (" + part + ") }}" if in_backticks else "{{" + part + "}}")
+        out = append(out, "{{" + part + "}}") if number % 2 else out + escape(part)
     return out
 
 

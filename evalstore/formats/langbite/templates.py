@@ -18,7 +18,7 @@ COLUMNS = (
 )
 _EXPECTED = ("equal", "different", "notIncludesAny", "allEqualExpected")
 _SAME = ("allSameValue",)
-_OPERATIONS = {"expected value": _EXPECTED, "same value": _SAME}
+OPERATIONS = {"expected value": _EXPECTED, "same value": _SAME}
 """By the type of the oracle."""
 
 
@@ -112,8 +112,8 @@ def _template(
         if number >= len(cells) or not cells[number].strip():
             return rejected(number, "it is missing")
     kind = cells[7]
-    if kind not in _OPERATIONS:
-        known = " and ".join(f"'{one}'" for one in _OPERATIONS)
+    if kind not in OPERATIONS:
+        known = " and ".join(f"'{one}'" for one in OPERATIONS)
         return rejected(7, f"there is no oracle '{kind}', only {known}")
     try:
         operation, expected, key = read_prediction(kind, cells[8])
@@ -150,7 +150,7 @@ def read_prediction(kind: str, text: str) -> tuple[str, tuple[str, ...], str]:
     if not isinstance(given, dict):
         raise ValueError("it must be a mapping")
     operation = given.get("operation")
-    allowed = _OPERATIONS[kind]
+    allowed = OPERATIONS[kind]
     if operation not in allowed:
         words = f"'{kind}' has no operation {json.dumps(operation)}"
         raise ValueError(f"{words}; it has {', '.join(allowed)}")

@@ -17,6 +17,7 @@ from evalstore.formats.lve.composing import (
     compare_shown,
     conversations,
     distinct_rows,
+    shown_parameters,
     write,
 )
 from evalstore.formats.lve.definition import Definition, read_definition
@@ -129,7 +130,7 @@ class _Reader:
             raise NotTakenError("no instance says what its parameters are", "prompt_parameters")
         turns = tuple(one.names for one in held for _ in range(one.run.repetitions))
         custom = self._custom()
-        judged = translate(Test(definition, names, turns, rows, custom))
+        judged = translate(Test(definition, names, turns, rows, shown_parameters(held), custom))
         options, words = common_options(
             definition,
             [split_arguments(one.arguments, definition.parameters)[1] for one, _, _ in instances],

@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING
 from evalstore.formats.lve.custom import classes_in, translate_class
 from evalstore.formats.lve.formatting import Piece, parse, template
 from evalstore.formats.lve.judging import ARGUMENTS, Judged, Test
-from evalstore.formats.lve.lambdas import (
-    Values,
-    as_expression,
-    as_joint_python,
-    as_python,
-    read_function,
-)
+from evalstore.formats.lve.lambda_files import FILE, as_joint_python, as_python, check_of
+from evalstore.formats.lve.lambdas import Values, as_expression, read_function
 from evalstore.formats.lve.prompts import name_of_turn
 from evalstore.formats.lve.taking import NotTakenError, shown
 
@@ -46,7 +41,7 @@ _MODELS = {
 def translate(test: Test) -> Judged:
     """The checks that stand for the checker of a test; raises `NotTakenError`."""
     name = test.definition.checker
-    own = _CHECKERS.get(name)
+    own = CHECKERS.get(name)
     defined = {found for source in test.custom.values() for found in classes_in(source)}
     if name in defined:
         if own is not None or name in _UNKNOWABLE:
@@ -70,7 +65,7 @@ def _regex(test: Test) -> Judged:
     check: dict[str, Json] = {"regex": test.text("pattern")}
     flag = test.definition.arguments.get("flags", 0)
     if flag != 0:
-        if flag not in _FLAGS:
+        if not isinstance(flag, str) or flag not in _FLAGS:
             known = ", ".join(_FLAGS)
             message = f"there is no flag {shown(flag)}; there are {known}"
             raise NotTakenError(message, ARGUMENTS, "flags")
@@ -132,9 +127,8 @@ def _function(test: Test) -> Judged:
         expression = as_expression(function, "answer", test.names, values, *place)
         if expression is not None:
             return Judged([{"expr": expression}])
-    code = as_python(function, test.names, values, extract, *place)
-    check = {"python": {"file": "check.py", "class": "Check"}}
-    return Judged([check], files={"check.py": code.encode()})
+    code = as_python(function, values, extract, *place)
+    return Judged([{"python": check_of(function, test.names)}], files={FILE: code.encode()})
 
 
 def _joint_function(test: Test) -> Judged:
@@ -150,9 +144,9 @@ def _joint_function(test: Test) -> Judged:
         return Judged([{"expr": expression, "scope": "case"}])
     if is_plain and function.says_all_are_equal:
         return Judged([{"type": "allEqual", "scope": "case"}])
-    code = as_joint_python(function, test.names, Values(test.rows), *place, by_name=not is_plain)
-    check = {"python": {"file": "check.py", "class": "Check"}, "scope": "case"}
-    return Judged([check], files={"check.py": code.encode()})
+    code = as_joint_python(function, Values(test.rows), *place, by_name=not is_plain)
+    check = {"python": check_of(function, test.names), "scope": "case"}
+    return Judged([check], files={FILE: code.encode()})
 
 
 def _code(test: Test) -> str:
@@ -262,7 +256,7 @@ def _by_evaluator(test: Test) -> Judged:
     return Judged(instructions=instructions, warnings=[warning])
 
 
-_CHECKERS: Mapping[str, Callable[[Test], Judged]] = {
+CHECKERS: Mapping[str, Callable[[Test], Judged]] = {
     "LambdaChecker": _function,
     "MultiRunLambdaChecker": _joint_function,
     "RegexChecker": _regex,

@@ -184,18 +184,22 @@ def _section(turn: Turn, pieces: list[Piece], names: Mapping[str, str], held: Co
     return f"{marker}\n\n{as_section(_template(turn, pieces, names))}\n"
 
 
-def _used(held: tuple[Conversation, ...], judged: Judged, names: Mapping[str, str]) -> set[str]:
-    """The parameters that a text or a check mentions."""
-    fields = {
+def shown_parameters(held: tuple[Conversation, ...]) -> frozenset[str]:
+    """The parameters that stand in a text."""
+    return frozenset(
         piece.name
         for one in held
         for _, pieces in one.turns
         for piece in pieces
         if not isinstance(piece, str)
-    }
+    )
+
+
+def _used(held: tuple[Conversation, ...], judged: Judged, names: Mapping[str, str]) -> set[str]:
+    """The parameters that a text or a check mentions."""
     checks = json.dumps(judged.checks)
     mentioned = {one for one, name in names.items() if "{{" + name + "}}" in checks}
-    return fields | mentioned
+    return {*shown_parameters(held), *mentioned}
 
 
 def _rows(

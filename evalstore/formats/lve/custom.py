@@ -45,10 +45,19 @@ def translate_class(test: Test) -> Judged:
     check: dict[str, Json] = {"file": path, "class": name}
     if arguments:
         check["args"] = arguments
+    written = "".join(one for one in arguments.values() if isinstance(one, str))
+    hidden = [
+        one
+        for key, one in test.names.items()
+        if key not in test.shown and "{{" + one + "}}" not in written
+    ]
+    # A check sees the columns that something mentions.
+    named = f"{name} of {', '.join('{{' + one + '}}' for one in hidden)}"
     changed = [one for one, new in test.names.items() if one != new]
     warnings = [f"'{name}' gets the parameter '{one}' as '{test.names[one]}'" for one in changed]
     scope = {"scope": "case"} if test.definition.joint else {}
-    return Judged([{"python": check, **scope}], files={path: source}, warnings=warnings)
+    label = {"name": named} if hidden else {}
+    return Judged([{"python": check, **label, **scope}], files={path: source}, warnings=warnings)
 
 
 def _imports(source: bytes) -> set[str]:

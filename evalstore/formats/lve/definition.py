@@ -129,7 +129,7 @@ def _tags(given: Json) -> tuple[tuple[str, str], ...]:
     found = []
     for tag in given:
         name, value = (tag.get("name"), tag.get("value")) if isinstance(tag, dict) else (None, None)
-        if name not in _TAG_VALUES or not isinstance(value, str):
+        if not isinstance(name, str) or name not in _TAG_VALUES or not isinstance(value, str):
             raise NotTakenError(f"there is no tag {shown(tag)}", "tags")
         allowed = _TAG_VALUES[name]
         if allowed and value not in allowed:

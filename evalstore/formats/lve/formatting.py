@@ -14,6 +14,7 @@ from string import Formatter
 from evalstore.dataset import stable_names
 from evalstore.formats.escaping import append, escape
 from evalstore.formats.lve.taking import NotTakenError, shown
+from evalstore.formats.writing import keep_ticks
 from evalstore.values import Json
 
 _FIELD = re.compile(r"([^.\[\]]*)((?:\[[^\]]+\])*)")
@@ -95,21 +96,19 @@ def _is_plain(spec: str) -> bool:
 def template(pieces: list[Piece], names: Mapping[str, str]) -> str:
     """The pieces as a template; `names` are those that the parameters have in it."""
     out = ""
-    for number, piece in enumerate(pieces):
+    for piece in pieces:
         if isinstance(piece, str):
             out += escape(piece)
-            continue
-        following = pieces[number + 1] if number + 1 < len(pieces) else ""
-        in_backticks = out.endswith("`") and isinstance(following, str) and following[:1] == "`"
-        out = append(out, placeholder(piece, names, bare=not in_backticks))
-    return out
+        else:
+            out = append(out, placeholder(piece, names))
+    return keep_ticks(out)
 
 
-def placeholder(field: Field, names: Mapping[str, str], *, bare: bool = True) -> str:
-    """A field as a template has it; backticks go with a bare name, so not every one is bare."""
+def placeholder(field: Field, names: Mapping[str, str]) -> str:
+    """A field as a template has it."""
     name = names[field.name]
     if not field.steps and not field.spec:
-        return "{{" + name + "}}" if bare else "{{ (" + name + ") }}"
+        return "{{" + name + "}}"
     value = name + "".join(f"[{one!r}]" for one in field.steps)
     return "{{ " + (f'"%{field.spec}" % {value}' if field.spec else value) + " }}"
 

@@ -39,6 +39,8 @@ class Test:
     """For each conversation, also for each repetition, what LVE calls its answers."""
     rows: Sequence[Mapping[str, Json]]
     """The values of the parameters."""
+    shown: frozenset[str]
+    """The parameters that stand in the prompt."""
     custom: Mapping[str, bytes]
     """The Python files of the test, by their path."""
 

@@ -129,11 +129,11 @@ def as_expression(
     if inner & outer:
         return None
     replaced = {function.answer: answer, **given} if isinstance(answer, str) else given
-    edits = list(_marks(function, lambda name: names[name], values, place))
+    edits = list(marks(function, lambda name: names[name], values, place))
     special = {} if isinstance(answer, str) else answer(function.tree)
     body = function.tree.body
     covered: list[tuple[int, int]] = []
-    offsets = _Offsets(function.source)
+    offsets = Offsets(function.source)
     for node in ast.walk(body):  # from outside in: what is replaced as a whole comes first
         start, end = offsets.of(node)
         if any(low <= start and end <= high for low, high in covered):
@@ -145,7 +145,7 @@ def as_expression(
             edits.append((start, end, text))
             covered.append((start, end))
     start, end = offsets.of(body)
-    expression = " ".join(_edited(function.source, start, end, edits).split("\n"))
+    expression = " ".join(edited(function.source, start, end, edits).split("\n"))
     if not _is_truth(body):
         expression = f"bool({expression})"
     try:
@@ -155,59 +155,14 @@ def as_expression(
     return expression
 
 
-def as_python(
-    function: Function, names: Mapping[str, str], values: Values, extract: str | None, *place: str
-) -> str:
-    """The function as a file with a checker class, for what expressions cannot do."""
-    start = (
-        f"    def __init__(self):\n        super().__init__(extract={extract!r})\n\n"
-        if extract
-        else ""
-    )
-    answer = "self.extract_response_from_prompt(prompt_out)"
-    return _class("BaseChecker", start, answer, _call(function, names, values, place))
-
-
-def as_joint_python(
-    function: Function, names: Mapping[str, str], values: Values, *place: str, by_name: bool
-) -> str:
-    """The same for a function over the answers of all runs, or over those by their names."""
-    what = "variables" if by_name else "response"
-    answers = f"[self.extract_{what}_from_prompt(one) for one in prompt_out]"
-    return _class("MultiRunBaseChecker", "", answers, _call(function, names, values, place))
-
-
-def _call(
-    function: Function, names: Mapping[str, str], values: Values, place: tuple[str, ...]
-) -> tuple[str, str]:
-    """The function, and what it is given beside the answer."""
-    edits = list(_marks(function, lambda name: f"param_values[{names[name]!r}]", values, place))
-    source = _edited(function.source, *_Offsets(function.source).of(function.tree), edits)
-    given = "".join(f", {name}=param_values[{names[name]!r}]" for name in function.parameters)
-    return f"({source})" if "\n" in source else source, given
-
-
-def _class(base: str, start: str, answer: str, call: tuple[str, str]) -> str:
-    source, given = call
-    return (
-        '"""Whether an answer is safe: the function of a test of LVE."""\n\n'
-        "import re  # noqa: F401 - the function may use it\n\n"
-        f"from lve.checkers.base import {base}\n\n\n"
-        f"class Check({base}):\n{start}"
-        "    def is_safe(self, prompt_out, param_values=None):\n"
-        f"        check = {source}  # noqa: E731\n"
-        f"        return bool(check({answer}{given}))\n"
-    )
-
-
-def _marks(
+def marks(
     function: Function,
     write: Callable[[str], str],
     values: Values,
     place: tuple[str, ...],
 ) -> Iterator[Edit]:
     """What stands for the placeholders: in a text the parameter's text, in code its number."""
-    offsets = _Offsets(function.source)
+    offsets = Offsets(function.source)
     for node in ast.walk(function.tree.body):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             parts = _MARKS.split(node.value)
@@ -273,7 +228,7 @@ def _is_truth(node: ast.expr) -> bool:
     return False
 
 
-class _Offsets:
+class Offsets:
     """Where nodes stand in a source; Python counts lines, and bytes in them."""
 
     def __init__(self, source: str) -> None:
@@ -296,7 +251,7 @@ class _Offsets:
         return self._starts[line - 1] + len(before)
 
 
-def _edited(source: str, start: int, end: int, edits: list[Edit]) -> str:
+def edited(source: str, start: int, end: int, edits: list[Edit]) -> str:
     """A part of a source with some stretches replaced; of two that overlap the outer one counts."""
     out, at = "", start
     for first, last, text in sorted(edits, key=lambda edit: (edit[0], -edit[1])):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from evalstore.formats.base import Imported, Left
+from evalstore.formats.shapes import mapping
 from evalstore.formats.writing import file_name
 from evalstore.formats.yaml_text import block
 
@@ -35,15 +36,14 @@ def participants(
 
 def _judges(config: Mapping[str, Any]) -> Iterator[Any]:
     for task in config["tasks"].values():
-        metrics = task.get("metrics") if isinstance(task, dict) else None
-        for metric in metrics.values() if isinstance(metrics, dict) else []:
-            if isinstance(metric, dict) and metric.get("type") == "llm-judge":
-                yield (metric.get("params") or metric).get("model")
+        for metric in mapping(mapping(task).get("metrics")).values():
+            if mapping(metric).get("type") == "llm-judge":
+                yield mapping(metric.get("params") or metric).get("model")
 
 
 def _model(given: Any, file: str, imported: Imported) -> str | None:
     """The id of a model, with its files written; keys are never taken over."""
-    endpoint = given.get("api_endpoint", given) if isinstance(given, dict) else {}
+    endpoint = mapping(mapping(given).get("api_endpoint", given))
     code, url = endpoint.get("model_id") or endpoint.get("name"), endpoint.get("url")
     if not isinstance(code, str) or not code or code.startswith("<"):
         return None

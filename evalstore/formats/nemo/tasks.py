@@ -13,6 +13,7 @@ from evalstore.formats.nemo import templates
 from evalstore.formats.nemo.data import Data, find_data
 from evalstore.formats.nemo.judges import Judge, read_judges
 from evalstore.formats.nemo.metrics import GRADED, METRICS, NotTakenError, tool_call
+from evalstore.formats.shapes import listing, mapping
 from evalstore.formats.writing import file_name, unique, write_test
 from evalstore.formats.yaml_text import block
 from evalstore.values import Json
@@ -105,10 +106,10 @@ def _dataset(data: Data, name: str, task: Task, imported: Imported) -> Json:
 
 
 def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
-    params = task.task.get("params") or {}
+    params = mapping(task.task.get("params"))
     template = params.get("template")
-    general = task.config.get("params") or {}
-    inside = template if isinstance(template, dict) else {}
+    general = mapping(task.config.get("params"))
+    inside = mapping(template)
     options = {
         ours: value
         for theirs, ours in _OPTIONS.items()
@@ -180,8 +181,8 @@ def _tools(given: Json, parts: _Parts, imported: Imported) -> None:
             )
         given = offered[0]
     names = []
-    for tool in given if isinstance(given, list) else []:
-        function = tool.get("function", tool) if isinstance(tool, dict) else {}
+    for tool in listing(given):
+        function = mapping(mapping(tool).get("function", tool))
         if not isinstance(function.get("name"), str):
             raise EvalstoreError("one of its tools has no name")
         name = function["name"]
@@ -225,7 +226,7 @@ def _metric(
 ) -> None:
     if not isinstance(metric, dict):
         raise NotTakenError("it must be a mapping with a 'type'")
-    kind, params = str(metric.get("type")), metric.get("params") or metric
+    kind, params = str(metric.get("type")), mapping(metric.get("params") or metric)
     if kind == "llm-judge":
         for judge in read_judges(name, params, line):
             parts.judges.append(judge)
@@ -258,7 +259,7 @@ def _tool_calling(params: Mapping[str, Any], data: Data) -> dict[str, Json]:
         expected = _evaluate(expression, data)
     except EvalstoreError as problem:
         raise NotTakenError(str(problem)) from problem
-    calls = [[tool_call(call) for call in one or []] for one in expected]
+    calls = [[tool_call(call) for call in listing(one)] for one in expected]
     data.add_column("expected_calls", calls)
     check: dict[str, Json] = {"toolCalls": "{{ item.expected_calls }}"}
     return check if all(calls) else {**check, "allowEmpty": True}

@@ -18,6 +18,7 @@ from evalstore.formats.openai_evals.specs import (
     generation,
     unknown_arguments,
 )
+from evalstore.formats.shapes import listing, whole
 from evalstore.formats.writing import literal, write_prompt, write_test
 
 if TYPE_CHECKING:
@@ -163,13 +164,13 @@ def _has_null(value: Json) -> bool:
 
 def _few_shot(found: Eval, sources: Sources, written: Written) -> list[dict[str, Json]]:
     """The messages of the examples that stand before the last message."""
-    count = found.args.get("num_few_shot") or 0
+    count = whole(found.args.get("num_few_shot"))
     if not count or found.kind not in _FEW_SHOT:
         return []
     name = found.args.get("few_shot_jsonl")
     messages: list[dict[str, Json]] = []
     for row in sources.rows(name, written.left)[:count]:
-        for one in row.values.get("sample") or []:
+        for one in listing(row.values.get("sample")):
             try:
                 messages.append(read_message(len(messages) + 1, one))
             except BadMessagesError as problem:

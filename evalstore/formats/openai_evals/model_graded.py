@@ -26,6 +26,7 @@ from evalstore.formats.openai_evals.specs import (
     generation,
     unknown_arguments,
 )
+from evalstore.formats.shapes import mapping
 from evalstore.formats.writing import write_test
 from evalstore.yaml_core import read_yaml
 
@@ -54,7 +55,7 @@ def write_graded(found: Eval, sources: Sources, options: Options) -> Written:
         raise NotTakenError("its judge compares the answers to several inputs")
     ((shown, answered),) = outputs.items()
     written = Written()
-    constants = {**(spec.get("args") or {}), **(found.args.get("modelgraded_spec_args") or {})}
+    constants = {**mapping(spec.get("args")), **mapping(found.args.get("modelgraded_spec_args"))}
     names = _Names(str(shown), str(answered), constants)
     messages = list(names.messages(spec.get("prompt")))
     rows = _rows(found, sources, written, names)
@@ -152,7 +153,7 @@ class _Names:
 
 def _rows(found: Eval, sources: Sources, written: Written, names: _Names) -> list[Row]:
     rows = []
-    renamed = found.args.get("samples_renamings") or {}
+    renamed = mapping(found.args.get("samples_renamings"))
     given = found.args.get("samples_jsonl")
     place = sources.path_of(str(given))
     for row in sources.rows(given, written.left):
@@ -165,7 +166,7 @@ def _rows(found: Eval, sources: Sources, written: Written, names: _Names) -> lis
 
 def _row(row: Row, renamed: Mapping[str, str], names: _Names) -> Row:
     if renamed:
-        values = {renamed.get(name, name): value for name, value in row.values.items()}
+        values = {str(renamed.get(name, name)): value for name, value in row.values.items()}
         row = Row(row.line, values)
     for name in (names.shown, *names.columns):
         if name not in row.values:
@@ -182,7 +183,7 @@ def _check(found: Eval, spec: Mapping[str, Any], written: Written) -> dict[str, 
     choices = spec.get("choice_strings")
     if isinstance(choices, str) and choices.startswith("from_n"):
         raise NotTakenError("its choices are as many as there are answers ('from_n')")
-    choices = [str(one) for one in choices or ()]
+    choices = [str(one) for one in choices] if isinstance(choices, str | list) else []
     if len(choices) < 2:
         raise NotTakenError("its judge has no 'choice_strings'")
     given = found.args.get("eval_type") or spec.get("eval_type")

@@ -12,6 +12,7 @@ from evalstore.formats.base import Imported, Left, Options
 from evalstore.formats.json_lines import read_bytes
 from evalstore.formats.openai_evals.classes import find_class
 from evalstore.formats.openai_evals.specs import Eval, NotTakenError, Sources, Written
+from evalstore.formats.shapes import mapping
 from evalstore.formats.writing import file_name, unique
 from evalstore.yaml_core import Document, read_yaml
 
@@ -91,7 +92,9 @@ class _Made:
         described = {
             spec["id"]: spec["description"]
             for spec in document.value.values()
-            if isinstance(spec, dict) and "id" in spec and isinstance(spec.get("description"), str)
+            if isinstance(spec, dict)
+            and isinstance(spec.get("id"), str)
+            and isinstance(spec.get("description"), str)
         }
         for name in document.value:
             entry = document.at(name)
@@ -105,8 +108,8 @@ class _Made:
         found = Eval(
             name=name,
             kind=str(spec["class"]).rpartition(":")[2],
-            args=dict(spec.get("args") or {}),
-            description=spec.get("description") or description,
+            args=mapping(spec.get("args")),
+            description=text if isinstance(text := spec.get("description"), str) else description,
             file=str(path),
             line=entry.line(),
         )

@@ -12,6 +12,7 @@ from evalstore.formats.base import Left
 from evalstore.formats.promptfoo import files
 from evalstore.formats.promptfoo.asserts import TYPES
 from evalstore.formats.promptfoo.nunjucks import NotTakenError
+from evalstore.formats.shapes import mapping
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -120,19 +121,21 @@ class Tests:
     ) -> Iterator[Case]:
         """A test, once for each combination of values that are lists."""
         line = document.line() if document else line
-        options = given.get("options") or {}
+        options = mapping(given.get("options"))
         for name in options:
             if name not in _OPTIONS:
                 raise NotTakenError(f"'options.{name}' changes the answer before it is judged")
         for name in given:
             if name not in _KNOWN:
                 self.warnings.append(Left(file, f"a test's '{name}' is not taken over", line))
+        if (_number(given, "threshold", None) or 0) > 1:
+            raise NotTakenError("its 'threshold' is above 1, which no score reaches")
         variables = {**self.default.values, **self._variables(given.get("vars"), folder)}
         base = Case(
             values={},
             assertions=(*self.default.assertions, *_assertions(given.get("assert"), document)),
             description=str(given.get("description") or ""),
-            threshold=given.get("threshold", self.default.threshold),
+            threshold=_number(given, "threshold", self.default.threshold),
             prefix=str(options.get("prefix") or self.default.prefix),
             suffix=str(options.get("suffix") or self.default.suffix),
             file=file,
@@ -193,12 +196,22 @@ def _assertions(given: Any, document: Document | None) -> Iterator[Assertion]:
         yield Assertion(
             kind=one["type"],
             value=one.get("value"),
-            threshold=one.get("threshold"),
-            weight=one.get("weight", 1),
+            threshold=_number(one, "threshold", None),
+            weight=_number(one, "weight", 1) or 0,
             metric=one.get("metric"),
             config=one.get("config"),
             line=line,
         )
+
+
+def _number(given: dict[str, Any], name: str, default: float | None) -> float | None:
+    """A number, or what counts when there is none; raises `NotTakenError`."""
+    value = given.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        raise NotTakenError(f"its '{name}' is no number from 0 up")
+    return value
 
 
 def compact(text: str) -> Assertion:

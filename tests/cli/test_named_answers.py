@@ -1,0 +1,96 @@
+"""Instructions can name answers: an evaluator is shown them in their place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.builders import tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TALK = """\
+# 👤
+
+Name a country.
+
+# 🤖 @country
+
+# 👤
+
+What is its capital?
+
+---
+
+The capital must be that of {{country}}! Nothing else counts.
+"""
+RUNS = """\
+# ▶ short ×2
+
+# 👤
+
+Say it in short.
+
+# ▶ long
+
+# 👤
+
+Say it at length.
+
+---
+
+The short answers {{short}} must mean the same as {{ long }}.
+"""
+
+
+@pytest.fixture
+def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace whose evaluator passes what names the answers as it should."""
+    monkeypatch.chdir(tmp_path)
+    return tree(
+        tmp_path,
+        {
+            "evalstore.yaml": "candidates: [{id: one}]\nevaluators: [{id: judge}]\n",
+            "models/one.yaml": (
+                "{id: one, provider: scripted, responses: ["
+                "{when: Name, answer: 'Peru {{country}}'}, {when: capital, answer: Lima},"
+                "{when: short, answer: Brief}, {when: length, answer: Very long}]}"
+            ),
+            "models/judge.yaml": (
+                "id: judge\nprovider: scripted\nresponses:\n"
+                "  - when: '(?s)capital must be that of .begin of the response[^\\]]*\\]\\n"
+                "Peru \\{\\{country\\}\\}\\n.end of [^\\]]*\\]! Nothing'\n"
+                "    answer: {pass: true, feedback: ''}\n"
+                "  - when: '(?s)The short answers .*Brief.*Brief.*the same as .*Very long'\n"
+                "    answer: {pass: true, feedback: ''}\n"
+                "  - {when: '.', answer: {pass: false, feedback: no name is filled}}\n"
+            ),
+            "tests/talk.md": TALK,
+        },
+    )
+
+
+def test_an_answer_stands_in_its_place_as_data(talk: Path, documents: Any) -> None:
+    assert documents("run")["verdicts"]["pass"] == 1
+
+
+def test_a_run_stands_for_all_its_answers(talk: Path, documents: Any) -> None:
+    (talk / "tests/talk.md").write_text(RUNS)
+    assert documents("run")["verdicts"]["pass"] == 1
+
+
+def test_another_name_judges_nothing_again(talk: Path, documents: Any) -> None:
+    documents("run")
+    (talk / "tests/talk.md").write_text(
+        TALK.replace("country", "land").replace("a land", "a country")
+    )
+    again = documents("run")
+    assert (again["asked"], again["judged"]) == (0, 0)
+
+
+def test_a_name_in_an_expression_is_a_problem(talk: Path, evalstore: Any) -> None:
+    (talk / "tests/talk.md").write_text(TALK.replace("{{country}}", "{{ country | upper }}"))
+    found = evalstore("check")
+    assert "tests/talk.md:13: 'country' is known only when there is an answer" in found.stderr
