@@ -102,7 +102,7 @@ def _print_history(history: Kept, *, dry_run: bool) -> None:
         return
     output.line(
         f"{output.plural(history.sessions, 'recorded answer')}, "
-        f"{output.plural(history.verdicts, 'verdict')} in the store, {history.new} of them new"
+        f"{output.plural(history.verdicts, 'verdict')} in the store, {history.new:,} of them new"
     )
     if history.run:
         run = output.short(history.run)

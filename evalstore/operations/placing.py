@@ -8,26 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore import hashing
-from evalstore.cases import Drafter
-from evalstore.checks.base import as_text
 from evalstore.errors import EvalstoreError
 from evalstore.formats.base import Left, Recorded
 from evalstore.operations.keeping import IMPORTED, History, Told
 from evalstore.operations.orders import Wanted
-from evalstore.parse import normalise, parse_test
+from evalstore.operations.rows_by_value import NotPlacedError, Rows, read_rows
 from evalstore.plan import Candidate, ask_of
 from evalstore.selection import suits
 from evalstore.values import Case, Evaluation, Json, Question, Reply, Session, Verdict
 from evalstore.verdicts import combine
-from evalstore.workspace import LARGEST_TEXT
 
 if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
-
-
-class _NotPlacedError(Exception):
-    """Why an answer has no place."""
 
 
 class _Place(NamedTuple):
@@ -87,34 +79,12 @@ def _origin(one: Recorded) -> tuple[Json, ...]:
     return one.file, one.source, one.line, one.model, one.values
 
 
-@dataclass
-class _Rows:
-    """The rows of a test file, to be found by their values."""
-
-    cases: tuple[Case, ...]
-    columns: tuple[str, ...]
-    """Columns of the data that tell rows apart."""
-    names: frozenset[str]
-    """Names of the replacements."""
-
-    def find(self, values: Mapping[str, Json]) -> list[int]:
-        """The numbers of the cases with these values; raises `_NotPlacedError` for none."""
-        known = {name: values[name] for name in self.columns if name in values}
-        known |= {name: as_text(values[name]) for name in self.names if name in values}
-        key = hashing.row_key(known)
-        found = [number for number, case in enumerate(self.cases) if case.key == key]
-        if not found:
-            raise _NotPlacedError(f"no row of the test has the values {_shown(known)}")
-        return found
-
-
 class _Placer:
     def __init__(self, desk: Desk, files: Mapping[str, str], placed: Placed) -> None:
         self._desk = desk
         self._files = files
         self.placed = placed
-        self._rows: dict[str, _Rows | str] = {}
-        """By file of the workspace; words: why it has none."""
+        self._rows: dict[str, Rows] = {}
         self._candidates: dict[str, list[Candidate] | str] = {}
         self._turns: dict[str, int] = {}
         self._times: Counter[tuple[str, str, str, int]] = Counter()
@@ -128,7 +98,7 @@ class _Placer:
         first = entries[0]
         try:
             self._add(first, entries)
-        except _NotPlacedError as problem:
+        except NotPlacedError as problem:
             place = (first.source or first.file, str(problem))
             line, count = self._left.get(place, (first.line, 0))
             self._left[place] = (line, count + len(entries))
@@ -136,15 +106,15 @@ class _Placer:
     def _add(self, first: Recorded, entries: list[Recorded]) -> None:
         file = self._files.get(first.file)
         if file is None:
-            raise _NotPlacedError("the test file was edited since, or not written")
+            raise NotPlacedError("the test file was edited since, or not written")
         rows = self._rows_of(file)
         indexes = rows.find(first.values)
         case = rows.cases[indexes[0]]
         candidate = self._candidate(first, case)
         if None not in case.prompts:
-            raise _NotPlacedError("the test has a system prompt, which the recorded one had not")
+            raise NotPlacedError("the test has a system prompt, which the recorded one had not")
         if len(entries) != len(case.tests):
-            raise _NotPlacedError(
+            raise NotPlacedError(
                 f"there are answers of {len(entries)} conversations, the test has {len(case.tests)}"
             )
         sessions = self._sessions(file, first, entries, case, candidate)
@@ -166,7 +136,7 @@ class _Placer:
         for one, test in zip(entries, case.tests, strict=True):
             turns = self._turns_of(test)
             if len(one.answers) != turns:
-                raise _NotPlacedError(
+                raise NotPlacedError(
                     f"there are {len(one.answers)} answers in a conversation that asks for {turns}"
                 )
         # The order of answers is that of their times: runs of one row must differ in them.
@@ -192,7 +162,7 @@ class _Placer:
                 ]
             )
         except UnicodeEncodeError:
-            raise _NotPlacedError("the answer holds half a surrogate pair") from None
+            raise NotPlacedError("the answer holds half a surrogate pair") from None
 
     def _evaluations(
         self, first: Recorded, sessions: tuple[str, ...], told: str
@@ -225,24 +195,10 @@ class _Placer:
 
     # --- where
 
-    def _rows_of(self, file: str) -> _Rows:
+    def _rows_of(self, file: str) -> Rows:
         if file not in self._rows:
-            self._rows[file] = self._read(file)
-        found = self._rows[file]
-        if isinstance(found, str):
-            raise _NotPlacedError(found)
-        return found
-
-    def _read(self, file: str) -> _Rows | str:
-        reading = self._desk.reading
-        known = reading.files.get(file)
-        library = reading.library
-        if known is None or library is None:
-            return "the test file has errors: 'evalstore check' lists them"
-        test = parse_test(file, normalise(self._desk.workspace.read_bytes(file, LARGEST_TEXT)))
-        data = library.open_data(test.dataset, file)[0] if test.dataset else None
-        filler = Drafter(test, data, (), None).filler
-        return _Rows(known.cases, tuple(filler.used_columns), frozenset(filler.known))
+            self._rows[file] = read_rows(self._desk, file)
+        return self._rows[file]
 
     def _candidate(self, first: Recorded, case: Case) -> Candidate:
         """The candidate that a later run asks, if one has the model and the temperature."""
@@ -253,7 +209,7 @@ class _Placer:
                 self._candidates[first.model] = f"{problem}; write a model file with this id"
         found = self._candidates[first.model]
         if isinstance(found, str):
-            raise _NotPlacedError(found)
+            raise NotPlacedError(found)
         fitting = [
             one
             for one in found
@@ -312,8 +268,3 @@ class _Placer:
 
 def _asks_at(candidate: Candidate, case: Case) -> float | None:
     return ask_of(case, None, candidate).temperature
-
-
-def _shown(values: Mapping[str, Json]) -> str:
-    text = json.dumps(values, ensure_ascii=False)
-    return text if len(text) <= 80 else text[:80] + "…"

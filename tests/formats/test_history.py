@@ -228,6 +228,19 @@ def test_answers_at_several_temperatures_are_those_of_several_candidates(
     assert (found["broke"], found["fixed"], found["unchanged"]) == ([], [], 2)
 
 
+def test_answers_keep_their_temperature_whatever_the_settings_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = "candidatesTemperature: 0.7\n"
+    given = Imported(tmp_path, capsys, sums(), of(1, 2, "3"), settings=settings)
+    assert given.judge()["reused"] == 0
+    more = json.dumps(given.document["settings"]["candidates"])
+    (given.root / "evalstore.yaml").write_text(settings + f"candidates: {more}\n")
+    run = given.judge()
+    assert run["reused"] == 1
+    assert given.json("diff", given.history["run"], run["run"])["unchanged"] == 1
+
+
 # --- what has no place --------------------------------------------------------------------
 
 
