@@ -185,7 +185,7 @@ class Drafter:
             taken.add(label)
             yield self._case(label, hashing.row_key(one.values), one, prompts)
         for group, members in groups.items():
-            label = f"all of {group}" if self._group else "all rows"
+            label = "all of " + (group or "''") if self._group else "all rows"
             if not taken and len(groups) == 1:
                 label = ""
             while label in taken:
