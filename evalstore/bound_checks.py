@@ -91,6 +91,8 @@ class CheckTemplates:
             for place, text in _texts(entry.given, ())
         }
         name, settings = split(entry.given, entry.line)
+        if ("scope",) in texts or (name, "scope") in texts:
+            raise FileProblem("'scope' cannot be filled in", entry.line)
         names: tuple[str, ...] = ()
         if name == "expr" and not texts:
             found = read_check(entry.given, entry.line)["expression"]

@@ -148,12 +148,18 @@ class Drafter:
         if value is None:
             return None
         answers = value if isinstance(value, list) else [value]
-        if len(shapes) > 1 or len(answers) != len(shapes[0].turns):
-            expected = sum(len(shape.turns) for shape in shapes)
+        if len(shapes) > 1:
             raise FileProblem(
-                f"'answer' gives {len(answers)} answers, and {expected} are asked for",
+                f"a recorded answer is for one conversation, and there are {len(shapes)}",
                 line,
-                hint="a recorded answer is for one conversation; one of several turns is a list",
+                hint="remove 'answer', or 'repetitions' and all runs ('# ▶') but one",
+            )
+        if len(answers) != (wanted := len(shapes[0].turns)):
+            found = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
+            raise FileProblem(
+                f"'answer' gives {found}, and the conversation has {wanted}",
+                line,
+                hint="it is a text or, for a conversation with several turns, a list",
             )
         if self.has_groups:
             raise FileProblem("recorded answers cannot be judged as a group", line)
@@ -170,19 +176,23 @@ class Drafter:
         """The cases of the rows, and behind them those of groups that are judged together."""
         texts = [{name: as_text(value) for name, value in one.values.items()} for one in drafts]
         groups: dict[str, list[Draft]] = {}
-        has_rows = False
+        taken: set[str] = set()
         for label, one in zip(labels(texts), drafts, strict=True):
             if self.has_groups:
                 groups.setdefault(one.group, []).append(one)
                 if one.evaluation is None:
                     continue
-            has_rows = True
+            taken.add(label)
             yield self._case(label, hashing.row_key(one.values), one, prompts)
         for group, members in groups.items():
-            words = "all rows" if has_rows or len(groups) > 1 else ""
-            together = self._together(members, desk)
-            key = hashing.row_key({"group": group})
-            yield self._case(f"group={group}" if group else words, key, together, prompts)
+            label = "all of " + (group or "''") if self._group else "all rows"
+            if not taken and len(groups) == 1:
+                label = ""
+            while label in taken:
+                label += "'"
+            taken.add(label)
+            key = hashing.row_key({"": group})  # no value of a row has an empty name
+            yield self._case(label, key, self._together(members, desk), prompts)
 
     def _case(self, label: str, key: str, draft: Draft, prompts: tuple[str | None, ...]) -> Case:
         options = self._test.options

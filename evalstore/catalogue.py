@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from evalstore.errors import FileProblem
 from evalstore.fields import Fields, is_json, suggest
-from evalstore.values import Json, ModelVersion
+from evalstore.values import RECORDED, Json, ModelVersion
 from evalstore.yaml_core import read_yaml
 
 Part = Literal["candidate", "evaluator"]
@@ -238,6 +238,12 @@ def read_model(
     found = _fields(text, _MODEL_FIELDS, "a model file")
     code = found.text("code")
     id = found.text("id") or code or default_id
+    if id == RECORDED:
+        raise FileProblem(
+            f"the id '{id}' stands for answers that tests bring themselves",
+            found.line("id"),
+            hint="give the model another id",
+        )
     name = found.text("provider")
     if name is None:
         raise FileProblem(f"model '{id}' has no 'provider'", 1)

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.checks.base import shorten
 from evalstore.errors import FileProblem
 from evalstore.fields import MOST_SAMPLES, Fields
 from evalstore.markdown import SPACE, Line, Section, is_rule, section
@@ -100,6 +101,12 @@ def _read_name(rest: str, line: int) -> tuple[str, int]:
         raise FileProblem("a run has no name", line, hint="write it as in '# ▶ first ×3'")
     if not 1 <= count <= MOST_SAMPLES:
         raise FileProblem(f"a run is held from 1 to {MOST_SAMPLES:,} times", line)
+    if "×" in name or "{{" in name:
+        raise FileProblem(
+            f"{shorten(name)} cannot be the name of a run",
+            line,
+            hint="write how often as a whole number behind a name, as in '# ▶ first ×3'",
+        )
     if name in _TAKEN:
         raise FileProblem(f"'{name}' cannot be the name of a run", line)
     return name, count
@@ -111,7 +118,7 @@ def _conversation(lines: list[Line], first: int, name: str | None, count: int) -
     if not turns or turns[-1].role == "system":
         raise FileProblem(
             "there is no user message",
-            turns[-1].section.first if turns else first,
+            turns[-1].section.first if turns and name is None else first,
             hint="start it with a line '# 👤'",
         )
     turns, last = _take_last(turns)

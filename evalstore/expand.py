@@ -83,23 +83,28 @@ def expand_test(test: TestFile, library: Library, sink: Sink | None = None) -> E
 def _draft_all(test: TestFile, drafter: Drafter, data: Dataset | None, desk: Desk) -> list[Draft]:
     """What every row comes to; problems go to the result, those of the data once each."""
     drafts: list[Draft] = []
-    broken = 0
+    broken: dict[Problem, list[str]] = {}
     try:
         for row, place in _rows(test, drafter.filler, data):
             try:
                 drafts.append(drafter.draft(row, desk))
             except FileProblem as problem:
-                where = place()
-                found = problem.at(test.path)
-                if where:
-                    found = replace(found, message=f"{found.message} ({where})")
-                desk.result.add_once([found])
-                broken += 1
-                if broken == _MOST_PROBLEMS and data is not None:
+                places = broken.setdefault(problem.at(test.path), [])
+                places.append(place())
+                if data is not None and sum(map(len, broken.values())) == _MOST_PROBLEMS:
                     break
     except FileProblem as problem:
         desk.result.problems += problem.all_at(test.path)
+    desk.result.add_once(_in_rows(*both) for both in broken.items())
     return drafts
+
+
+def _in_rows(problem: Problem, places: list[str]) -> Problem:
+    """A problem of one or several rows, with the place of the first."""
+    first, others = places[0], " and other rows" if len(places) > 1 else ""
+    if not first:
+        return problem
+    return replace(problem, message=f"{problem.message} ({first}{others})")
 
 
 def _differing(test: TestFile) -> Problem:

@@ -253,8 +253,9 @@ class _Compiler:
             return start, None
         inner = text[start + 2 : end].strip()
         after = end + 2
-        if inner in self.known or (inner.startswith(_FILE) and "\n" not in inner):
-            if inner in self.known:
+        is_name = inner in self.known and _is_written_so(inner)
+        if is_name or (inner.startswith(_FILE) and "\n" not in inner):
+            if is_name:
                 self.segments.append(_Name(inner, line))
                 self.names.setdefault(inner, line)
             else:
@@ -272,6 +273,12 @@ class _Compiler:
                 self._need("{{" + segment.source + "}}", segment.names, line, inner)
         self.segments.append(segment)
         return start, after
+
+
+def _is_written_so(name: str) -> bool:
+    """Whether a known name may stand alone: a value of a row only behind a dot that Jinja reads."""
+    start, dot, rest = name.partition(".")
+    return start != ITEM or not dot or _IDENTIFIER.match(rest) is not None
 
 
 def _full_name(name: str, inner: str, known: frozenset[str]) -> str:

@@ -55,6 +55,6 @@ def _describe(check: Mapping[str, Json]) -> str:
     settings = {
         name: value
         for name, value in check.items()
-        if name not in ("type", "revision", "not", "name", "weight")
+        if name not in ("type", "revision", "not", "name", "weight", "scope")
     }
     return f"{check['type']} {shorten(as_text(settings))}" if settings else str(check["type"])

@@ -22,7 +22,7 @@ from evalstore.report.difference import Difference, unified
 from evalstore.selection import Selection
 from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import read_tree
-from evalstore.values import CaseFile, Json
+from evalstore.values import RECORDED, CaseFile, Json
 
 if TYPE_CHECKING:
     from evalstore.report.statistics import Rate
@@ -221,7 +221,8 @@ def _run_side(desk: Desk, revision: str) -> _Side:
     nodes = read_tree(content["snapshot"], desk.store.load_nodes)
     files = desk.store.load_case_files(list(set(nodes.values())))
     restricted = content.get("selection", {}).get("models")
-    models = None if restricted else {one["id"] for one in content["candidates"]}
+    asked = {one["id"] for one in content.get("candidates", ())}
+    models = None if restricted else {RECORDED, *asked}
     partial = bool(content.get("selection"))
     return _Side(id, read_results(desk.store, content), nodes, files, models, partial)
 

@@ -97,7 +97,7 @@ class Explainer:
         for run in self.runs:
             root = run["snapshot"]
             node = self.tree(root).get(file) or self._renamed(file, root)
-            key = f"{node}:{json.dumps(run['candidates'])}"
+            key = f"{node}:{json.dumps(run.get('candidates'))}"
             if node is None or key in seen:
                 continue
             seen.add(key)
@@ -164,7 +164,8 @@ class Explainer:
         wanted = cell.wanted_of(ask.question_id)
         if ask.count < wanted:
             have = wanted - ask.count
-            return Reason(f"attempts {have} -> {wanted}", str(have), str(wanted), ask.question_id)
+            what = "attempts" if wanted == cell.attempts else "answers"
+            return Reason(f"{what} {have} -> {wanted}", str(have), str(wanted), ask.question_id)
         is_known = False
         for known in self.known(cell.file, cell.case):
             is_known = True
@@ -181,7 +182,8 @@ class Explainer:
         """What differs from a relative; None when nothing does."""
         case, cell, number = known.case, ask.cell, ask.number
         model = next(
-            (one for one in known.run["candidates"] if one["id"] == cell.candidate.id), None
+            (one for one in known.run.get("candidates", ()) if one["id"] == cell.candidate.id),
+            None,
         )
         relative = self._relative(cell, case, model)
         if cell.case.tests[number] not in case.tests:

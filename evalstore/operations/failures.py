@@ -166,9 +166,9 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
     """The cells of the newest runs; a file whose results are the same is gone through once."""
     seen: set[tuple[str, str, str]] = set()
     for _, run in store.find_runs(limit=RUNS):
-        candidates = {one["id"]: one for one in run["candidates"]}
+        candidates = {one["id"]: one for one in run.get("candidates", ())}
         entries = read_tree(run["results"], store.load_nodes)
-        told = hashing.canonical_json(run["candidates"])
+        told = hashing.canonical_json(list(candidates.values()))
         fresh = {path: id for path, id in entries.items() if (path, id, told) not in seen}
         seen |= {(path, id, told) for path, id in fresh.items()}
         leaves = store.load_nodes(fresh.values())

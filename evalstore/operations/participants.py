@@ -36,6 +36,8 @@ class Participants:
         """The models that answer."""
         found = []
         for one in self._participants(self.settings.candidates, wanted.models, "candidates"):
+            if one.id == RECORDED:
+                continue  # answers that files bring count in any case
             model = self.find_model(one.id, "candidates")
             if not model.active and not wanted.models:
                 self._warn(f"candidate '{one.id}' is not active and is left out")
@@ -56,7 +58,7 @@ class Participants:
                     reachable=_is_reachable(model, wanted),
                 )
             )
-        if not found and not self._is_recorded():
+        if not found and RECORDED not in wanted.models and not self._is_recorded():
             raise EvalstoreError(
                 "there are no candidates",
                 hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
@@ -154,7 +156,7 @@ class Participants:
 
 def find_model(reading: Reading, id: str, part: str) -> Model:
     """The model of a model file, or of a litellm name; raises `EvalstoreError`."""
-    if id == RECORDED:
+    if id == RECORDED and part != "evaluators":
         return Model(id, ProviderFile(RECORDED, SCRIPTED), RECORDED)
     model = reading.models.get(id) or bare_model(id, is_known_kind)
     if model is None:

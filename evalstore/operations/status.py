@@ -6,6 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING
 
+from evalstore.ledger import sum_usage
 from evalstore.operations.choice import stands_until
 from evalstore.operations.desk import Desk, open_desk, open_workspace, store_path
 from evalstore.operations.explain import Explainer, Reason
@@ -13,7 +14,7 @@ from evalstore.operations.quiet import Memory
 from evalstore.operations.results import prompt_labels
 from evalstore.operations.summary import Change, Item, Status
 from evalstore.store.trees import read_tree
-from evalstore.values import CaseFile, Json, Usage
+from evalstore.values import Case, CaseFile, Json, Usage
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Wanted, Where
@@ -153,13 +154,13 @@ def find_changes(
 
 
 def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Change | None:
-    tests = {(case.tests, case.prompts) for case in was.cases}
+    tests = {_shown(case) for case in was.cases}
     evaluations = {(case.tests, case.evaluation) for case in was.cases}
-    shown = [case for case in now.cases if (case.tests, case.prompts) not in tests]
+    shown = [case for case in now.cases if _shown(case) not in tests]
     told = [
         case
         for case in now.cases
-        if (case.tests, case.prompts) in tests and (case.tests, case.evaluation) not in evaluations
+        if _shown(case) in tests and (case.tests, case.evaluation) not in evaluations
     ]
     kept = {case.key for case in now.cases} | {case.row for case in now.cases}
     gone = sum(1 for case in was.cases if case.key not in kept and case.row not in kept)
@@ -185,6 +186,11 @@ def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Chang
     )
 
 
+def _shown(case: Case) -> tuple[object, ...]:
+    """What decides the answers to a case, the model aside."""
+    return case.tests, case.prompts, case.recorded
+
+
 # --- price
 
 
@@ -198,7 +204,9 @@ def estimate(
     relatives = {reason.relative for _, reason in asks if reason.relative}
     samples = desk.store.find_samples(relatives) if relatives else {}
     sessions = desk.store.load_sessions([found[0].id for found in samples.values()])
-    usages = {question: sessions[found[0].id].answer.usage for question, found in samples.items()}
+    usages = {
+        question: sum_usage(sessions[found[0].id].turns) for question, found in samples.items()
+    }
     tests = _lengths(
         desk,
         "test",

@@ -124,7 +124,8 @@ class Echo:
 @pytest.fixture
 def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Echo]:
     """A workspace without tests in the current folder, whose only candidate is an echo."""
-    settings = {"evalstore.yaml": "candidates: [scripted/one]\n", "models/one.yaml": ONE}
+    model = "id: scripted/one\nprovider: scripted\nresponses: [{answer: it is not asked}]\n"
+    settings = {"evalstore.yaml": "candidates: [scripted/one]\n", "models/one.yaml": model}
     monkeypatch.chdir(tree(tmp_path / "echo", settings))
     provider = Echo()
     with mock.patch("evalstore.operations.doors.open_provider", return_value=provider):
