@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
@@ -12,7 +15,7 @@ from evalstore.report.difference import Difference, focus
 if TYPE_CHECKING:
     from evalstore.operations.code_trust import Untrusted
     from evalstore.operations.reporting import RunReport
-    from evalstore.operations.summary import Change, Status
+    from evalstore.operations.summary import Change, Item, Status
 
 _SHOWN = 20
 """Lines of a list before it is cut; `-v` shows all."""
@@ -114,7 +117,7 @@ def _print_values(was: str | None, now: str | None, indent: str) -> None:
 
 def _print_items(found: Status) -> None:
     for kind, title in (("ask", "Would ask"), ("judge", "Would judge")):
-        items = [item for item in found.items if item.kind == kind]
+        items = _summed(item for item in found.items if item.kind == kind)
         if not items:
             continue
         output.line()
@@ -136,6 +139,14 @@ def _print_items(found: Status) -> None:
                 _print_values(item.was, item.now, "        ")
             last = reason
         _cut(len(items))
+
+
+def _summed(items: Iterable[Item]) -> list[Item]:
+    """The items; those that read the same are one, such as the rows of a group."""
+    counts: Counter[Item] = Counter()
+    for item in items:
+        counts[replace(item, count=1)] += item.count
+    return [replace(item, count=count) for item, count in counts.items()]
 
 
 def _cut(count: int) -> None:

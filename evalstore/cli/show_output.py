@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 from evalstore import restoring
@@ -12,7 +13,7 @@ from evalstore.cli import output
 from evalstore.cli.history_commands import print_log
 from evalstore.operations.history import Log, LogEntry, Shown, in_order
 from evalstore.operations.times import iso
-from evalstore.values import AnswerRef, Json, Message, Part, Reply, Text, Usage
+from evalstore.values import RECORDED, AnswerRef, Json, Message, Part, Reply, Text, Usage
 
 _SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
@@ -20,6 +21,8 @@ _URGENCY = ("fail", "error", "undecided", "pending", None, "pass")
 """Verdicts in the order a reader wants to see them."""
 _INNER = ("kind", "scheme", "nonce", "key")
 """Fields that only matter to the store."""
+_UNTOLD = ("type", "revision", "given", "templates", "turns")
+"""Fields of a check that its author has not written."""
 _TIMES = ("started", "ended", "at")
 
 
@@ -52,13 +55,16 @@ def _print_session(found: Shown) -> None:
     )
     _block("answer", _answer(session.answer))
     told = list(dict.fromkeys(vote["evaluation"] for vote in votes))
+    for together in dict.fromkeys(tuple(vote.get("sessions", ())) for vote in votes):
+        numbered = (f"{number} {output.short(id)}" for number, id in enumerate(together, start=1))
+        _block("judged together", ", ".join(numbered))
     for id in told if output.verbose else told[:1]:
         _print_told(related["instructions"].get(id, {}))
     answer, cost = session.answer, session.cost
     output.line()
     _facts(
         _tokens(answer.usage),
-        output.money(cost.usd if cost else None),
+        RECORDED if session.origin == RECORDED else output.money(cost.usd if cost else None),
         _if("{:g} s", answer.latency or None),
         _if("temperature {:g}", session.question.temperature),
         _if("finish reason {}", answer.finish_reason),
@@ -159,11 +165,17 @@ def _print_cases(found: Shown) -> None:
         output.line()
         if case.row:
             output.line(output.paint(f"row {output.safe(case.row)}", bold=True))
-        for id in case.tests:
+        number = 1
+        for id, same in groupby(case.tests):
+            last = number + len(list(same)) - 1
+            if len(case.tests) > 1:
+                which = f" {number}" if last == number else f"s {number} to {last}"
+                output.line(output.paint(f"    conversation{which}", bold=True))
+            number = last + 1
             test = related["tests"].get(id, {})
             _print_messages(restoring.restore_messages(test.get("messages", ())), "    ")
         _print_told(related["evaluations"].get(case.evaluation, {}), "    ")
-        ids = [("test", id) for id in case.tests] + [("evaluation", case.evaluation)]
+        ids = [("test", id) for id in dict.fromkeys(case.tests)] + [("evaluation", case.evaluation)]
         _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
 
 
@@ -249,7 +261,11 @@ def _shown(part: Part) -> str:
     if isinstance(part, Text):
         return part.text
     if isinstance(part, AnswerRef):
-        places = (f"{turn + 1} of session {session + 1}" for session, turn in part.places)
+        single = all(session == 0 for session, _ in part.places)
+        places = (
+            f"{turn + 1}" if single else f"{turn + 1} of conversation {session + 1}"
+            for session, turn in part.places
+        )
         return f"[answer {', '.join(places)}]"
     return f"[file {part.path}, {part.media_type}]"
 
@@ -297,9 +313,8 @@ def _print_told(evaluation: Json, indent: str = "") -> None:
         "instructions", _text(restoring.restore_parts(evaluation.get("instructions", ()))), indent
     )
     for check in evaluation.get("checks", ()):
-        settings = {
-            name: value for name, value in check.items() if name not in ("type", "revision")
-        }
+        whole = {**check, **check.get("given", {})}
+        settings = {name: value for name, value in whole.items() if name not in _UNTOLD}
         told = json.dumps(settings, ensure_ascii=False) if settings else ""
         _block("check", f"{check.get('type', '')} {told}", indent)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,9 @@ from evalstore.cli import options, output
 from evalstore.cli.main import Globals, app, here
 from evalstore.errors import NO, USAGE
 from evalstore.operations.orders import Kind
+
+_LISTED = 4
+"""Values in a cell of a table before they are cut; JSON has all."""
 
 
 @app.command()
@@ -172,7 +176,12 @@ def price_source(price: dict[str, Any] | None) -> str:
 
 def _cell(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(_cell(one) for one in value)
+        listed = [
+            f"{one} ×{count}" if count > 1 else one
+            for one, count in Counter(map(_cell, value)).items()
+        ]
+        more = f" … {len(listed)} in all" if len(listed) > _LISTED else ""
+        return ", ".join(listed[:_LISTED]) + more
     text = "" if value is None else str(value)
     return (
         output.short(text)

@@ -150,7 +150,8 @@ def get_leave(
     if likely is None or likely <= most:
         return
     what = (
-        f"this run would ask {survey.asks:,} answers and make {survey.judgements:,} judgements, "
+        f"this run would ask {survey.asks:,} answer{'s' * (survey.asks != 1)} "
+        f"and make {survey.judgements:,} judgement{'s' * (survey.judgements != 1)}, "
         f"which is likely to cost {'up to ' if bound is not None else ''}${likely:,.2f}"
     )
     if not watcher.agrees(what):

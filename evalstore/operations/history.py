@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from evalstore.values import CaseFile, Json
 if TYPE_CHECKING:
     from evalstore.operations.failures import Place
     from evalstore.operations.orders import Where
+    from evalstore.report.compare import Result
     from evalstore.store import Store
 
 _RUNS = 20
@@ -257,14 +258,34 @@ def _evaluator_name(store: Store, id: str) -> str:
     return str(content.get("human") or content.get("system") or "checks")
 
 
-def _place(store: Store, session: str) -> dict[str, Json]:
-    """Where the newest run that knows a session has it; `current`: what it is judged under."""
+def _cells_of(store: Store, session: str) -> list[Result]:
+    """The cells to which a session belongs in the newest run that knows it."""
     for _, run in store.find_runs(limit=_RUNS):
         found = [one for one in read_results(store, run) if session in one.sessions]
         if found:
-            current = sorted({one.evaluation for one in found if one.evaluation})
-            return {"file": found[0].file, "row": found[0].row, "current": current}
-    return {}
+            return found
+    return []
+
+
+def _describe_votes(store: Store, session: str, cells: Iterable[Result]) -> list[Json]:
+    """What judges a session, alone or together with the others of its cells."""
+    alone = (vote.id for vote in store.find_votes([session]).get(session, ()))
+    made = store.load_evaluations({*alone, *(id for cell in cells for id in cell.evaluations)})
+    return [
+        {
+            "started": one.started,
+            "id": id,
+            "evaluation": one.evaluation,
+            "evaluator": one.evaluator,
+            "verdict": one.verdict,
+            "score": one.score,
+            "by": _evaluator_name(store, one.evaluator),
+            "feedback": one.feedback,
+            **({"sessions": list(one.sessions)} if len(one.sessions) > 1 else {}),
+        }
+        for id, one in sorted(made.items(), key=lambda item: (item[1].started, item[0]))
+        if session in one.sessions
+    ]
 
 
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:
@@ -272,23 +293,20 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
         return store.load_contents(kind, [id]).get(id) if id else None
 
     if kind == "session":
-        votes = store.find_votes([id]).get(id, [])
-        found = store.load_evaluations([vote.id for vote in votes])
+        cells = _cells_of(store, id)
+        votes = _describe_votes(store, id, cells)
+        current = sorted({one.evaluation for one in cells if one.evaluation})
+        place = {"file": cells[0].file, "row": cells[0].row, "current": current} if cells else {}
         return {
             "test": version("test", content["test"]),
             "prompt": version("prompt", content.get("prompt")),
             "model": version("model", content["model"]),
             "question": hashing.question_id(restore_question(content)),
-            **_place(store, id),
-            "evaluations": [
-                {
-                    **vote._asdict(),
-                    "by": _evaluator_name(store, vote.evaluator),
-                    "feedback": found[vote.id].feedback,
-                }
-                for vote in votes
-            ],
-            "instructions": store.load_contents("evaluation", {vote.evaluation for vote in votes}),
+            **place,
+            "evaluations": votes,
+            "instructions": store.load_contents(
+                "evaluation", {vote["evaluation"] for vote in votes}
+            ),
         }
     if kind == "judgement":
         return {

@@ -12,6 +12,8 @@ from evalstore.values import Json
 _SHOWN = 60
 _INLINE = 64
 """Characters of two values that are shown in one line."""
+_BOUND = ("turns", "templates")
+"""What a check is bound to; its author has not written it."""
 
 
 class Difference(NamedTuple):
@@ -110,7 +112,9 @@ def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Diff
 
 def _in_check(was: Json, now: Json, find: Find) -> Difference:
     """In what two versions of a check differ first; of its prompts, in what they say."""
-    path, before, after = next(_paths(was, now))
+    found = (one for one in _paths(was, now) if not one[0].startswith(_BOUND))
+    path, before, after = next(found, ("which answers it looks at", None, None))
+    path = path.removeprefix("given.")
     if path.startswith("prompts["):
         old, new = (find("prompt", one) if one else None for one in (before, after))
         inner = differ_prompts(old, new) if old and new else []

@@ -1,0 +1,167 @@
+"""What people read of answers that are judged together, and of answers that are recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import Evalstore
+
+RUNS = """\
+# ▶ north ×2
+
+# 👤
+
+How is Oslo?
+
+# ▶ south
+
+# 👤
+
+How is Rome?
+
+---
+
+~~~checks
+- {expr: 'north[0] == south[0]', scope: case, name: steady}
+~~~
+"""
+GROUP = """\
+---
+replacements:
+  city: [Oslo, Rome, Cairo, Delhi, Lima]
+---
+
+# 👤
+
+How is {{city}}?
+
+---
+
+~~~checks
+- {allEqual: , scope: group}
+~~~
+"""
+TURNS = """\
+# 👤
+
+How is Oslo?
+
+# 🤖 @first
+
+# 👤
+
+And Rome?
+
+---
+
+The answer must be warm, unlike {{first}}
+
+~~~checks
+- {contains: Cold, actual: "{{first}}"}
+~~~
+"""
+RECORDED = (
+    "---\nanswer: Cold.\n---\n\n# 👤\n\nHow is Oslo?\n\n---\n\n~~~checks\n- contains: Cold\n~~~\n"
+)
+
+
+@pytest.fixture
+def written(workspace: Path) -> Path:
+    """A workspace for one test file of another kind."""
+    (workspace / "tests/weather.md").unlink()
+    return workspace
+
+
+def write(workspace: Path, text: str) -> None:
+    tree(workspace, {"tests/t.md": text})
+
+
+@pytest.mark.parametrize("text", [RUNS, GROUP], ids=["case", "group"])
+def test_a_session_shows_what_judges_it_together_with_others(
+    written: Path, documents: Any, evalstore: Evalstore, text: str
+) -> None:
+    write(written, text)
+    sessions = documents("run", "--yes")["cases"][0]["sessions"]
+    for session in sessions:
+        (vote,) = documents("show", session)["related"]["evaluations"]
+        assert (vote["verdict"], vote["sessions"]) == ("fail", sessions)
+    shown = evalstore("show", sessions[0]).stdout
+    numbered = ", ".join(f"{number} <short>" for number in range(1, len(sessions) + 1))
+    assert f"\njudged together: {numbered}\ncheck: " in shown
+
+
+def test_a_session_that_is_judged_alone_names_no_others(
+    written: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    write(written, TURNS)
+    (session,) = documents("run")["cases"][0]["sessions"]
+    assert "judged together" not in evalstore("show", session).stdout
+
+
+def test_conversations_that_are_held_several_times_are_shown_once(
+    written: Path, evalstore: Evalstore
+) -> None:
+    write(written, RUNS)
+    evalstore("run")
+    shown = evalstore("show", "@:tests/t.md").stdout
+    assert "conversations 1 to 2\n    user: How is Oslo?\n    conversation 3\n" in shown
+    assert shown.count("How is Oslo?") == 1
+
+
+def test_a_check_is_shown_as_its_author_has_written_it(written: Path, evalstore: Evalstore) -> None:
+    write(written, TURNS)
+    evalstore("run")
+    shown = evalstore("show", "@:tests/t.md").stdout
+    assert 'check: contains {"actual": "{{first}}", "contains": "Cold"}\n' in shown
+    assert "instructions: The answer must be warm, unlike [answer 1]\n" in shown
+
+
+def test_an_edit_of_a_check_of_a_turn_is_told_in_the_words_of_its_author(
+    written: Path, evalstore: Evalstore
+) -> None:
+    write(written, TURNS)
+    evalstore("run")
+    write(written, TURNS.replace("contains: Cold", "contains: Cool"))
+    assert "check 1 changed: contains: Cold -> Cool\n" in evalstore("status").stdout
+
+
+def test_another_number_of_runs_is_told_without_the_places_of_answers(
+    written: Path, evalstore: Evalstore
+) -> None:
+    write(written, RUNS)
+    evalstore("run")
+    write(written, RUNS.replace("×2", "×3"))
+    assert "check 1 changed: which answers it looks at\n" in evalstore("diff").stdout
+
+
+def test_rows_of_a_group_are_one_line_of_a_plan(written: Path, evalstore: Evalstore) -> None:
+    write(written, GROUP)
+    assert "\n    tests/t.md  scripted/one  new test (5x)\n" in evalstore(
+        "status", "--explain"
+    ).stdout.replace("Would ask (5):", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [(RUNS, "<short> ×2, <short>  "), (GROUP, "<short>, <short>, <short>, <short> … 5 in all  ")],
+    ids=["case", "group"],
+)
+def test_a_list_of_cases_keeps_short(
+    written: Path, evalstore: Evalstore, text: str, cell: str
+) -> None:
+    write(written, text)
+    assert cell in evalstore("ls", "cases").stdout
+
+
+def test_a_recorded_answer_has_no_price(
+    written: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    write(written, RECORDED)
+    (session,) = documents("run")["cases"][0]["sessions"]
+    shown = evalstore("show", session).stdout
+    assert "\nrecorded\nids: " in shown
+    assert "price" not in shown
