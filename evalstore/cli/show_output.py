@@ -42,7 +42,10 @@ def _print_session(found: Shown) -> None:
     votes.sort(key=lambda vote: current is not None and vote["evaluation"] not in current)
     for vote in votes:
         earlier = current is not None and vote["evaluation"] not in current
-        mark = output.faint("(earlier instructions)") if earlier else ""
+        together = vote.get("together", 1)
+        marks = ["(earlier instructions)"] if earlier else []
+        marks += [f"({together} sessions judged together)"] if together > 1 else []
+        mark = output.faint(" ".join(marks)) if marks else ""
         feedback = output.safe(" ".join(vote["feedback"].split()))
         _columns(output.paint(vote["verdict"]), f"by {output.safe(vote['by'])}", feedback, mark)
     output.line()
@@ -55,9 +58,10 @@ def _print_session(found: Shown) -> None:
     )
     _block("answer", _answer(session.answer))
     told = list(dict.fromkeys(vote["evaluation"] for vote in votes))
-    for together in dict.fromkeys(tuple(vote.get("sessions", ())) for vote in votes):
-        numbered = (f"{number} {output.short(id)}" for number, id in enumerate(together, start=1))
-        _block("judged together", ", ".join(numbered))
+    for sessions in dict.fromkeys(tuple(vote["sessions"]) for vote in votes):
+        if len(sessions) > 1:  # feedback speaks of answers by their number
+            numbered = (f"{number} {output.short(one)}" for number, one in enumerate(sessions, 1))
+            _block("sessions", ", ".join(numbered))
     for id in told if output.verbose else told[:1]:
         _print_told(related["instructions"].get(id, {}))
     answer, cost = session.answer, session.cost

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,11 @@ from evalstore.report.difference import Difference, Find, differ_evaluations, di
 from evalstore.restoring import restore_case_file, restore_question
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import read_tree
-from evalstore.values import CaseFile, Json
+from evalstore.values import CaseFile, Json, Vote
 
 if TYPE_CHECKING:
     from evalstore.operations.failures import Place
     from evalstore.operations.orders import Where
-    from evalstore.report.compare import Result
     from evalstore.store import Store
 
 _RUNS = 20
@@ -258,34 +257,27 @@ def _evaluator_name(store: Store, id: str) -> str:
     return str(content.get("human") or content.get("system") or "checks")
 
 
-def _cells_of(store: Store, session: str) -> list[Result]:
-    """The cells to which a session belongs in the newest run that knows it."""
+def _place(store: Store, session: str) -> tuple[dict[str, Json], list[str]]:
+    """Where the newest run that knows a session has it, and the judgements that it has there.
+
+    `current` is what it is judged under.
+    """
     for _, run in store.find_runs(limit=_RUNS):
         found = [one for one in read_results(store, run) if session in one.sessions]
         if found:
-            return found
-    return []
+            current = sorted({one.evaluation for one in found if one.evaluation})
+            judged = list(dict.fromkeys(id for one in found for id in one.evaluations))
+            place = {"file": found[0].file, "row": found[0].row, "current": current}
+            return place, judged
+    return {}, []
 
 
-def _describe_votes(store: Store, session: str, cells: Iterable[Result]) -> list[Json]:
-    """What judges a session, alone or together with the others of its cells."""
-    alone = (vote.id for vote in store.find_votes([session]).get(session, ()))
-    made = store.load_evaluations({*alone, *(id for cell in cells for id in cell.evaluations)})
-    return [
-        {
-            "started": one.started,
-            "id": id,
-            "evaluation": one.evaluation,
-            "evaluator": one.evaluator,
-            "verdict": one.verdict,
-            "score": one.score,
-            "by": _evaluator_name(store, one.evaluator),
-            "feedback": one.feedback,
-            **({"sessions": list(one.sessions)} if len(one.sessions) > 1 else {}),
-        }
-        for id, one in sorted(made.items(), key=lambda item: (item[1].started, item[0]))
-        if session in one.sessions
-    ]
+def _votes_on(store: Store, session: str, judged: list[str]) -> Iterator[Vote]:
+    """The votes on a session alone, and those of `judged` on several that it is one of."""
+    yield from store.find_votes([session]).get(session, [])
+    for id, one in store.load_evaluations(judged).items():
+        if len(one.sessions) > 1 and session in one.sessions:
+            yield Vote(one.started, id, one.evaluation, one.evaluator, one.verdict, one.score)
 
 
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:
@@ -293,20 +285,26 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
         return store.load_contents(kind, [id]).get(id) if id else None
 
     if kind == "session":
-        cells = _cells_of(store, id)
-        votes = _describe_votes(store, id, cells)
-        current = sorted({one.evaluation for one in cells if one.evaluation})
-        place = {"file": cells[0].file, "row": cells[0].row, "current": current} if cells else {}
+        place, judged = _place(store, id)
+        votes = list(_votes_on(store, id, judged))
+        found = store.load_evaluations([vote.id for vote in votes])
         return {
             "test": version("test", content["test"]),
             "prompt": version("prompt", content.get("prompt")),
             "model": version("model", content["model"]),
             "question": hashing.question_id(restore_question(content)),
             **place,
-            "evaluations": votes,
-            "instructions": store.load_contents(
-                "evaluation", {vote["evaluation"] for vote in votes}
-            ),
+            "evaluations": [
+                {
+                    **vote._asdict(),
+                    "by": _evaluator_name(store, vote.evaluator),
+                    "feedback": found[vote.id].feedback,
+                    "together": len(found[vote.id].sessions),
+                    "sessions": list(found[vote.id].sessions),
+                }
+                for vote in votes
+            ],
+            "instructions": store.load_contents("evaluation", {vote.evaluation for vote in votes}),
         }
     if kind == "judgement":
         return {

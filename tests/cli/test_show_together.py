@@ -91,7 +91,7 @@ def test_a_session_shows_what_judges_it_together_with_others(
         assert (vote["verdict"], vote["sessions"]) == ("fail", sessions)
     shown = evalstore("show", sessions[0]).stdout
     numbered = ", ".join(f"{number} <short>" for number in range(1, len(sessions) + 1))
-    assert f"\njudged together: {numbered}\ncheck: " in shown
+    assert f"\nsessions: {numbered}\ncheck: " in shown
 
 
 def test_a_session_that_is_judged_alone_names_no_others(
@@ -99,7 +99,7 @@ def test_a_session_that_is_judged_alone_names_no_others(
 ) -> None:
     write(written, TURNS)
     (session,) = documents("run")["cases"][0]["sessions"]
-    assert "judged together" not in evalstore("show", session).stdout
+    assert "\nsessions: " not in evalstore("show", session).stdout
 
 
 def test_conversations_that_are_held_several_times_are_shown_once(
