@@ -211,7 +211,7 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
         used.append(name)
         if len({tuple([row.get(part) for part in used]) for row in rows}) == distinct:
             break
-    for name in [*used]:
+    for name in used[::-1]:
         rest = [part for part in used if part != name]
         if rest and len({tuple([row.get(part) for part in rest]) for row in rows}) == distinct:
             used = rest
