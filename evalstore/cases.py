@@ -176,19 +176,23 @@ class Drafter:
         """The cases of the rows, and behind them those of groups that are judged together."""
         texts = [{name: as_text(value) for name, value in one.values.items()} for one in drafts]
         groups: dict[str, list[Draft]] = {}
-        has_rows = False
+        taken: set[str] = set()
         for label, one in zip(labels(texts), drafts, strict=True):
             if self.has_groups:
                 groups.setdefault(one.group, []).append(one)
                 if one.evaluation is None:
                     continue
-            has_rows = True
+            taken.add(label)
             yield self._case(label, hashing.row_key(one.values), one, prompts)
         for group, members in groups.items():
-            words = "all rows" if has_rows or len(groups) > 1 else ""
-            together = self._together(members, desk)
-            key = hashing.row_key({"group": group})
-            yield self._case(f"group={group}" if self._group else words, key, together, prompts)
+            label = "all of " + (group or "''") if self._group else "all rows"
+            if not taken and len(groups) == 1:
+                label = ""
+            while label in taken:
+                label += "'"
+            taken.add(label)
+            key = hashing.row_key({"": group})  # no value of a row has an empty name
+            yield self._case(label, key, self._together(members, desk), prompts)
 
     def _case(self, label: str, key: str, draft: Draft, prompts: tuple[str | None, ...]) -> Case:
         options = self._test.options

@@ -183,6 +183,7 @@ def describe_evaluator(evaluator: Evaluator) -> Description:
         temperature=_number(evaluator.temperature),
         checks=True if evaluator.checks else None,
         human=evaluator.human,
+        system=evaluator.system,
     )
 
 

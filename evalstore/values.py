@@ -155,13 +155,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Evaluator:
-    """Who judges: a model with an evaluator prompt; the checks; or a person."""
+    """Who judges: a model with an evaluator prompt; the checks; a person; or another system."""
 
     model: str | None = None
     prompt: str | None = None
     temperature: float | None = None
     checks: bool = False
     human: str | None = None
+    system: str | None = None
+    """The system whose recorded verdicts were imported, such as `lve`."""
 
 
 @dataclass(frozen=True, slots=True)

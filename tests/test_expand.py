@@ -350,3 +350,19 @@ def test_the_path_of_a_test_is_not_part_of_its_id() -> None:
         expand_test(parse_test(path, HELLO), library()) for path in ("tests/a.md", "tests/b.md")
     )
     assert one.contents == other.contents
+
+
+# --- groups
+
+
+def test_a_group_is_never_taken_for_a_row() -> None:
+    text = test_file(
+        "group: '{{group}}'",
+        "replacements: {group: [a, b]}",
+        shown="{{group}}",
+        told="~~~checks\n- contains: a\n- {allEqual: , scope: group}\n~~~",
+    )
+    found = expanded(text).file
+    assert found is not None
+    assert [case.row for case in found.cases] == ["group=a", "group=b", "all of a", "all of b"]
+    assert len({case.key for case in found.cases}) == 4

@@ -14,6 +14,7 @@ from evalstore.errors import NO
 if TYPE_CHECKING:
     from evalstore.formats.base import Left
     from evalstore.operations.importing import Written
+    from evalstore.operations.keeping import Kept
 
 
 @app.command("import")
@@ -21,7 +22,8 @@ def import_(
     format: Annotated[
         str,
         typer.Argument(
-            help="lve, langbite, openai-evals, evalsone, nemo, promptfoo, or a plug-in's name."
+            help="lve, langbite, openai-evals, evalsone, nemo, promptfoo, ai-tester-db, "
+            "or a plug-in's name."
         ),
     ],
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.")],
@@ -76,8 +78,11 @@ def _print(done: Written, *, dry_run: bool) -> None:
         tests = sum(name.endswith(".md") for name in names)
         if names or word != "kept":
             rows.append([word, str(tests), str(len(names) - tests)])
-    output.table(rows, ("", "test files", "other files"))
-    output.line(f"{output.plural(done.rows, 'row')} in all")
+    if any(groups.values()) or not done.history:
+        output.table(rows, ("", "test files", "other files"))
+        output.line(f"{output.plural(done.rows, 'row')} in all")
+    if done.history:
+        _print_history(done.history, dry_run=dry_run)
     for name in done.kept:
         output.line(f"kept {output.safe(name)}: it was edited; remove it or use --force")
     _list("not taken over:", done.left)
@@ -89,6 +94,19 @@ def _print(done: Written, *, dry_run: bool) -> None:
         for line in block(done.settings).splitlines():
             output.line(f"  {output.safe(line)}")
     output.talk("Next: 'evalstore check' reads what was written, 'evalstore run' asks and judges.")
+
+
+def _print_history(history: Kept, *, dry_run: bool) -> None:
+    if dry_run:
+        output.line(f"{output.plural(history.sessions, 'recorded answer')} to be placed")
+        return
+    output.line(
+        f"{output.plural(history.sessions, 'recorded answer')}, "
+        f"{output.plural(history.verdicts, 'verdict')} in the store, {history.new:,} of them new"
+    )
+    if history.run:
+        run = output.short(history.run)
+        output.line(f"run {run} has the recorded verdicts: 'evalstore diff {run} @' compares")
 
 
 def _list(title: str, listed: tuple[Left, ...]) -> None:

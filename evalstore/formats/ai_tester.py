@@ -32,7 +32,7 @@ _FOLDERS = {
     "AI_TESTER_CURRENCIES_DIR": "currencies",
 }
 _LEFT_OUT = {
-    "AI_TESTER_SQLITE_DB_PATH": "its database stays unread, so every test is asked once more",
+    "AI_TESTER_SQLITE_DB_PATH": "'evalstore import ai-tester-db FILE' brings its answers along",
     "AI_TESTER_LOGS_DIR": "there is no log folder",
 }
 _SETTINGS = (

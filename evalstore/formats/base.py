@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from evalstore.values import Json, Verdict
+from evalstore.values import Json, Reply, Role, ToolVersion, Usage, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +45,63 @@ class Recorded:
     verdict: Verdict | None = None
     feedback: str = ""
     temperature: float | None = None
+    judge: str = ""
+    """What gave the verdict there, such as `RefuseChecker`."""
+    source: str = ""
+    """The file it stands in; entries with one place are the answers to one row at one time."""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """The model of an answer or of a verdict, as another system knew it."""
+
+    provider: str
+    code: str
+    """The provider's name for it."""
+    options: Json = None
+    """What it was called with besides; None: nobody wrote it down."""
+    current: bool = True
+    """Whether it is still what its file says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What a model said of an answer, elsewhere."""
+
+    by: By
+    temperature: float
+    prompt: str
+    """The evaluator prompt, with its runtime names still in it."""
+    tags: tuple[str, ...]
+    """Special tags of the prompt."""
+    instructions: str
+    verdict: Verdict
+    feedback: str
+    reasoning: str
+    started: int
+    usage: Usage = Usage()
+    latency: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Conversed:
+    """An answer that was given elsewhere, with everything that the model was shown."""
+
+    by: By
+    temperature: float
+    prompt: str
+    """The system prompt."""
+    messages: tuple[tuple[Role, str], ...]
+    reply: Reply
+    started: int
+    """Microseconds since 1970."""
+    place: str
+    """Where it stands, in words."""
+    special_tags: tuple[str, ...] = ()
+    tools: tuple[ToolVersion, ...] = ()
+    schema: Json = None
+    rulings: tuple[Ruling, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +129,9 @@ class Imported:
     warnings: list[Left] = field(default_factory=list)
     """What is taken over, and not quite the same."""
     recorded: list[Recorded] = field(default_factory=list)
+    """Answers to the tests that are written."""
+    conversed: list[Conversed] = field(default_factory=list)
+    """Answers that bring along what they answer."""
 
 
 class Importer(Protocol):

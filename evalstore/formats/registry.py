@@ -25,6 +25,7 @@ _OWN = {
     "evalsone": "evalsone",
     "nemo": "nemo",
     "promptfoo": "promptfoo",
+    "ai-tester-db": "ai_tester_db",
 }
 """The name of a format, and its module: the function in it is `read`."""
 

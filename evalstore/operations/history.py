@@ -250,11 +250,11 @@ def _show_file(where: Where, store: Store, revision: str, path: str) -> Shown:
 
 
 def _evaluator_name(store: Store, id: str) -> str:
-    """The model's code, `checks`, or a person."""
+    """The model's code, `checks`, a person, or the system that the verdict was imported from."""
     content = store.load_any("evaluator", id).content
     if "model" in content:
         return str(store.load_any("model", content["model"]).content["code"])
-    return str(content.get("human") or "checks")
+    return str(content.get("human") or content.get("system") or "checks")
 
 
 def _place(store: Store, session: str) -> dict[str, Json]:

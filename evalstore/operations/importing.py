@@ -10,15 +10,20 @@ import os
 import posixpath
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.fields import suggest
 from evalstore.formats.base import Imported, Left, Options
 from evalstore.formats.registry import find_importer
-from evalstore.operations.desk import open_workspace
+from evalstore.operations.adopting import adopt_answers
+from evalstore.operations.desk import open_desk, open_workspace
+from evalstore.operations.keeping import Kept, store_history
+from evalstore.operations.placing import place
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from evalstore.operations.orders import Where
     from evalstore.values import Json
     from evalstore.workspace import Workspace
@@ -43,6 +48,8 @@ class Written:
     warnings: tuple[Left, ...] = ()
     settings: dict[str, Json] = field(default_factory=dict)
     """To be pasted into `evalstore.yaml`."""
+    history: Kept | None = None
+    """Recorded answers and verdicts; None when there are none, or nobody asked for them."""
 
     @property
     def complete(self) -> bool:
@@ -61,6 +68,7 @@ class Written:
             "left": [_place(one) for one in self.left],
             "warnings": [_place(one) for one in self.warnings],
             "settings": self.settings,
+            "history": self.history.document() if self.history else None,
         }
 
 
@@ -91,12 +99,42 @@ def import_files(
         raise EvalstoreError(
             problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
         ) from problem
+    files = _write(workspace, folder, imported.files, force=force, dry_run=dry_run)
+    history = None
     if imported.recorded:
-        words = f"{len(imported.recorded):,} recorded answers are not stored: there is no way yet"
-        imported.left.append(Left(str(paths[0]), words))
-    return _write(
-        workspace, format, folder, imported, base=where.directory, force=force, dry_run=dry_run
+        history = _add_history(where, format, imported, files, dry_run=dry_run)
+    elif imported.conversed:
+        history = _adopt(where, format, imported, str(paths[0]), dry_run=dry_run)
+    return Written(
+        format,
+        folder,
+        imported.rows,
+        tuple(files.written.values()),
+        tuple(files.unchanged.values()),
+        tuple(files.kept.values()),
+        _seen_from(where.directory, imported.left),
+        _seen_from(where.directory, imported.warnings),
+        imported.settings,
+        history,
     )
+
+
+def _add_history(
+    where: Where, format: str, imported: Imported, files: _Files, *, dry_run: bool
+) -> Kept:
+    """Store the recorded answers and verdicts; what has no place joins what was left."""
+    if dry_run:
+        return Kept(len(imported.recorded))
+    with open_desk(where, create=True) as desk:
+        placed = place(desk, format, imported.recorded, {**files.written, **files.unchanged})
+        kept = store_history(desk, placed.history)
+    imported.left += placed.left
+    imported.warnings += placed.warnings
+    for model, temperatures in placed.temperatures.items():
+        candidates = imported.settings.setdefault("candidates", [])
+        same = next((one for one in candidates if one["id"] == model), {"id": model})
+        candidates += [{**same, "temperature": one} for one in sorted(temperatures)]
+    return kept
 
 
 def _seen_from(base: Path, listed: list[Left]) -> tuple[Left, ...]:
@@ -145,40 +183,47 @@ def _folder(given: str) -> str:
     return path
 
 
+def _adopt(where: Where, format: str, imported: Imported, source: str, *, dry_run: bool) -> Kept:
+    """Store answers that bring along what they answer."""
+    if dry_run:
+        return Kept(len(imported.conversed))
+    with open_desk(where, create=True) as desk:
+        history, left = adopt_answers(desk, format.removesuffix("-db"), imported.conversed, source)
+        kept = store_history(desk, history)
+    imported.left += left
+    return kept
+
+
+class _Files(NamedTuple):
+    """Where files of an import are in the workspace, by what the importer calls them."""
+
+    written: dict[str, str]
+    unchanged: dict[str, str]
+    kept: dict[str, str]
+
+
 def _write(
     workspace: Workspace,
-    format: str,
     folder: str,
-    imported: Imported,
+    files: Mapping[str, bytes],
     *,
-    base: Path,
     force: bool,
     dry_run: bool,
-) -> Written:
-    written, unchanged, kept = [], [], []
-    for name, content in sorted(imported.files.items()):
+) -> _Files:
+    done = _Files({}, {}, {})
+    for name, content in sorted(files.items()):
         kind, _, rest = name.partition("/")
-        place = posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
-        path = workspace.root / place
+        there = posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
+        path = workspace.root / there
         if path.is_file() and path.read_bytes() == content:
-            unchanged.append(place)
+            done.unchanged[name] = there
         elif os.path.lexists(path) and not (force and path.is_file()):
-            kept.append(place)
+            done.kept[name] = there
         else:
-            written.append(place)
+            done.written[name] = there
             if not dry_run:
-                _put(path, place, content)
-    return Written(
-        format,
-        folder,
-        imported.rows,
-        tuple(written),
-        tuple(unchanged),
-        tuple(kept),
-        _seen_from(base, imported.left),
-        _seen_from(base, imported.warnings),
-        imported.settings,
-    )
+                _put(path, there, content)
+    return done
 
 
 def _put(path: Path, place: str, content: bytes) -> None:

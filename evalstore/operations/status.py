@@ -6,6 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING
 
+from evalstore.ledger import sum_usage
 from evalstore.operations.choice import stands_until
 from evalstore.operations.desk import Desk, open_desk, open_workspace, store_path
 from evalstore.operations.explain import Explainer, Reason
@@ -203,7 +204,9 @@ def estimate(
     relatives = {reason.relative for _, reason in asks if reason.relative}
     samples = desk.store.find_samples(relatives) if relatives else {}
     sessions = desk.store.load_sessions([found[0].id for found in samples.values()])
-    usages = {question: sessions[found[0].id].answer.usage for question, found in samples.items()}
+    usages = {
+        question: sum_usage(sessions[found[0].id].turns) for question, found in samples.items()
+    }
     tests = _lengths(
         desk,
         "test",

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from evalstore.errors import EvalstoreError
 from evalstore.providers.base import Provider, ProviderError
+from evalstore.providers.plugged import PluggedProvider, plugged_in
 from evalstore.providers.services import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
 from evalstore.values import Json
 
@@ -35,6 +36,8 @@ def open_provider(
         from evalstore.providers.scripted import ScriptedProvider
 
         return ScriptedProvider(responses)
+    if kind not in OPENAI_COMPATIBLE and kind in plugged_in():
+        return PluggedProvider(kind)
     base_url = _check_url(base_url or OPENAI_COMPATIBLE.get(kind))
     api_key = _check_key(api_key)
     if kind not in OPENAI_COMPATIBLE:

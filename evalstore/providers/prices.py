@@ -16,6 +16,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from evalstore.providers.plugged import plugged_in
 from evalstore.providers.services import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
 from evalstore.values import Json
 
@@ -87,7 +88,10 @@ def find_support(kind: str, code: str) -> Mapping[str, bool] | None:
 def is_known_provider(kind: str) -> bool:
     """Whether there is a door for this kind of provider."""
     return (
-        kind == SCRIPTED or kind in OPENAI_COMPATIBLE or litellm_name(kind) in _litellm_providers()
+        kind == SCRIPTED
+        or kind in OPENAI_COMPATIBLE
+        or kind in plugged_in()
+        or litellm_name(kind) in _litellm_providers()
     )
 
 

@@ -193,7 +193,7 @@ def test_a_rubric_of_promptfoo_is_judged(workspace: Path, documents: Any) -> Non
     assert [case["verdict"] for case in found["cases"]] == ["pass", "fail"]
 
 
-def test_recorded_history_that_is_not_stored_is_told(
+def test_recorded_answers_to_a_test_that_is_not_there_are_told(
     samples: Path, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from evalstore.formats import evalsone
@@ -202,4 +202,4 @@ def test_recorded_history_that_is_not_stored_is_told(
     answer = Recorded("tests/a.md", {}, "openai/gpt-4", ("Hi",), 0)
     monkeypatch.setattr(evalsone, "read", lambda _paths, _options: Imported(recorded=[answer]))
     (left,) = documents("import", "--sessions", "evalsone", "source")["left"]
-    assert left["reason"] == "1 recorded answers are not stored: there is no way yet"
+    assert left["reason"] == "the test file was edited since, or not written"

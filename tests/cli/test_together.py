@@ -168,7 +168,7 @@ def test_rows_of_a_group_are_judged_together(echo: Echo, documents: Any) -> None
     write(GROUPS, ONE, ALL_EQUAL % "group", 'group: "{{ g }}"')
     found = documents("run")
     assert did(found) == (3, 2)
-    assert verdicts(found) == {"group=x": "pass", "group=y": "fail"}
+    assert verdicts(found) == {"all of x": "pass", "all of y": "fail"}
     assert did(documents("run")) == (0, 0)
 
 
@@ -190,13 +190,13 @@ def test_a_new_row_asks_one_question_and_judges_its_group_again(echo: Echo, docu
     write_rows([*GROUPS, {"q": "d", "g": "x"}])
     found = documents("run")
     assert (did(found), echo.asked[3:]) == ((1, 1), ["d"])
-    assert verdicts(found) == {"group=x": "fail", "group=y": "fail"}
+    assert verdicts(found) == {"all of x": "fail", "all of y": "fail"}
 
 
 def test_a_group_without_a_name_is_told_from_all_rows(echo: Echo, documents: Any) -> None:
     rows: list[dict[str, Any]] = [{"q": "a", "g": ""}, {"q": "b", "g": None}]
     write(rows, ONE, ALL_EQUAL % "group", 'group: "{{ g }}"')
-    assert list(verdicts(documents("run"))) == ["group=", "group=null"]
+    assert list(verdicts(documents("run"))) == ["all of ''", "all of null"]
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_the_settings_are_carried_over(folder: Path) -> None:
     text, notes = adopt(tree(folder, PROJECT))
     assert text == WRITTEN
     assert notes == [
-        "AI_TESTER_SQLITE_DB_PATH: its database stays unread, so every test is asked once more"
+        "AI_TESTER_SQLITE_DB_PATH: 'evalstore import ai-tester-db FILE' brings its answers along"
     ]
     assert read_settings(text).candidates == (Participant("local/a:free", 0.7, ("Yes", "007")),)
 

@@ -38,3 +38,10 @@ def test_a_page_says_how_to_import_and_what_differs(format: str) -> None:
     assert "## What differs" in text
     assert "## What is left" in text
     assert callable(find_importer(format))
+
+
+def test_the_page_on_ai_tester_says_how_its_database_is_imported() -> None:
+    text = (PAGES / "ai-tester.md").read_text(encoding="utf-8")
+    assert "evalstore import ai-tester-db " in text
+    assert "## What is left" in text
+    assert callable(find_importer("ai-tester-db"))

@@ -44,7 +44,9 @@ def test_setting_names_are_those_of_the_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*sorted(PROJECT.glob("docs/*.md")), PROJECT / "README.md"], ids=lambda path: path.name
+    "path",
+    [*sorted(PROJECT.glob("docs/**/*.md")), PROJECT / "README.md"],
+    ids=lambda path: path.relative_to(PROJECT).as_posix(),
 )
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

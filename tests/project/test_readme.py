@@ -46,7 +46,7 @@ def show(steps: list[Step]) -> str:
 
 
 class Shell:
-    """Runs commands in a copy of the example, with this `evalstore` in front of all others."""
+    """Runs commands in a copy of the example, with the `evalstore` of this checkout."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -60,6 +60,7 @@ class Shell:
         self.environment = {
             "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(folder),
+            "PYTHONPATH": str(ROOT),
             "LANG": "C.UTF-8",
         }
 

@@ -249,5 +249,8 @@ class _Reader:
                         run=run,
                         verdict="pass" if instance.passed else "fail",
                         temperature=float(temperature),
+                        judge=definition.checker,
+                        source=str(path),
+                        line=instance.line,
                     )
                 )

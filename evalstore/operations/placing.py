@@ -1,0 +1,270 @@
+"""Recorded answers to the cases they belong to: rows by their values, models by their names."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.errors import EvalstoreError
+from evalstore.formats.base import Left, Recorded
+from evalstore.operations.keeping import IMPORTED, History, Told
+from evalstore.operations.orders import Wanted
+from evalstore.operations.rows_by_value import NotPlacedError, Rows, read_rows
+from evalstore.plan import Candidate, ask_of
+from evalstore.selection import suits
+from evalstore.values import Case, Evaluation, Json, Question, Reply, Session, Verdict
+from evalstore.verdicts import combine
+
+if TYPE_CHECKING:
+    from evalstore.operations.desk import Desk
+
+
+class _Place(NamedTuple):
+    """Where answers belong."""
+
+    file: str
+    number: int
+    candidate: Candidate
+
+
+class _Held(NamedTuple):
+    """The conversations of one row that were held together, and what was said of them."""
+
+    sessions: tuple[str, ...]
+    verdict: Verdict | None
+    evaluations: tuple[str, ...]
+
+
+@dataclass
+class Placed:
+    """What the recorded answers come to."""
+
+    history: History
+    left: list[Left]
+    warnings: list[Left]
+    temperatures: dict[str, list[float]]
+    """Model -> temperatures that no candidate of the settings has."""
+
+
+def place(
+    desk: Desk, system: str, recorded: Sequence[Recorded], files: Mapping[str, str]
+) -> Placed:
+    """The history of these answers; `files` are test files of the workspace by what they were.
+
+    An answer is put under the temperature at which it was given, whatever the settings say.
+    """
+    placer = _Placer(desk, files, Placed(History(system), [], [], {}))
+    for entries in _together(recorded):
+        placer.add(entries)
+    placer.finish()
+    return placer.placed
+
+
+def _together(recorded: Iterable[Recorded]) -> Iterator[list[Recorded]]:
+    """Entries that belong to one row at one time: their runs count up."""
+    group: list[Recorded] = []
+    for one in recorded:
+        if group and (one.run != len(group) or _origin(one) != _origin(group[0])):
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group
+
+
+def _origin(one: Recorded) -> tuple[Json, ...]:
+    return one.file, one.source, one.line, one.model, one.values
+
+
+class _Placer:
+    def __init__(self, desk: Desk, files: Mapping[str, str], placed: Placed) -> None:
+        self._desk = desk
+        self._files = files
+        self.placed = placed
+        self._rows: dict[str, Rows] = {}
+        self._candidates: dict[str, list[Candidate] | str] = {}
+        self._turns: dict[str, int] = {}
+        self._times: Counter[tuple[str, str, str, int]] = Counter()
+        self._held: dict[_Place, list[_Held]] = {}
+        self._told: dict[_Place, str] = {}
+        self._left: dict[tuple[str, str], tuple[int | None, int]] = {}
+        """File and reason -> the first line, and how many answers."""
+
+    def add(self, entries: list[Recorded]) -> None:
+        """Place the answers to all conversations of a row; or tell why they have no place."""
+        first = entries[0]
+        try:
+            self._add(first, entries)
+        except NotPlacedError as problem:
+            place = (first.source or first.file, str(problem))
+            line, count = self._left.get(place, (first.line, 0))
+            self._left[place] = (line, count + len(entries))
+
+    def _add(self, first: Recorded, entries: list[Recorded]) -> None:
+        file = self._files.get(first.file)
+        if file is None:
+            raise NotPlacedError("the test file was edited since, or not written")
+        rows = self._rows_of(file)
+        indexes = rows.find(first.values)
+        case = rows.cases[indexes[0]]
+        candidate = self._candidate(first, case)
+        if None not in case.prompts:
+            raise NotPlacedError("the test has a system prompt, which the recorded one had not")
+        if len(entries) != len(case.tests):
+            raise NotPlacedError(
+                f"there are answers of {len(entries)} conversations, the test has {len(case.tests)}"
+            )
+        sessions = self._sessions(file, first, entries, case, candidate)
+        told = self.placed.history.told_by(first.judge)
+        evaluations = self._evaluations(first, sessions, told)
+        for index in indexes:
+            where = _Place(file, index, candidate)
+            self._told[where] = told
+            self._held.setdefault(where, []).append(_Held(sessions, first.verdict, evaluations))
+
+    def _sessions(
+        self,
+        file: str,
+        first: Recorded,
+        entries: list[Recorded],
+        case: Case,
+        candidate: Candidate,
+    ) -> tuple[str, ...]:
+        for one, test in zip(entries, case.tests, strict=True):
+            turns = self._turns_of(test)
+            if len(one.answers) != turns:
+                raise NotPlacedError(
+                    f"there are {len(one.answers)} answers in a conversation that asks for {turns}"
+                )
+        # The order of answers is that of their times: runs of one row must differ in them.
+        moment = (file, case.key, candidate.id, first.started)
+        began = first.started + self._times[moment] * len(entries)
+        self._times[moment] += 1
+        temperature = first.temperature
+        if temperature is None:
+            temperature = _asks_at(candidate, case)
+        try:
+            return tuple(
+                [
+                    self.placed.history.add_session(
+                        Session(
+                            Question(test, None, candidate.model, temperature, case.seed),
+                            tuple([Reply(answer) for answer in one.answers]),
+                            began + number,
+                            f"{self.placed.history.system} {number}",
+                            origin=IMPORTED,
+                        )
+                    )
+                    for number, (one, test) in enumerate(zip(entries, case.tests, strict=True))
+                ]
+            )
+        except UnicodeEncodeError:
+            raise NotPlacedError("the answer holds half a surrogate pair") from None
+
+    def _evaluations(
+        self, first: Recorded, sessions: tuple[str, ...], told: str
+    ) -> tuple[str, ...]:
+        history = self.placed.history
+        if first.verdict is None:
+            return ()
+        words = f"recorded by {history.system}" + (f" ({first.judge})" if first.judge else "")
+        evaluation = Evaluation(
+            sessions,
+            told,
+            history.evaluator(),
+            first.verdict,
+            first.started,
+            history.system,
+            feedback=f"{words}: {first.feedback}" if first.feedback else words,
+            origin=IMPORTED,
+        )
+        return (history.add_evaluation(evaluation),)
+
+    def _turns_of(self, test: str) -> int:
+        """How many answers a conversation has."""
+        if test not in self._turns:
+            fresh = self._desk.reading.contents.get(test)
+            content = (
+                json.loads(fresh[1]) if fresh else self._desk.store.load_any("test", test).content
+            )
+            self._turns[test] = 1 + sum("filled" in one for one in content["messages"])
+        return self._turns[test]
+
+    # --- where
+
+    def _rows_of(self, file: str) -> Rows:
+        if file not in self._rows:
+            self._rows[file] = read_rows(self._desk, file)
+        return self._rows[file]
+
+    def _candidate(self, first: Recorded, case: Case) -> Candidate:
+        """The candidate that a later run asks, if one has the model and the temperature."""
+        if first.model not in self._candidates:
+            try:
+                self._candidates[first.model] = self._desk.candidates(Wanted(models=(first.model,)))
+            except EvalstoreError as problem:
+                self._candidates[first.model] = f"{problem}; write a model file with this id"
+        found = self._candidates[first.model]
+        if isinstance(found, str):
+            raise NotPlacedError(found)
+        fitting = [
+            one
+            for one in found
+            if first.temperature is None or _asks_at(one, case) == first.temperature
+        ]
+        meant = [
+            one for one in fitting if suits(case, one.required_tags, one.prohibited_tags)
+        ] or fitting
+        if meant:
+            return meant[0]
+        assert first.temperature is not None
+        listed = self.placed.temperatures.setdefault(first.model, [])
+        if first.temperature not in listed:
+            listed.append(first.temperature)
+        return Candidate(
+            f"{first.model}@{first.temperature:.9g}", found[0].model, first.temperature
+        )
+
+    # --- the end
+
+    def finish(self) -> None:
+        """Make cells of what was placed, and words of what was not."""
+        settings = self._desk.settings
+        more: Counter[tuple[str, int]] = Counter()
+        for where, held in self._held.items():
+            file = self._desk.reading.files[where.file]
+            attempts = file.attempts or settings.attempts
+            counted = sorted(held, key=self._began)[:attempts]
+            more[where.file, attempts] += len(held) > attempts
+            verdicts = [(one.verdict, None) for one in counted if one.verdict]
+            judged = combine(verdicts, settings.verdict) if len(verdicts) == len(counted) else None
+            self.placed.history.cells.append(
+                Told(
+                    where.file,
+                    where.number,
+                    where.candidate,
+                    self._told[where],
+                    tuple(id for one in counted for id in one.sessions),
+                    tuple(id for one in counted for id in one.evaluations),
+                    judged.verdict if judged else None,
+                    wanted=len(counted) * len(file.cases[where.number].tests),
+                )
+            )
+        for (source, reason), (line, count) in self._left.items():
+            words = f"{reason} ({count:,} answers are not stored)" if count > 1 else reason
+            self.placed.left.append(Left(source, words, line))
+        for (name, attempts), count in more.items():
+            if count:
+                words = f"{count:,} rows have more recorded answers than are judged"
+                hint = f"'attempts: {attempts}' takes the oldest"
+                self.placed.warnings.append(Left(name, f"{words}: {hint}"))
+
+    def _began(self, held: _Held) -> int:
+        return self.placed.history.sessions[held.sessions[0]][0].started
+
+
+def _asks_at(candidate: Candidate, case: Case) -> float | None:
+    return ask_of(case, None, candidate).temperature
