@@ -218,7 +218,7 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
     taken: dict[str, int] = {}
     result: list[str] = []
     for row in rows:
-        label = ", ".join([f"{name}={_shorten(row[name])}" for name in used if name in row])
+        label = ", ".join([f"{name}={shorten_label(row[name])}" for name in used if name in row])
         unique, count = label, taken.get(label, 0)
         while unique in taken:
             count += 1
@@ -229,7 +229,7 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
     return result
 
 
-def _shorten(text: str) -> str:
+def shorten_label(text: str) -> str:
     """A text on one line; of a long one both ends, for many begin alike."""
     text = " ".join(text.split())
     if len(text) <= _LABEL_WIDTH:

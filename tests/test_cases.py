@@ -142,7 +142,7 @@ def grouped(*rows: Any, group: str | None = "'{{ g }}'") -> tuple[Case, ...]:
 
 def test_a_group_is_a_case_with_the_questions_of_its_rows() -> None:
     one, two = grouped(A, B, {**A, "q": "c"})
-    assert (one.row, two.row) == ("group=1", "group=2")
+    assert (one.row, two.row) == ("all of 1", "all of 2")
     assert (len(one.tests), len(two.tests)) == (2, 1)
     assert one.evaluation == two.evaluation
 
@@ -161,11 +161,16 @@ def test_a_group_keeps_its_key_when_rows_come_and_go() -> None:
     ("rows", "group", "labels"),
     [
         ((A, B), None, [""]),
-        ((A, {**B, "g": "1"}), "'{{ g }}'", ["group=1"]),
-        ((A, {**B, "g": ""}), "'{{ g }}'", ["group=1", "group="]),
-        ((A, {**B, "g": None}), "'{{ g }}'", ["group=1", "group=null"]),
-        ((A, B), "'{{ g }}{{ q }}'", ["group=1a", "group=2b"]),
-        ((A, B), "same", ["group=same"]),
+        ((A, {**B, "g": "1"}), "'{{ g }}'", [""]),
+        ((A, {**B, "g": ""}), "'{{ g }}'", ["all of 1", "all of ''"]),
+        ((A, {**B, "g": None}), "'{{ g }}'", ["all of 1", "all of null"]),
+        ((A, B), "'{{ g }}{{ q }}'", ["all of 1a", "all of 2b"]),
+        ((A, B), "same", [""]),
+        (
+            ({**A, "g": "1\n" + "long" * 9}, B),
+            "'{{ g }}'",
+            ["all of 1 longlonglonglo…onglonglonglong", "all of 2"],
+        ),
     ],
 )
 def test_what_groups_are_called(rows: Any, group: str | None, labels: list[str]) -> None:
