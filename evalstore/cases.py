@@ -14,7 +14,7 @@ from evalstore.checks.python_code import code_of
 from evalstore.errors import FileProblem
 from evalstore.filling import Filler, Row
 from evalstore.messages import Conversation, Shape, fill_instructions, is_text
-from evalstore.rows import labels
+from evalstore.rows import labels, shorten_label
 from evalstore.template import NoValueError
 from evalstore.values import (
     RECORDED,
@@ -185,7 +185,8 @@ class Drafter:
             taken.add(label)
             yield self._case(label, hashing.row_key(one.values), one, prompts)
         for group, members in groups.items():
-            label = "all of " + (group or "''") if self._group else "all rows"
+            name = shorten_label(group) or "''"
+            label = f"all of {name}" if self._group else "all rows"
             if not taken and len(groups) == 1:
                 label = ""
             while label in taken:

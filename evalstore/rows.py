@@ -211,14 +211,14 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
         used.append(name)
         if len({tuple([row.get(part) for part in used]) for row in rows}) == distinct:
             break
-    for name in [*used]:
+    for name in used[::-1]:
         rest = [part for part in used if part != name]
         if rest and len({tuple([row.get(part) for part in rest]) for row in rows}) == distinct:
             used = rest
     taken: dict[str, int] = {}
     result: list[str] = []
     for row in rows:
-        label = ", ".join([f"{name}={_shorten(row[name])}" for name in used if name in row])
+        label = ", ".join([f"{name}={shorten_label(row[name])}" for name in used if name in row])
         unique, count = label, taken.get(label, 0)
         while unique in taken:
             count += 1
@@ -229,7 +229,7 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
     return result
 
 
-def _shorten(text: str) -> str:
+def shorten_label(text: str) -> str:
     """A text on one line; of a long one both ends, for many begin alike."""
     text = " ".join(text.split())
     if len(text) <= _LABEL_WIDTH:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from evalstore import hashing
+from evalstore.dataset import Dataset, DatasetSpec, read_dataset
 from evalstore.expand import expand_test
 from evalstore.library import Expansion, Library
 from evalstore.parse import parse_test
@@ -58,15 +60,23 @@ def library(
     prompts: Mapping[str, tuple[str, ...]] | None = None,
     tools: Mapping[str, str] | None = None,
     schemas: Mapping[str, str] | None = None,
+    data: Mapping[str, str] | None = None,
 ) -> Library:
-    """What test files refer to; mentioned files are of the type `text/plain` or `image/png`."""
+    """What test files refer to; mentioned files are of the type `text/plain` or `image/png`.
+
+    `data` are the data files by the paths that test files give.
+    """
 
     def read_file(mentioned: str, _test: str) -> tuple[FileVersion, str]:
         kind = "image/png" if mentioned.endswith(".png") else "text/plain"
         version = FileVersion(kind, (files or {})[mentioned])
         return version, hashing.identify(hashing.describe_file(version))[0]
 
-    return Library(prompts or {}, {}, tools or {}, schemas or {}, read_file)
+    def open_data(spec: DatasetSpec, _test: str) -> tuple[Dataset, str]:
+        content = (data or {})[spec.path].encode()
+        return read_dataset(spec, lambda: BytesIO(content)), hashing.hash_bytes(content)
+
+    return Library(prompts or {}, {}, tools or {}, schemas or {}, read_file, open_data)
 
 
 def expanded(text: str, library_: Library | None = None) -> Expansion:
