@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from evalstore.assemble import next_request
 from evalstore.calls import CallFailed, Calls, Door, Rim
 from evalstore.catalogue import provider_options
-from evalstore.plan import Ask, limit_of
+from evalstore.cells import limit_of
 from evalstore.providers.base import ProviderError
 from evalstore.values import RECORDED, Cost, Question, Reply, Session
 
 if TYPE_CHECKING:
     from evalstore.assemble import Material
     from evalstore.ledger import Ledger
+    from evalstore.plan import Ask
 
 
 class Asking:

@@ -24,11 +24,12 @@ from evalstore.hashing import subject_of
 from evalstore.judging import Judging
 from evalstore.lanes import Lane
 from evalstore.ledger import Ledger, Outcome
-from evalstore.plan import CHECKS, Ask, Cell, Judgement, Plan, Subject, missing_judgements
+from evalstore.plan import CHECKS, Ask, Judgement, Plan, missing_judgements
 from evalstore.sharing import Sharing, key_of
 from evalstore.values import Json, Session, Vote
 
 if TYPE_CHECKING:
+    from evalstore.cells import Cell, Subject
     from evalstore.store import Store
 
 __all__ = ["Door", "Executor", "Limits", "Outcome", "Rim"]

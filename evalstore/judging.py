@@ -12,13 +12,14 @@ from evalstore.checking import judge_by_checks, schemas_of
 from evalstore.checks.judges import without_judge
 from evalstore.ledger import Ledger, sum_usage
 from evalstore.opinions import Opinions
-from evalstore.plan import CHECKS, Judge
+from evalstore.plan import CHECKS
 from evalstore.reply_forms import form_of, tell
 from evalstore.values import Evaluation, Json, Reply, Request, Session
 
 if TYPE_CHECKING:
     from evalstore.assemble import Material
     from evalstore.calls import Calls, Door, Rim
+    from evalstore.cells import Judge
     from evalstore.checking import Checked, RunCode
     from evalstore.code_checks import CodeChecks
 

@@ -16,8 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.cells import limit_of
 from evalstore.errors import StoreLockedError
-from evalstore.plan import CHECKS, Ask, Judgement, Plan, counts, limit_of
+from evalstore.plan import CHECKS, Ask, Judgement, Plan, counts
 from evalstore.promptly import promptly
 from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS, Leases
 

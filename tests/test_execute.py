@@ -17,11 +17,12 @@ import pytest
 
 from evalstore import hashing
 from evalstore.catalogue import Model, ProviderFile
+from evalstore.cells import Candidate, Cell, lay_out
+from evalstore.cells import Judge as PlanJudge
 from evalstore.errors import StoreError, StoreLockedError
 from evalstore.execute import Door, Executor, Limits, Outcome, Rim
 from evalstore.ledger import Spending
-from evalstore.plan import CHECKS, Candidate, Cell, Plan, lay_out, plan_asks, plan_judgements
-from evalstore.plan import Judge as PlanJudge
+from evalstore.plan import CHECKS, Plan, plan_asks, plan_judgements
 from evalstore.pricing import Price
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.scripted import ScriptedProvider

@@ -9,19 +9,16 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore.cells import Candidate, Cell, Judge, lay_out
 from evalstore.operations.retries import busy_cells, drop_untried
 from evalstore.plan import (
     CHECKS,
     EVER,
     UNSETTLED,
     Bound,
-    Candidate,
-    Cell,
-    Judge,
     Plan,
     counted_votes,
     counts,
-    lay_out,
     missing_judgements,
     plan_asks,
     plan_judgements,

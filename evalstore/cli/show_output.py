@@ -39,7 +39,10 @@ def _print_session(found: Shown) -> None:
     votes.sort(key=lambda vote: current is not None and vote["evaluation"] not in current)
     for vote in votes:
         earlier = current is not None and vote["evaluation"] not in current
-        mark = output.faint("(earlier instructions)") if earlier else ""
+        together = vote.get("together", 1)
+        marks = ["(earlier instructions)"] if earlier else []
+        marks += [f"({together} sessions judged together)"] if together > 1 else []
+        mark = output.faint(" ".join(marks)) if marks else ""
         feedback = output.safe(" ".join(vote["feedback"].split()))
         _columns(output.paint(vote["verdict"]), f"by {output.safe(vote['by'])}", feedback, mark)
     output.line()

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.operations.results import CellResult, as_result, read_results
 from evalstore.operations.times import now
-from evalstore.plan import (
-    EVER,
-    Bound,
-    Cell,
-    Plan,
-)
+from evalstore.plan import EVER, Bound, Plan
 from evalstore.report.compare import Known
 from evalstore.selection import Placed, Portion, read_shard
 from evalstore.settings import AGE_HINT, Settings, read_age
@@ -26,6 +21,7 @@ from evalstore.store.trees import read_tree
 from evalstore.values import Case, CaseFile
 
 if TYPE_CHECKING:
+    from evalstore.cells import Cell
     from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Wanted
     from evalstore.report.compare import Result

@@ -13,8 +13,8 @@ from evalstore.errors import FileProblem
 from evalstore.trust import TrustList, default_place, digest
 
 if TYPE_CHECKING:
+    from evalstore.cells import Cell
     from evalstore.operations.orders import Where
-    from evalstore.plan import Cell
     from evalstore.store import Store
     from evalstore.values import CaseFile
     from evalstore.workspace import Reading, Workspace

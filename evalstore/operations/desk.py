@@ -12,23 +12,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.cells import Candidate, Cell, Judge, Skipped, lay_out
 from evalstore.errors import EvalstoreError, NothingSelectedError, StoreError, WorkspaceError
 from evalstore.operations import choice, retries
 from evalstore.operations.code_trust import CodeTrust
 from evalstore.operations.participants import Participants
 from evalstore.operations.targets import find_targets
-from evalstore.plan import (
-    UNSETTLED,
-    Bound,
-    Candidate,
-    Cell,
-    Judge,
-    Plan,
-    Skipped,
-    lay_out,
-    plan_asks,
-    plan_judgements,
-)
+from evalstore.plan import UNSETTLED, Bound, Plan, plan_asks, plan_judgements
 from evalstore.selection import Placed, Selection, Target
 from evalstore.store import Store
 from evalstore.store.trees import build_tree

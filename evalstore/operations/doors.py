@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.catalogue import Currency, Model, Part
+    from evalstore.cells import Candidate, Judge
     from evalstore.operations.desk import Desk
-    from evalstore.plan import Candidate, Judge
 
 
 DOTENV = (".env.local", ".env")

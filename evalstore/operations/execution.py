@@ -17,11 +17,12 @@ from evalstore.operations.doors import Doors
 from evalstore.operations.results import fails
 
 if TYPE_CHECKING:
+    from evalstore.cells import Candidate, Judge
     from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Orders
     from evalstore.operations.times import Clock
     from evalstore.operations.watching import Watcher
-    from evalstore.plan import Candidate, Judge, Plan
+    from evalstore.plan import Plan
 
 _GRACE_SECONDS = 10.0
 _NONCES_AT_ONCE = 256

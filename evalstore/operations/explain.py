@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
 from evalstore.operations.retries import failed_judgements, failed_questions
-from evalstore.plan import CHECKS, Ask, Cell, Judgement, Plan
+from evalstore.plan import CHECKS, Ask, Judgement, Plan
 from evalstore.report.difference import (
     Difference,
     differ_evaluations,
@@ -26,6 +26,7 @@ from evalstore.store.trees import read_tree
 from evalstore.values import Case, CaseFile, Json, Question
 
 if TYPE_CHECKING:
+    from evalstore.cells import Cell
     from evalstore.operations.desk import Desk
     from evalstore.store.store import Trouble
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
+from evalstore.cells import ask_of
 from evalstore.errors import EvalstoreError
 from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.orders import Wanted
 from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
-from evalstore.plan import ask_of
 from evalstore.store.trees import read_tree
 from evalstore.values import Json, Question
 

@@ -19,7 +19,7 @@ from evalstore.report.difference import Difference, Find, differ_evaluations, di
 from evalstore.restoring import restore_case_file, restore_question
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import read_tree
-from evalstore.values import CaseFile, Json
+from evalstore.values import CaseFile, Json, Vote
 
 if TYPE_CHECKING:
     from evalstore.operations.failures import Place
@@ -257,14 +257,27 @@ def _evaluator_name(store: Store, id: str) -> str:
     return str(content.get("human") or content.get("system") or "checks")
 
 
-def _place(store: Store, session: str) -> dict[str, Json]:
-    """Where the newest run that knows a session has it; `current`: what it is judged under."""
+def _place(store: Store, session: str) -> tuple[dict[str, Json], list[str]]:
+    """Where the newest run that knows a session has it, and the judgements that it has there.
+
+    `current` is what it is judged under.
+    """
     for _, run in store.find_runs(limit=_RUNS):
         found = [one for one in read_results(store, run) if session in one.sessions]
         if found:
             current = sorted({one.evaluation for one in found if one.evaluation})
-            return {"file": found[0].file, "row": found[0].row, "current": current}
-    return {}
+            judged = list(dict.fromkeys(id for one in found for id in one.evaluations))
+            place = {"file": found[0].file, "row": found[0].row, "current": current}
+            return place, judged
+    return {}, []
+
+
+def _votes_on(store: Store, session: str, judged: list[str]) -> Iterator[Vote]:
+    """The votes on a session alone, and those of `judged` on several that it is one of."""
+    yield from store.find_votes([session]).get(session, [])
+    for id, one in store.load_evaluations(judged).items():
+        if len(one.sessions) > 1 and session in one.sessions:
+            yield Vote(one.started, id, one.evaluation, one.evaluator, one.verdict, one.score)
 
 
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:
@@ -272,19 +285,21 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
         return store.load_contents(kind, [id]).get(id) if id else None
 
     if kind == "session":
-        votes = store.find_votes([id]).get(id, [])
+        place, judged = _place(store, id)
+        votes = list(_votes_on(store, id, judged))
         found = store.load_evaluations([vote.id for vote in votes])
         return {
             "test": version("test", content["test"]),
             "prompt": version("prompt", content.get("prompt")),
             "model": version("model", content["model"]),
             "question": hashing.question_id(restore_question(content)),
-            **_place(store, id),
+            **place,
             "evaluations": [
                 {
                     **vote._asdict(),
                     "by": _evaluator_name(store, vote.evaluator),
                     "feedback": found[vote.id].feedback,
+                    "together": len(found[vote.id].sessions),
                 }
                 for vote in votes
             ],

@@ -25,8 +25,8 @@ from evalstore.values import (
 )
 
 if TYPE_CHECKING:
+    from evalstore.cells import Candidate
     from evalstore.operations.desk import Desk
-    from evalstore.plan import Candidate
 
 IMPORTED = "import"
 """The origin of sessions, evaluations and runs that come from another system."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.catalogue import Model, ProviderFile, bare_model
+from evalstore.cells import Candidate, Judge
 from evalstore.errors import EvalstoreError
 from evalstore.fields import suggest
 from evalstore.operations.times import today
-from evalstore.plan import Candidate, Judge
 from evalstore.pricing import Price, find
 from evalstore.providers.services import SCRIPTED
 from evalstore.settings import Participant, Settings

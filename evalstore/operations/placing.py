@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.cells import Candidate, ask_of
 from evalstore.errors import EvalstoreError
 from evalstore.formats.base import Left, Recorded
 from evalstore.operations.keeping import IMPORTED, History, Told
 from evalstore.operations.orders import Wanted
 from evalstore.operations.rows_by_value import NotPlacedError, Rows, read_rows
-from evalstore.plan import Candidate, ask_of
 from evalstore.selection import suits
 from evalstore.values import Case, Evaluation, Json, Question, Reply, Session, Verdict
 from evalstore.verdicts import combine

@@ -8,13 +8,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.plan import CHECKS, Cell, Plan, counted_votes
+from evalstore.plan import CHECKS, Plan, counted_votes
 from evalstore.report.compare import Result
 from evalstore.store.trees import read_tree
 from evalstore.values import CaseFile, Json, Sample, Verdict, Vote
 from evalstore.verdicts import Judged, combine, judge_session, wants_models
 
 if TYPE_CHECKING:
+    from evalstore.cells import Cell
     from evalstore.execute import Outcome
     from evalstore.store import Store
 

@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
 from evalstore.errors import EvalstoreError, NothingSelectedError
-from evalstore.plan import (
-    CHECKS,
-    UNSETTLED,
-    Bound,
-    Cell,
-    Judgement,
-    Plan,
-    plan_asks,
-    plan_judgements,
-)
+from evalstore.plan import CHECKS, UNSETTLED, Bound, Judgement, Plan, plan_asks, plan_judgements
 
 if TYPE_CHECKING:
+    from evalstore.cells import Cell
     from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Wanted
     from evalstore.store.store import Trouble

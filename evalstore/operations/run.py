@@ -9,6 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import __version__, hashing
+from evalstore.cells import portions
 from evalstore.errors import OK
 from evalstore.operations.desk import Desk, Layout, open_desk, open_store
 from evalstore.operations.execution import Survey, carry_out, get_leave
@@ -19,7 +20,6 @@ from evalstore.operations.results import read_lines
 from evalstore.operations.status import describe_plan, estimate
 from evalstore.operations.tally import Tally
 from evalstore.operations.times import Clock
-from evalstore.plan import portions
 from evalstore.values import Json
 
 if TYPE_CHECKING:

@@ -324,3 +324,18 @@ def test_recorded_is_no_model(echo: Echo, evalstore: Evalstore) -> None:
     assert "there is no model 'recorded'" in evalstore("run", "-J", "recorded").stderr
     tree(Path(), {"models/recorded.yaml": "provider: scripted\nresponses: [{answer: a}]\n"})
     assert "the id 'recorded' stands for answers that tests bring" in evalstore("check").stderr
+
+
+def test_a_session_knows_what_is_said_of_it_and_others(
+    workspace: Path, evalstore: Any, documents: Any
+) -> None:
+    (workspace / "tests").mkdir(exist_ok=True)
+    for file in (workspace / "tests").glob("*.md"):
+        file.unlink()
+    (workspace / "tests/twice.md").write_text(
+        "---\nrepetitions: 2\n---\n# 👤\n\nHello\n\n---\n\n~~~checks\n"
+        "- {allEqual: , scope: case}\n~~~\n"
+    )
+    [case] = documents("run", "--fail-on", "none")["cases"]
+    shown = evalstore("show", case["sessions"][0]).stdout
+    assert "(2 sessions judged together)" in shown
