@@ -396,7 +396,7 @@ class Executor:
             for cell in self._sharing_cells[question]
             if len(cell.questions) > 1 and self._left.keys().isdisjoint(cell.questions)
         }
-        due: list[tuple[Cell, Subject]] = []
+        due: dict[Subject, list[Cell]] = {}
         for cell in cells.values():
             answers = {
                 question: [
@@ -405,12 +405,19 @@ class Executor:
                 ]
                 for question in dict.fromkeys(cell.questions)
             }
-            due += [(cell, subject) for subject in cell.subjects(answers)]
-        for cell, subject in due:
-            if any(missing_judgements(cell, self._votes(subject_of(subject)))):
-                sessions = await self._load(subject)
-                await self._run_code(subject, [cell], sessions)
-                self._judge_soon(subject, [cell], *sessions)
+            for subject in cell.subjects(answers):
+                if any(missing_judgements(cell, self._votes(subject_of(subject)))):
+                    due.setdefault(subject, []).append(cell)
+        # Another run that works on the same answers may judge them, too.
+        self.sharing.look_for_votes({subject_of(one): self._votes(subject_of(one)) for one in due})
+        owed: list[Judgement] = []
+        for subject, wanting in due.items():
+            sessions = await self._load(subject)
+            await self._run_code(subject, wanting, sessions)
+            owed += self._check_and_find(subject, wanting, sessions)
+        if owed:
+            await self._ledger.writer.settled()
+            self._put(await self._claim(list(owed)))
 
     def _judge_oldest(self, question: str) -> None:
         """Judge for the cells that want fewer answers: which are the oldest is known only now."""

@@ -122,7 +122,7 @@ class References:
         except (OSError, ValueError) as error:
             self.looked[name] = (path, 0, 0, 0, 0)
             reason = getattr(error, "strerror", None) or str(error)
-            hint = "the path counts from the test file"
+            hint = f"it leads to '{path}'" if rooted else "the path counts from the test file"
             raise spec.problem("path", f"'{spec.path}' cannot be read: {reason}", hint) from error
         now = stamp(status)
         self.looked[name] = (path, *now)

@@ -95,11 +95,22 @@ class Sharing:
         self._held |= {key: by_key[key] for key in claimed.held}
         for question, sessions in claimed.sessions.items():
             self._plan.sessions[question] = [*self._plan.sessions.get(question, ()), *sessions]
-        for session, votes in claimed.votes.items():
-            known = {vote.id for vote in self._plan.votes.get(session, ())}
-            both = [*self._plan.votes.get(session, ()), *(v for v in votes if v.id not in known)]
-            self._plan.votes[session] = sorted(both, key=lambda vote: vote[:2])
+        self._take_votes(claimed.votes)
         return claimed
+
+    def look_for_votes(self, known: Mapping[str, Sequence[Vote]]) -> None:
+        """Take note of what others have said of subjects with these known votes, by their ids."""
+        found = self._store.find_votes(known)
+        for subject, votes in found.items():
+            ids = self._plan.passed_over | {vote.id for vote in known[subject]}
+            found[subject] = [vote for vote in votes if vote.id not in ids]
+        self._take_votes(found)
+
+    def _take_votes(self, found: Mapping[str, Sequence[Vote]]) -> None:
+        for subject, votes in found.items():
+            known = {vote.id for vote in self._plan.votes.get(subject, ())}
+            both = [*self._plan.votes.get(subject, ()), *(v for v in votes if v.id not in known)]
+            self._plan.votes[subject] = sorted(both, key=lambda vote: vote[:2])
 
     def _claim(self, by_key: Mapping[str, Item], *, wait: bool) -> Claimed:
         granted = self._leases.claim(by_key.keys(), wait=wait)

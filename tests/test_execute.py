@@ -149,6 +149,7 @@ class Lab:
         attempts: int | None = None,
         evaluators: tuple[str, ...] | None = None,
         tags: tuple[str, ...] = (),
+        repetitions: int = 1,
     ) -> None:
         """Add a test file with one case."""
         contents: dict[str, tuple[str, str]] = {}
@@ -169,7 +170,7 @@ class Lab:
         case = Case(
             "",
             "",
-            (keep("test", hashing.describe_test(version)),),
+            (keep("test", hashing.describe_test(version)),) * repetitions,
             keep("evaluation", hashing.describe_evaluation(evaluation)) if told or checks else None,
             tags,
             (None,),
@@ -207,8 +208,7 @@ class Lab:
         cells, _ = lay_out(self.files, candidates, judges, lambda _path, _case: True)
         plan = Plan(cells=cells)
         plan_asks(plan, self.store.find_samples({cell.questions[0] for cell in cells}))
-        sessions = [one for some in plan.sessions.values() for one in some]
-        plan_judgements(plan, self.store.find_votes(sessions))
+        plan_judgements(plan, self.store.find_votes(plan.subjects()))
         return plan
 
     def executor(self, plan: Plan | None = None) -> Executor:
@@ -917,6 +917,14 @@ def test_stored_answers_are_judged_by_one_of_the_runs(lab: Lab) -> None:
     both = run_together(lab)
     assert (len(lab.asked), len(lab.judged)) == (30, 30)
     assert [known(plan, outcome) for plan, outcome in both] == [(30, 30)] * 2
+
+
+def test_answers_that_are_judged_together_are_judged_by_one_of_the_runs(lab: Lab) -> None:
+    for number in range(20):
+        lab.add(f"Question {number}", repetitions=3)
+    run_together(lab, 3)
+    assert (len(lab.asked), len(lab.judged)) == (60, 20)
+    assert lab.is_done()
 
 
 def test_a_run_that_was_told_of_work_elsewhere_says_so(lab: Lab) -> None:

@@ -203,6 +203,51 @@ def test_a_condition_that_keeps_nothing_is_an_error(echo: Echo, evalstore: Evals
     assert "tests/t.md:2: 'where' does not keep any of the 2 rows" in evalstore("check").stderr
 
 
+# --- edits of the data --------------------------------------------------------------------
+
+
+def test_an_edit_of_the_data_is_seen_and_explained(echo: Echo, evalstore: Evalstore) -> None:
+    write(ROW)
+    evalstore("run")
+    assert "Nothing to do" in evalstore("status").stdout
+    write(lines({"q": "a", "ideal": "b", "unused": 1}))
+    shown = evalstore("status", "--explain").stdout
+    assert "check 1 changed: expected[0]: a -> b" in shown
+    assert "would ask 0 answers and make 1 judgement" in shown
+    write("nope\n")
+    assert "error: tests/data/q.jsonl:1:1: not JSON" in evalstore("status").stderr
+    write(ROW + lines({"q": "b", "ideal": "b"}))
+    assert "M.  tests/t.md  1 case new" in evalstore("status").stdout
+    write(ROW)
+    assert "Nothing to do" in evalstore("status").stdout
+
+
+def test_the_form_of_the_data_asks_and_judges_nothing(echo: Echo, documents: Any) -> None:
+    write(ROW + lines({"q": "b", "ideal": "b"}))
+    documents("run")
+    write(
+        "ideal,unused,q\nb,1,b\na,2,a\n",
+        to="tests/t.csv",
+        test=TEST.replace("data/q.jsonl", "t.csv"),
+    )
+    found = documents("run")
+    assert (found["asked"], found["judged"]) == (0, 0)
+    assert verdicts(found) == [("q=b", "pass"), ("q=a", "pass")]
+
+
+def test_data_can_lie_in_a_folder_outside_that_the_settings_name(
+    echo: Echo, documents: Any, evalstore: Evalstore
+) -> None:
+    settings = "candidates: [scripted/one]\ndatasetRoots: {'my://': ../shared}\n"
+    tree(Path(), {"evalstore.yaml": settings})
+    write(ROW, to="../shared/q.jsonl", test=TEST.replace("data/q.jsonl", "my://q.jsonl"))
+    assert verdicts(documents("run")) == [("", "pass")]
+    Path("../shared/q.jsonl").unlink()
+    said = evalstore("status").stderr
+    assert "tests/t.md:2: 'my://q.jsonl' cannot be read" in said
+    assert f"it leads to '{Path('../shared/q.jsonl').resolve()}'" in said
+
+
 # --- what a row's values do to the checks -------------------------------------------------
 
 

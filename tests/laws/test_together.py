@@ -276,7 +276,7 @@ def _of_models(asked: Counter[str]) -> Counter[str]:
 
 
 @settings(
-    max_examples=settings().max_examples * 2 // 5,
+    max_examples=settings().max_examples // 3,
     suppress_health_check=[HealthCheck.too_slow],
     phases=(Phase.explicit, Phase.generate),
 )
