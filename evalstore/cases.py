@@ -13,7 +13,7 @@ from evalstore.checks.judges import judge_of, without_judge
 from evalstore.checks.python_code import code_of
 from evalstore.errors import FileProblem
 from evalstore.filling import Filler, Row
-from evalstore.messages import Conversation, Shape, fill_instructions, is_text
+from evalstore.messages import ANSWERS, Conversation, Shape, fill_instructions, is_text
 from evalstore.rows import labels, shorten_label
 from evalstore.template import NoValueError
 from evalstore.values import (
@@ -60,7 +60,8 @@ class Drafter:
             test.path, test.replacements, as_is=test.plain, runtime=False, data=data
         )
         names = {name for run in test.runs for name in (run.name, *run.turn_names) if name}
-        self._later = names - filler.known.keys()
+        # In prose a column that is called like an answer is the column.
+        self._later = (names | (ANSWERS - filler.data)) - filler.known.keys()
         self._conversations = [Conversation(run, filler) for run in test.runs]
         self._answer = filler.compile(test.answer) if test.answer else None
         self._group = filler.compile(test.group) if test.group else None

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from evalstore.library import Desk
     from evalstore.template import Filled, Mention, Template
 
+ANSWERS = frozenset({"answer", "answers"})
+"""Names of the last answer, and of all, whatever turns are called."""
 _AS_JSON = re.compile(r"\|\s*tojson\b")
 
 
@@ -127,7 +129,13 @@ def fill_instructions(
 
 
 def find_answers(name: str, shapes: Sequence[Shape]) -> tuple[tuple[int, int], ...]:
-    """Where the answers of a turn, or the last answers of a run, are: session and number."""
+    """Where the answers of a turn, or the last answers of a run, are: session and number.
+
+    `answer` is the last one of all, `answers` are all.
+    """
+    every = [(number, turn) for number, one in enumerate(shapes) for turn in range(len(one.turns))]
+    if name in ANSWERS:
+        return tuple(every if name == "answers" else every[-1:])
     places: list[tuple[int, int]] = []
     for number, shape in enumerate(shapes):
         if shape.run == name:

@@ -94,3 +94,22 @@ def test_a_name_in_an_expression_is_a_problem(talk: Path, evalstore: Any) -> Non
     (talk / "tests/talk.md").write_text(TALK.replace("{{country}}", "{{ country | upper }}"))
     found = evalstore("check")
     assert "tests/talk.md:13: 'country' is known only when there is an answer" in found.stderr
+
+
+def test_the_last_answer_has_a_name_of_its_own(talk: Path, documents: Any) -> None:
+    (talk / "tests/talk.md").write_text(TALK.replace("{{country}}! Nothing", "{{answer}}! Nothing"))
+    assert documents("run", "--fail-on", "none")["verdicts"]["fail"] == 1  # shown Lima, not Peru
+    [case] = documents("ls", "cases")["cases"]
+    told = documents("show", case["evaluation"])["content"]["instructions"]
+    assert {"answers": [[0, 1]]} in told
+
+
+def test_a_column_of_that_name_is_the_column(talk: Path, documents: Any) -> None:
+    (talk / "tests/q.jsonl").write_text('{"answer": "42"}\n')
+    (talk / "tests/talk.md").write_text(
+        "---\ndataset: q.jsonl\n---\n# 👤\n\nName {{answer}}\n\n---\n\nIt is {{answer}}.\n"
+    )
+    documents("run", "--fail-on", "none")
+    [case] = documents("ls", "cases")["cases"]
+    told = documents("show", case["evaluation"])["content"]["instructions"]
+    assert told == "It is 42."
