@@ -55,7 +55,7 @@ def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "evalstore.yaml": "candidates: [{id: one}]\nevaluators: [{id: judge}]\n",
             "models/one.yaml": (
                 "{id: one, provider: scripted, responses: ["
-                "{when: Name, answer: 'Peru {{country}}'}, {when: capital, answer: Lima},"
+                "{when: capital, answer: Lima}, {when: Name, answer: 'Peru {{country}}'},"
                 "{when: short, answer: Brief}, {when: length, answer: Very long}]}"
             ),
             "models/judge.yaml": (
@@ -100,7 +100,7 @@ def test_the_last_answer_has_a_name_of_its_own(talk: Path, documents: Any) -> No
     (talk / "tests/talk.md").write_text(TALK.replace("{{country}}! Nothing", "{{answer}}! Nothing"))
     assert documents("run", "--fail-on", "none")["verdicts"]["fail"] == 1  # shown Lima, not Peru
     [case] = documents("ls", "cases")["cases"]
-    told = documents("show", case["evaluation"])["content"]["instructions"]
+    told = documents("show", case["evaluation"])["instructions"]
     assert {"answers": [[0, 1]]} in told
 
 
@@ -111,5 +111,5 @@ def test_a_column_of_that_name_is_the_column(talk: Path, documents: Any) -> None
     )
     documents("run", "--fail-on", "none")
     [case] = documents("ls", "cases")["cases"]
-    told = documents("show", case["evaluation"])["content"]["instructions"]
+    told = documents("show", case["evaluation"])["instructions"]
     assert told == "It is 42."
