@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evalstore import hashing
+from evalstore import hashing, media
 from evalstore.errors import FileProblem, Problem
 from evalstore.fields import suggest
 from evalstore.judge_prompts import INSTRUCTIONS, SHOWN
-from evalstore.values import CaseFile, FileVersion, Json
+from evalstore.values import CaseFile, FileRef, FileVersion, Json
 
 if TYPE_CHECKING:
     from evalstore.dataset import Dataset, DatasetSpec
@@ -113,6 +113,13 @@ class Desk:
         self.result.dependencies[f"file:{path}"] = id
         self.result.files[id] = version
         return version, id
+
+    def keep_address(self, address: str) -> FileRef:
+        """A picture by its address, for the model's service to fetch."""
+        version = FileVersion(media.ADDRESS, address.encode())
+        id = hashing.identify(hashing.describe_file(version))[0]
+        self.result.files[id] = version
+        return FileRef(address, media.ADDRESS, id)
 
     def find_schema(self, id: str, line: int) -> str:
         """The version of a schema that a check names; raises `FileProblem`."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from evalstore.errors import FileProblem
 
+ADDRESS = "image/x-address"
+"""A picture that is only known by its address: the bytes are that. Nobody fetches it here."""
+
 _TEXT = {
     "md": "text/markdown",
     "markdown": "text/markdown",

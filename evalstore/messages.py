@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 ANSWERS = frozenset({"answer", "answers"})
 """Names of the last answer, and of all, whatever turns are called."""
 _AS_JSON = re.compile(r"\|\s*tojson\b")
+_ADDRESS = re.compile(r"https?://[^\s/]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def _message(
     parts = fill_parts(template, row, desk, verbatim=turn.verbatim)
     if image is not None:
         path = "".join(str(piece) for piece in image.fill(row.lookup, row.typed))
-        parts = (*parts, _file(path, turn.section.first, desk))
+        shown = desk.keep_address(path) if _ADDRESS.match(path) else None
+        parts = (*parts, shown or _file(path, turn.section.first, desk))
     if turn.role != "user":
         _only_text(parts, turn)
     return Message(turn.role, parts, name=turn.speaker)

@@ -11,6 +11,7 @@ import json
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from evalstore.media import ADDRESS
 from evalstore.providers.base import ProviderError
 from evalstore.values import (
     FilePart,
@@ -92,6 +93,8 @@ def encode_part(part: Text | FilePart) -> Body:
     """A text, or a file with its bytes inside."""
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
+    if part.media_type == ADDRESS:
+        return {"type": "image_url", "image_url": {"url": part.data.decode()}}
     data = base64.b64encode(part.data).decode()
     url = f"data:{part.media_type};base64,{data}"
     if part.media_type.startswith("image/"):

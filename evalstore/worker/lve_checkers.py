@@ -180,9 +180,35 @@ def judge(checker: BaseChecker, given: dict[str, Any]) -> Any:
     asked = [
         [replace(one, content=None) if one.variable else one for one in chat] for chat in chats
     ]
+    values = ParameterValues(given["item"])
     if checker.is_multi_run():
-        return checker.invoke_check(asked, chats, given["item"])[0]
-    return checker.invoke_check(asked[-1], chats[-1], given["item"])[0]
+        return checker.invoke_check(asked, chats, values)[0]
+    return checker.invoke_check(asked[-1], chats[-1], values)[0]
+
+
+class ParameterValues(dict[str, Any]):
+    """The values of a row, also by the names that LVE had: `phone-number` is `phone_number`."""
+
+    def __missing__(self, name: str) -> Any:
+        here = re.sub(r"\W", "_", name.lower())
+        for one in (here, f"{here}_", here.lstrip("_")):
+            if super().__contains__(one):
+                return self[one]
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self[str(name)]
+        except KeyError:
+            return False
+        return True
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a name; a default when there is none."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
 
 def _message(turn: dict[str, Any]) -> Message:

@@ -68,6 +68,8 @@ def test_a_filled_template_is_the_filled_prompt(case: Case) -> None:
     expected = [message["content"] for message in case["expected"]["messages"]]
     assert [filled(template(one, names), values) for one in pieces] == expected
     assert [fill(one, params) for one in pieces] == expected
+    images = [turn.image and fill(parse(turn.image, params), params) for turn in turns]
+    assert images == [message.get("image_url") for message in case["expected"]["messages"]]
 
 
 @cases("fill_prompt", left=True)
@@ -96,14 +98,26 @@ def test_the_calls_of_a_conversation_are_the_same(case: Case, tmp_path: Path) ->
     messages, answers = case["input"]["messages"], list(case["input"]["answers"])
     expanded = expansion(imported(tmp_path, definition(prompt=messages)))
     (test,) = judged.cases(expanded)[0].tests
-    calls: list[list[dict[str, str]]] = []
-    said: list[dict[str, str]] = []
+    calls: list[list[dict[str, Any]]] = []
+    said: list[dict[str, Any]] = []
     for message in [*content(expanded, test)["messages"], {"role": "assistant", "filled": True}]:
         if message.get("filled"):
             calls.append(list(said))
             message = {"role": "assistant", "content": answers.pop(0)}
-        said.append({"role": message["role"], "content": message["content"]})
+        said.append({"role": message["role"], "content": sent(message["content"])})
     assert calls == case["expected"]["calls"]
+
+
+def sent(content: str | list[dict[str, str]]) -> Any:
+    """A text; or texts and pictures, as they are sent."""
+    if isinstance(content, str):
+        return content
+    return [
+        {"type": "text", "text": one["text"]}
+        if "text" in one
+        else {"type": "image_url", "image_url": one["path"]}
+        for one in content
+    ]
 
 
 @cases("conversation")

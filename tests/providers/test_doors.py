@@ -181,6 +181,10 @@ FILES = {
         FilePart("images/cat.png", "image/png", DATA),
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{BASE64}"}},
     ),
+    "image by its address": (
+        FilePart("https://h/a.png", "image/x-address", b"https://h/a.png"),
+        {"type": "image_url", "image_url": {"url": "https://h/a.png"}},
+    ),
     "pdf": (
         FilePart("docs/a b.pdf", "application/pdf", DATA),
         {

@@ -31,12 +31,14 @@ from evalstore.formats.lve.instances import (
 )
 from evalstore.formats.lve.judging import Test
 from evalstore.formats.lve.prompts import name_of_turn
-from evalstore.formats.lve.taking import NotTakenError, line_of
+from evalstore.formats.lve.taking import NotTakenError, line_of, shown
 from evalstore.formats.writing import file_name
 
 _TEST = "test.json"
 _ROOT = "repository"
 """The folder of a repository that holds the tests."""
+_INSTANCES = (".jsonl", ".json")
+"""Files of recorded lines: those of competitions are called `competition.json`."""
 _NO_CATEGORY = 2
 """The last parts of a path: the name of the test, and the model."""
 
@@ -64,7 +66,7 @@ def _tests(path: Path) -> Iterator[tuple[Path, PurePosixPath]]:
     """The folders with tests, and what each is called: its path below `repository`."""
     if path.name == _TEST and path.is_file():
         path = path.parent
-    path = path.absolute()
+    path = Path(os.path.normpath(path.absolute()))  # a prompt file must lie below it
     base = path.parent if (path / _TEST).is_file() else path
     for parent in (path, *path.parents):
         if parent.name == _ROOT:
@@ -189,7 +191,8 @@ class _Reader:
         self, definition: Definition, held: tuple[Conversation, ...]
     ) -> Iterator[tuple[Instance, Row, Path]]:
         """The instances that fill the test, with the values of the parameters."""
-        for path in sorted((self.folder / "instances").glob("*.jsonl")):
+        folder = self.folder / "instances"
+        for path in sorted(one for one in folder.glob("*") if one.suffix in _INSTANCES):
             try:
                 lines = self._text(path).split("\n")
             except NotTakenError as problem:
@@ -213,11 +216,15 @@ class _Reader:
             if name not in row:
                 raise NotTakenError(f"the instance has no value for '{name}'")
         for one in held:
-            for _, pieces in one.turns:
-                try:
+            try:
+                for pieces in (pieces for _, pieces in one.turns):
                     fill(pieces, row)
-                except (LookupError, TypeError, ValueError) as error:
-                    raise NotTakenError(f"the values do not fill the prompt: {error}") from None
+                pictures = one.pictures(row)
+            except (LookupError, TypeError, ValueError) as error:
+                raise NotTakenError(f"the values do not fill the prompt: {error}") from None
+            for address in pictures:
+                if not address.startswith(("https://", "http://")):
+                    raise NotTakenError(f"{shown(address)} is no address of a picture (https://…)")
 
     def _record(
         self,

@@ -47,12 +47,18 @@ class Conversation:
     label: str
     """What the run is called; unique in its test."""
     turns: tuple[tuple[Turn, list[Piece]], ...]
+    images: tuple[list[Piece], ...]
+    """For each turn, the address of its picture; empty when there is none."""
     names: tuple[str, ...]
     """What LVE calls the answers."""
 
     def messages(self, values: Mapping[str, Json]) -> list[str | None]:
         """The texts as the model is shown them; None for what it says."""
         return [None if turn.is_filled else fill(pieces, values) for turn, pieces in self.turns]
+
+    def pictures(self, values: Mapping[str, Json]) -> list[str]:
+        """The addresses of the pictures that the model is shown."""
+        return [fill(pieces, values) for pieces in self.images if pieces]
 
 
 def conversations(definition: Definition) -> tuple[Conversation, ...]:
@@ -62,18 +68,26 @@ def conversations(definition: Definition) -> tuple[Conversation, ...]:
         label = " ".join((run.name or "").split()) or f"run {number}"
         while any(one.label == label for one in found):
             label += f" {number}"
-        turns = tuple((turn, _pieces(turn, definition.parameters)) for turn in run.prompt.turns)
-        found.append(Conversation(run, label, turns, turn_names(run.prompt.turns)))
+        given = run.prompt.turns
+        turns = tuple((turn, _pieces(turn, definition.parameters)) for turn in given)
+        images = tuple(_image(turn, definition.parameters) for turn in given)
+        found.append(Conversation(run, label, turns, images, turn_names(given)))
     return tuple(found)
 
 
 def _pieces(turn: Turn, parameters: tuple[str, ...]) -> list[Piece]:
     """What an assistant has said is not filled there, so its braces stand for themselves."""
-    if turn.image is not None:
-        raise NotTakenError("a message shows a picture by its address ('image_url')", "image_url")
     if turn.content is None:
         return []
     return [turn.content] if turn.role == "assistant" else parse(turn.content, parameters)
+
+
+def _image(turn: Turn, parameters: tuple[str, ...]) -> list[Piece]:
+    if turn.image is None:
+        return []
+    if turn.role != "user":
+        raise NotTakenError(f"a message of the role '{turn.role}' shows a picture", "image_url")
+    return parse(turn.image, parameters, "image_url")
 
 
 def write(
@@ -106,8 +120,12 @@ def write(
         front["replacements"] = placed
     if not _fits_body(held, rows):
         if not single:
-            raise NotTakenError("runs whose messages do not take turns, or end with white space")
-        front["messages"] = [_message(*turn, names) for turn in held[0].turns]
+            reason = "runs whose messages do not take turns, show pictures, or end with white space"
+            raise NotTakenError(reason)
+        front["messages"] = [
+            _message(*turn, image, names)
+            for turn, image in zip(held[0].turns, held[0].images, strict=True)
+        ]
         parts = []
     else:
         parts = _body(held, names)
@@ -122,9 +140,10 @@ def write(
 
 
 def _fits_body(held: tuple[Conversation, ...], rows: Sequence[Row]) -> bool:
-    """Whether sections can hold the messages: they trim texts, and roles take turns in them."""
+    """Whether sections can hold the messages: of texts that they trim, of roles that take turns."""
     return all(
         take_turns(one.run.prompt.turns)
+        and not any(one.images)
         and all(
             text is None or text == text.strip(SPACE)
             for row in rows or [{}]
@@ -134,12 +153,15 @@ def _fits_body(held: tuple[Conversation, ...], rows: Sequence[Row]) -> bool:
     )
 
 
-def _message(turn: Turn, pieces: list[Piece], names: Mapping[str, str]) -> dict[str, Json]:
+def _message(
+    turn: Turn, pieces: list[Piece], image: list[Piece], names: Mapping[str, str]
+) -> dict[str, Json]:
     if turn.is_filled:
         name = name_of_turn(turn.variable or LAST)
         named = {} if name == LAST else {"variable": name}
         return {"role": turn.role, "content": None, **named}
-    return {"role": turn.role, "content": _template(turn, pieces, names)}
+    shown = {"image": template(image, names)} if image else {}
+    return {"role": turn.role, "content": _template(turn, pieces, names), **shown}
 
 
 def _template(turn: Turn, pieces: list[Piece], names: Mapping[str, str]) -> str:
@@ -189,7 +211,7 @@ def shown_parameters(held: tuple[Conversation, ...]) -> frozenset[str]:
     return frozenset(
         piece.name
         for one in held
-        for _, pieces in one.turns
+        for pieces in (*(pieces for _, pieces in one.turns), *one.images)
         for piece in pieces
         if not isinstance(piece, str)
     )

@@ -53,11 +53,9 @@ def translate_class(test: Test) -> Judged:
     ]
     # A check sees the columns that something mentions.
     named = f"{name} of {', '.join('{{' + one + '}}' for one in hidden)}"
-    changed = [one for one, new in test.names.items() if one != new]
-    warnings = [f"'{name}' gets the parameter '{one}' as '{test.names[one]}'" for one in changed]
     scope = {"scope": "case"} if test.definition.joint else {}
     label = {"name": named} if hidden else {}
-    return Judged([{"python": check, **label, **scope}], files={path: source}, warnings=warnings)
+    return Judged([{"python": check, **label, **scope}], files={path: source})
 
 
 def _imports(source: bytes) -> set[str]:

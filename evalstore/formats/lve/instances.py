@@ -49,7 +49,7 @@ def read_instance(line: int, text: str) -> Instance:
         raise NotTakenError(
             f"'response' must be a text, texts by name, or a list, not {what}", line=line
         )
-    passed = given.get("passed", True)
+    passed = given.get("passed", given.get("is_safe", True))  # as it was called once
     if not isinstance(passed, bool):
         raise NotTakenError(f"'passed' must be true or false, not {shown(passed)}", line=line)
     kept = given.get("prompt_out")

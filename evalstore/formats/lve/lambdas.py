@@ -139,6 +139,8 @@ def as_expression(
         if any(low <= start and end <= high for low, high in covered):
             continue
         text = special.get(id(node))
+        if text is None and isinstance(node, ast.JoinedStr):
+            text = _constant(node)
         if text is None and isinstance(node, ast.Name):
             text = replaced.get(node.id)
         if text is not None:
@@ -210,6 +212,14 @@ def _sum(
         written = write(field.name)
         terms.append(written if values.are_texts(field.name) else f"str({written})")
     return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
+
+
+def _constant(node: ast.JoinedStr) -> str | None:
+    """An f-string without a value in it is a text; None when there is one."""
+    found = [one.value for one in node.values if isinstance(one, ast.Constant)]
+    if len(found) < len(node.values) or _MARKS.search("".join(map(str, found))):
+        return None
+    return repr("".join(map(str, found)))
 
 
 def _is_truth(node: ast.expr) -> bool:
