@@ -80,14 +80,12 @@ class Drafter:
         self._needs = _needs_of_test(self._bare)
         self._tags = tuple(sorted(test.tags))
         self._implied = implied_checks(self._bare)
+        self.has_groups = self._checks is not None and self._checks.has_group
+        """Whether a check looks at all rows of a group."""
+        self._runs_code = self._checks is not None and self._checks.runs_code
         when = test.checks.when if test.checks else "on_pass"
         both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
         self._judged_by = {**_JUDGED_BY, (True, True): both}
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether a check looks at all rows of a group."""
-        return self._checks is not None and self._checks.has_group
 
     def draft(self, row: Row, desk: Desk) -> Draft:
         """What a row comes to; the contents of its versions are kept. Raises `FileProblem`."""
@@ -120,7 +118,7 @@ class Drafter:
             needs,
             self._recorded(row, shapes, desk) if self._answer else None,
             tuple(judge.get("prompts", ())) if judge else (),
-            _code(evaluation.checks),
+            _code(evaluation.checks) if self._runs_code else (),
             "".join(map(str, self._group.fill(row.lookup, row.typed))) if self._group else "",
             checks.group,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -101,7 +102,7 @@ class Arguments:
     def has_none_of(self, names: Collection[str]) -> bool:
         """Whether none of these settings is given; they are known all the same."""
         self._known += names
-        return not any(name in self._given for name in names)
+        return self._given.keys().isdisjoint(names)
 
     def take(self, name: str, default: Json = None) -> Json:
         """Any value."""
@@ -174,8 +175,6 @@ class Arguments:
 
 def as_text(value: Json) -> str:
     """A value as a text: a text as it is, nothing as the empty text, all else as JSON."""
-    import json
-
     if isinstance(value, str):
         return value
     if value is None:
