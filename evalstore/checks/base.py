@@ -48,7 +48,7 @@ class Subject:
     """What an expression may use beside the answer: the row's values."""
     answers: tuple[str, ...] = ()
     """The texts of all answers that are judged together; empty when there is only this one."""
-    prepare: Callable[[str], str] = lambda text: text
+    prepare: Callable[[str], str] = str
     """`normalize` and `ignoreCase`, for texts that are compared; `text` is prepared already."""
     run_code: Callable[[Mapping[str, Json], Json], Json] | None = None
     """Runs a Python file: from a check and what it looks at to what the function returned."""
