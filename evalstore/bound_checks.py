@@ -56,14 +56,16 @@ class BoundChecks(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Entry:
     entry: CheckEntry
+    type: str
     scope: str
-    texts: Mapping[Place, Template]
+    texts: tuple[tuple[Place, Template], ...]
+    """Those that are filled with the row."""
+    kept: tuple[tuple[Place, Template], ...]
+    """Those that are filled when there is an answer."""
     later: frozenset[str]
     """Names that have no value before there is an answer."""
     names: tuple[str, ...]
     """What its expression takes from outside, the answer aside."""
-    runs_code: bool
-    """Whether it runs a Python file."""
     columns: Mapping[str, None]
     """The columns of the data that the test file uses; complete when all texts are compiled."""
 
@@ -83,13 +85,17 @@ class CheckTemplates:
                 self._entries.append(self._compile(entry, filler, later))
             except FileProblem as problem:
                 filler.problems.append(problem.at(filler.path))
+        self.has_group = any(entry.scope == "group" for entry in self._entries)
+        """Whether a check looks at all rows of a group."""
+        self.runs_code = any(entry.type == python_code.NAME for entry in self._entries)
+        """Whether a check runs a Python file."""
 
     @staticmethod
     def _compile(entry: CheckEntry, filler: Filler, later: frozenset[str]) -> _Entry:
-        texts = {
-            place: filler.compile(Section(text, (entry.line,), entry.line), later)
+        texts = [
+            (place, filler.compile(Section(text, (entry.line,), entry.line), later))
             for place, text in _texts(entry.given, ())
-        }
+        ]
         name, settings = split(entry.given, entry.line)
         if ("scope",) in texts or (name, "scope") in texts:
             raise FileProblem("'scope' cannot be filled in", entry.line)
@@ -106,18 +112,14 @@ class CheckTemplates:
         scope = settings.get("scope", "answer")
         return _Entry(
             entry,
+            name,
             scope if isinstance(scope, str) else "",
-            texts,
+            tuple(one for one in texts if later.isdisjoint(one[1].names)),
+            tuple(one for one in texts if not later.isdisjoint(one[1].names)),
             later,
             names,
-            name == python_code.NAME,
             filler.used_columns,
         )
-
-    @property
-    def has_group(self) -> bool:
-        """Whether a check looks at all rows of a group."""
-        return any(entry.scope == "group" for entry in self._entries)
 
     def fill(self, row: Row, desk: Desk, shapes: Sequence[Shape]) -> BoundChecks:
         """The checks for a row and its conversations; raises `FileProblem`."""
@@ -142,7 +144,7 @@ class CheckTemplates:
         desk: Desk,
         shapes: Sequence[Shape],
     ) -> dict[str, Json]:
-        if entry.texts or entry.names or entry.runs_code:
+        if entry.texts or entry.kept or entry.names or entry.type == python_code.NAME:
             return _fill(entry, row, desk, shapes)
         if number not in self._fixed:
             self._fixed[number] = _fill(entry, row, desk, shapes)
@@ -160,33 +162,32 @@ def _name_prompts(check: dict[str, Json], line: int, desk: Desk) -> dict[str, Js
 def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[str, Json]:
     line = entry.entry.line
     given = _copied(entry.entry.given)
-    later: list[Json] = []
-    used: set[str] = set()
-    asked: set[str] = set()
-    for place, template in entry.texts.items():
-        if entry.later.isdisjoint(template.names):
-            given = _put(given, place, template.value(row.lookup, row.typed))
-        else:
-            later.append([list(place), _at(entry.entry.given, place)])
-            used |= template.names.keys() - entry.later
-            asked |= template.names.keys() & entry.later
+    for place, template in entry.texts:
+        given = _put(given, place, template.value(row.lookup, row.typed))
+    mentioned = {name for _, template in entry.kept for name in template.names}
+    used, asked = mentioned - entry.later, mentioned & entry.later
     code: dict[str, Json] = {}
-    if entry.runs_code:
+    if entry.type == python_code.NAME:
         whole = read_check(
             _apart(given, entry.entry.given), line, find_file=lambda own: find_file(desk, own, line)
         )
         code = bind(whole, entry.scope, row, entry.columns, shapes)
-    if later:
-        name, _ = split(entry.entry.given, line)
-        kind = find_kind(name)
+    if entry.kept:
+        kind = find_kind(entry.type)
         assert kind is not None
         if kind.by_models:
             raise FileProblem(
-                f"the check '{name}' mentions the answer ('{min(asked)}')",
+                f"the check '{entry.type}' mentions the answer ('{min(asked)}')",
                 line,
                 hint="models are shown it by their prompt",
             )
-        found = {"type": name, "revision": kind.revision, "given": given, "templates": later}
+        templates = [[list(place), _at(entry.entry.given, place)] for place, _ in entry.kept]
+        found = {
+            "type": entry.type,
+            "revision": kind.revision,
+            "given": given,
+            "templates": templates,
+        }
         if entry.scope != "answer":
             found["scope"] = entry.scope
     else:
@@ -329,8 +330,10 @@ def _apart(given: Json, written: Json) -> Json:
     if not isinstance(written, dict):
         return given
     for name, value in given.items():
+        if not isinstance(value, dict) or not isinstance(written[name], str):
+            continue
         kind = find_kind(name)
-        if isinstance(value, dict) and isinstance(written[name], str) and kind and kind.main:
+        if kind and kind.main:
             others = {other: one for other, one in given.items() if other != name}
             return {"type": name, kind.main: value, **others}
     return given

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
@@ -22,6 +22,7 @@ from evalstore.values import (
     EvaluationVersion,
     FileRef,
     Json,
+    Message,
     ModelVersion,
     TestVersion,
 )
@@ -76,35 +77,29 @@ class Drafter:
             schema=schema,
             options=test.options,
         )
+        self._described = hashing.describe_test(self._bare)
+        self._needs = _needs_of_test(self._bare)
         self._tags = tuple(sorted(test.tags))
         self._implied = implied_checks(self._bare)
+        self.has_groups = self._checks is not None and self._checks.has_group
+        """Whether a check looks at all rows of a group."""
+        self._runs_code = self._checks is not None and self._checks.runs_code
         when = test.checks.when if test.checks else "on_pass"
         both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
         self._judged_by = {**_JUDGED_BY, (True, True): both}
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether a check looks at all rows of a group."""
-        return self._checks is not None and self._checks.has_group
 
     def draft(self, row: Row, desk: Desk) -> Draft:
         """What a row comes to; the contents of its versions are kept. Raises `FileProblem`."""
         tests: list[str] = []
         shapes: list[Shape] = []
-        needs: tuple[str, ...] = ()
+        needs = self._needs
         for one in self._conversations:
             messages, shape = one.fill(row, desk)
-            version = TestVersion(
-                messages,
-                self._bare.special_tags,
-                self._bare.tools,
-                self._bare.schema,
-                self._bare.options,
-            )
-            test = desk.result.keep("test", hashing.describe_test(version))
-            tests += [test] * one.run.count
+            described = hashing.with_messages(self._described, messages)
+            tests += [desk.result.keep("test", described)] * one.run.count
             shapes += [shape] * one.run.count
-            needs = tuple(sorted({*needs, *needs_of(version)}))
+            if shown := _needs_of_messages(messages):
+                needs = tuple(sorted({*needs, *shown}))
         told = (
             fill_instructions(self._instructions, row, desk, shapes, self._later)
             if self._instructions
@@ -124,7 +119,7 @@ class Drafter:
             needs,
             self._recorded(row, shapes, desk) if self._answer else None,
             tuple(judge.get("prompts", ())) if judge else (),
-            _code(evaluation.checks),
+            _code(evaluation.checks) if self._runs_code else (),
             "".join(map(str, self._group.fill(row.lookup, row.typed))) if self._group else "",
             checks.group,
         )
@@ -250,22 +245,28 @@ _JUDGED_BY = {
 """By whether there are checks, and models judge; shared, as there may be very many cases."""
 
 
-def needs_of(version: TestVersion) -> tuple[str, ...]:
-    """The capabilities a model must have to be asked."""
-    needs = set()
-    if version.tools or {"_has_tools", "_tools_only"} & set(version.special_tags):
-        needs.add("tools")
+def _needs_of_test(version: TestVersion) -> tuple[str, ...]:
+    """The capabilities a model must have to be asked, whatever it is shown."""
+    needs = []
     if version.schema:
-        needs.add("structured")
-    for message in version.messages:
-        for part in message.parts:
-            if isinstance(part, FileRef) and not is_text(part.media_type):
-                kind = part.media_type.partition("/")[0]
-                needs.add(
-                    "pdf"
-                    if part.media_type == "application/pdf"
-                    else kind
-                    if kind in ("image", "audio")
-                    else "file"
-                )
-    return tuple(sorted(needs))
+        needs.append("structured")
+    if version.tools or {"_has_tools", "_tools_only"} & set(version.special_tags):
+        needs.append("tools")
+    return tuple(needs)
+
+
+def _needs_of_messages(messages: Iterable[Message]) -> set[str]:
+    """The capabilities a model must have to be shown these."""
+    return {
+        _need_of_type(part.media_type)
+        for message in messages
+        for part in message.parts
+        if isinstance(part, FileRef) and not is_text(part.media_type)
+    }
+
+
+def _need_of_type(media_type: str) -> str:
+    if media_type == "application/pdf":
+        return "pdf"
+    kind = media_type.partition("/")[0]
+    return kind if kind in ("image", "audio") else "file"

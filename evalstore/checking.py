@@ -140,7 +140,7 @@ def _run_once(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
         outcome = run_check(settled.check, subject)
     except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
         return Outcome("error", _text(f"the check failed: {str(error) or type(error).__name__}"))
-    return outcome._replace(feedback=_text(outcome.feedback))
+    return outcome._replace(feedback=_text(outcome.feedback)) if outcome.feedback else outcome
 
 
 def _with(
@@ -154,4 +154,6 @@ def _with(
 def _text(value: str) -> str:
     """A text as it can be stored; an escape in JSON can be half a surrogate pair."""
     kept = value.strip()[:_LONGEST]
+    if kept.isascii():
+        return kept
     return kept.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -10,13 +10,14 @@ pin every rule of this module.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import xxhash
 
 from evalstore.values import (
     AnswerRef,
+    Case,
     CaseFile,
     Cost,
     Evaluation,
@@ -45,7 +46,11 @@ SCHEME = 1
 Description = dict[str, Any]
 
 _encode = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    sort_keys=True,
+    separators=(",", ":"),
+    ensure_ascii=False,
+    allow_nan=False,
+    check_circular=False,  # what comes from files cannot be; the check costs time
 ).encode
 
 
@@ -142,6 +147,14 @@ def describe_test(version: TestVersion) -> Description:
     )
 
 
+def with_messages(description: Description, messages: Sequence[Message]) -> Description:
+    """The description of a test that has no messages yet, with these.
+
+    The rows of a file differ in nothing else, so the rest is described once.
+    """
+    return {**description, "messages": [_message(message) for message in messages]}
+
+
 def describe_evaluation(version: EvaluationVersion) -> Description:
     """What the evaluator is told about one case. Tags and path are not part of it."""
     return describe(
@@ -191,29 +204,7 @@ def describe_case_file(file: CaseFile) -> Description:
     """All cases of one test file: a leaf of the snapshot. Its path is not part of it."""
     description = describe(
         "cases",
-        cases=[
-            {
-                name: value
-                for name, value in (
-                    ("row", case.row),
-                    ("key", case.key),
-                    ("tests", list(case.tests)),
-                    ("evaluation", case.evaluation),
-                    ("tags", list(case.tags)),
-                    ("prompts", None if case.prompts == (None,) else list(case.prompts)),
-                    ("needs", list(case.needs)),
-                    ("judgedBy", None if case.judged_by == ("models",) else list(case.judged_by)),
-                    ("temperature", _number(case.temperature)),
-                    ("seed", case.seed),
-                    ("limit", case.limit),
-                    ("recorded", case.recorded),
-                    ("judgePrompts", list(case.judge_prompts)),
-                    ("code", list(case.code)),
-                )
-                if value not in (None, "", [])
-            }
-            for case in file.cases
-        ],
+        cases=[_case(case) for case in file.cases],
         attempts=file.attempts,
         evaluators=None if file.evaluators is None else list(file.evaluators),
         threshold=_number(file.threshold),
@@ -299,6 +290,27 @@ def evaluator_id(evaluator: Evaluator) -> str:
 def row_key(values: dict[str, Json]) -> str:
     """Names a row by its values, for as long as the values stand: 16 hexadecimal digits."""
     return hash_content(canonical_json(values))[:16]
+
+
+def _case(case: Case) -> Description:
+    """Shares the tuples of the case: there may be very many cases."""
+    described = {
+        "row": case.row,
+        "key": case.key,
+        "tests": case.tests,
+        "evaluation": case.evaluation,
+        "tags": case.tags,
+        "prompts": None if case.prompts == (None,) else case.prompts,
+        "needs": case.needs,
+        "judgedBy": None if case.judged_by == ("models",) else case.judged_by,
+        "temperature": _number(case.temperature),
+        "seed": case.seed,
+        "limit": case.limit,
+        "recorded": case.recorded,
+        "judgePrompts": case.judge_prompts,
+        "code": case.code,
+    }
+    return {name: value for name, value in described.items() if value or value == 0}
 
 
 def _reply(reply: Reply) -> Description:

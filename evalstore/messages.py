@@ -46,14 +46,14 @@ class Conversation:
             (turn, filler.compile(turn.section), _image(turn, filler)) for turn in run.turns
         ]
         self._template = filler.compile(run.template) if run.template else None
+        self._shape = Shape(run.name, run.turn_names)
 
     def fill(self, row: Row, desk: Desk) -> tuple[tuple[Message, ...], Shape]:
         """The messages for a row, and what the answers are called; raises `FileProblem`."""
         if self._template is None:
-            messages = tuple(
-                _message(turn, template, image, row, desk) for turn, template, image in self._turns
-            )
-            return messages, Shape(self.run.name, self.run.turn_names)
+            turns = self._turns
+            shown = [_message(turn, template, image, row, desk) for turn, template, image in turns]
+            return tuple(shown), self._shape
         assert self.run.template is not None
         messages = _given_messages(self._template, self.run.template, row)
         filled = sum(1 for message in messages if message.filled)

@@ -314,4 +314,6 @@ def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
 def _decided_first(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
     """The votes under the cell's evaluation version, in the order in which they count."""
     votes = [vote for vote in stored if vote.evaluation == cell.case.evaluation]
-    return sorted(votes, key=lambda vote: vote.verdict in UNSETTLED)
+    if len(votes) > 1:
+        votes.sort(key=lambda vote: vote.verdict in UNSETTLED)
+    return votes

@@ -204,16 +204,21 @@ def labels(rows: list[dict[str, str]]) -> list[str]:
     if len(rows) < 2:
         return [""] * len(rows)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    distinct = len({tuple(row.items()) for row in rows})  # equal rows of data are told by number
-    differing = [name for name in names if len({row.get(name) for row in rows}) > 1]
+    columns = {name: [row.get(name) for row in rows] for name in names}
+
+    def told_apart(by: list[str]) -> int:
+        return len(set(zip(*(columns[name] for name in by), strict=True)))
+
+    distinct = told_apart(names)  # equal rows of data are told by number
     used: list[str] = []
-    for name in differing:
-        used.append(name)
-        if len({tuple([row.get(part) for part in used]) for row in rows}) == distinct:
-            break
+    for name in names:
+        if len(set(columns[name])) > 1:
+            used.append(name)
+            if told_apart(used) == distinct:
+                break
     for name in used[::-1]:
         rest = [part for part in used if part != name]
-        if rest and len({tuple([row.get(part) for part in rest]) for row in rows}) == distinct:
+        if rest and told_apart(rest) == distinct:
             used = rest
     taken: dict[str, int] = {}
     result: list[str] = []

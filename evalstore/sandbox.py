@@ -72,9 +72,11 @@ def _environment() -> SandboxedEnvironment:
 
 def show(value: Any) -> Any:
     """Text as it is, anything else as JSON; an undefined value is left to complain itself."""
+    if isinstance(value, str):
+        return value
     from jinja2 import Undefined
 
-    if isinstance(value, str | Undefined):
+    if isinstance(value, Undefined):
         return value
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 

@@ -94,14 +94,16 @@ class Template:
             return _render(self, lookup, typed)
         pieces: Filled = []
         for segment in self.segments:
-            if isinstance(segment, str | Mention):
+            if isinstance(segment, str):
                 pieces.append(segment)
             elif isinstance(segment, _Name):
                 pieces.extend(_look_up(segment, lookup))
             elif isinstance(segment, _Literal):
                 pieces.append(segment.text)
-            else:
+            elif isinstance(segment, _Expression):
                 pieces.append(_evaluate(segment, typed))
+            else:
+                pieces.append(segment)
         return join(pieces)
 
     def value(self, lookup: Lookup, typed: Callable[[str], Any]) -> Any:

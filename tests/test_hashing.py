@@ -118,6 +118,12 @@ def test_the_canonical_form_is_this() -> None:
     )
 
 
+def test_messages_can_be_described_by_themselves() -> None:
+    described = hashing.describe_test(replace(TEST, messages=()))
+    whole = hashing.with_messages(described, TEST.messages)
+    assert hashing.identify(whole)[0] == GOLDEN["test"]
+
+
 def test_kinds_never_share_an_id() -> None:
     bodies = [{**described, "kind": ""} for described in DESCRIBED.values()]
     ids = {hashing.identify({**body, "kind": kind})[0] for body in bodies[:2] for kind in GOLDEN}

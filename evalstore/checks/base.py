@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -47,7 +48,7 @@ class Subject:
     """What an expression may use beside the answer: the row's values."""
     answers: tuple[str, ...] = ()
     """The texts of all answers that are judged together; empty when there is only this one."""
-    prepare: Callable[[str], str] = lambda text: text
+    prepare: Callable[[str], str] = str
     """`normalize` and `ignoreCase`, for texts that are compared; `text` is prepared already."""
     run_code: Callable[[Mapping[str, Json], Json], Json] | None = None
     """Runs a Python file: from a check and what it looks at to what the function returned."""
@@ -101,7 +102,7 @@ class Arguments:
     def has_none_of(self, names: Collection[str]) -> bool:
         """Whether none of these settings is given; they are known all the same."""
         self._known += names
-        return not any(name in self._given for name in names)
+        return self._given.keys().isdisjoint(names)
 
     def take(self, name: str, default: Json = None) -> Json:
         """Any value."""
@@ -174,8 +175,6 @@ class Arguments:
 
 def as_text(value: Json) -> str:
     """A value as a text: a text as it is, nothing as the empty text, all else as JSON."""
-    import json
-
     if isinstance(value, str):
         return value
     if value is None:

@@ -32,21 +32,24 @@ def run_check(check: Mapping[str, Json], subject: Subject) -> Outcome:
         words = f"'{name}' revision {check['revision']}"
         return Outcome("error", f"this version does not know check {words}")
     prepare = preparer(tuple(check.get("normalize", ())), bool(check.get("ignoreCase")))
-    finding = kind.judge(check, replace(subject, prepare=prepare))
+    if prepare is not subject.prepare:
+        subject = replace(subject, prepare=prepare)
+    finding = kind.judge(check, subject)
     bound = check.get("pass")
     passed = reaches(finding.score, bound) if bound else finding.score >= 1.0
     passed = passed if finding.passed is None else finding.passed
+    is_turned_round = bool(check.get("not"))
+    score = 1.0 - finding.score if is_turned_round else finding.score
+    if passed != is_turned_round:
+        return Outcome("pass", "", score)
     words = finding.feedback
-    if bound and not passed:
+    if is_turned_round:
+        words = f"this must not be so: {_describe(check)}"
+    elif bound:
         told = f"the score is {finding.score:.4g}, wanted is {bound}"
         words = f"{told}: {words}" if words else told
-    score = finding.score
-    if check.get("not"):
-        passed = not passed
-        score = 1.0 - score
-        words = f"this must not be so: {_describe(check)}"
     label = f"{check['name']}: " if check.get("name") else ""
-    return Outcome("pass", "", score) if passed else Outcome("fail", label + words, score)
+    return Outcome("fail", label + words, score)
 
 
 def _describe(check: Mapping[str, Json]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.checks.base import shorten
@@ -120,6 +120,19 @@ def _is_deep(value: Json) -> bool:
     return bool(level)
 
 
+_glance = json.JSONDecoder().raw_decode
+"""Reads a value without looking for anything that is wrong, which is much cheaper."""
+
+
+def _has_only(text: str, known: Set[str]) -> bool:
+    """Whether a line is an object whose keys are all known, whatever else is wrong with it."""
+    try:
+        value, _ = _glance(text, _skip(text, 0))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and value.keys() <= known
+
+
 class JsonLines:
     """A file with an object on each line; it is read twice, and never held as a whole."""
 
@@ -130,8 +143,8 @@ class JsonLines:
         """The keys of all rows, as they are first seen, to the names as written."""
         found: dict[str, str] = {}
         known = found.keys()
-        for record in self.records():
-            if isinstance(record, Record) and not record.values.keys() <= known:
+        for record in self._records(known):
+            if isinstance(record, Record):
                 found.update({key: key for key in record.values if key not in known})
                 if len(found) > MOST_COLUMNS:
                     message = f"the rows have more than {MOST_COLUMNS:,} different keys"
@@ -140,13 +153,17 @@ class JsonLines:
 
     def records(self) -> Iterator[Record | BadRow]:
         """The rows in order, and what is wrong with those that cannot be read."""
+        return self._records(None)
+
+    def _records(self, known: Set[str] | None) -> Iterator[Record | BadRow]:
+        """The rows; when keys are `known`, only what may be a row with another one."""
         reader = Reader(self._source)
         text = ""
         with self._source.open() as lines:
             while True:
                 try:
                     text = next(lines).rstrip(_SPACE)
-                    if not text:
+                    if not text or (known is not None and _has_only(text, known)):
                         continue
                     value, end = reader.read(text, _skip(text, 0), lines.number)
                     if end != len(text):
