@@ -107,19 +107,22 @@ class Document:
 
 def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
     if isinstance(node, yaml.MappingNode):
-        return next(((key, value) for key, value in node.value if key.value == step), None)
+        return next((item for item in reversed(node.value) if item[0].value == step), None)
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         return node.value[step], node.value[step]
     return None
 
 
-def read_yaml(text: str, *, first_line: int = 1) -> Document:
-    """Read one document; raises `FileProblem` with line and column for anything wrong."""
+def read_yaml(text: str, *, first_line: int = 1, repeats: bool = False) -> Document:
+    """Read one document; raises `FileProblem` with line and column for anything wrong.
+
+    With `repeats` a key may appear again, and the last one counts, as other readers have it.
+    """
     loader = _CoreLoader(text)
     try:
         _refuse_depth(text)
         node = loader.get_single_node()
-        return Document(None if node is None else _Values().read(node, 0), node, first_line)
+        return Document(None if node is None else _Values(repeats).read(node, 0), node, first_line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         message = str(error.problem or error.context or "is not valid YAML")
@@ -176,8 +179,9 @@ def _refuse_depth(text: str) -> None:
 class _Values:
     """Turns the nodes of one document into values, and counts them."""
 
-    def __init__(self) -> None:
+    def __init__(self, repeats: bool) -> None:
         self._count = 0
+        self._repeats = repeats
 
     def read(self, node: yaml.Node, depth: int) -> Json:
         self._count += 1
@@ -195,7 +199,7 @@ class _Values:
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag == _TAG + "null":
                 raise _problem(key, "a key must be text")
-            if key.value in result:
+            if key.value in result and not self._repeats:
                 raise _problem(key, f"key '{key.value}' appears twice")
             result[key.value] = self.read(value, depth + 1)
         return result

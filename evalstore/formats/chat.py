@@ -19,13 +19,16 @@ def read_messages(given: Json) -> list[dict[str, Json]]:
     """The messages of a conversation; a text is one user message.
 
     Fields that mean nothing here are left out. Raises `BadMessagesError` for other roles, for
-    what is no text, and for nothing.
+    what is no text, for nothing, and for a conversation that ends with an answer.
     """
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     if not isinstance(given, list) or not given:
         raise BadMessagesError("'input' must be a text or a list of messages")
-    return [read_message(number, one) for number, one in enumerate(given, 1)]
+    messages = [read_message(number, one) for number, one in enumerate(given, 1)]
+    if messages[-1]["role"] == "assistant":
+        raise BadMessagesError("the conversation ends with an answer, so nothing is asked")
+    return messages
 
 
 def read_message(number: int, given: Json) -> dict[str, Json]:

@@ -169,7 +169,10 @@ def _few_shot(found: Eval, sources: Sources, written: Written) -> list[dict[str,
         return []
     name = found.args.get("few_shot_jsonl")
     messages: list[dict[str, Json]] = []
-    for row in sources.rows(name, written.left)[:count]:
+    rows = sources.rows(name, written.left)
+    if written.left:
+        raise NotTakenError(f"its examples '{name}' cannot be read: {written.left[0].reason}")
+    for row in rows[:count]:
         for one in listing(row.values.get("sample")):
             try:
                 messages.append(read_message(len(messages) + 1, one))
@@ -188,6 +191,6 @@ def _system_prompt(
         return {}, {}
     if text.endswith(".txt") and (path := sources.find(text)):
         text = path.read_text(encoding="utf-8")
-    id = "/".join(part for part in (options.name, found.name) if part)
+    id = "/".join(part for part in (options.name, found.path) if part)
     content = write_prompt({"id": id}, [("system", literal(text))])
-    return {"systemPrompts": [id]}, {f"prompts/{found.name}.md": content}
+    return {"systemPrompts": [id]}, {f"prompts/{found.path}.md": content}

@@ -6,7 +6,6 @@ import string
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import Left
 from evalstore.formats.chat import BadMessagesError, read_messages
 from evalstore.formats.grading import (
@@ -17,7 +16,7 @@ from evalstore.formats.grading import (
     middle_of,
     split_prompt,
 )
-from evalstore.formats.json_lines import Row, messages_field, read_bytes, turns_of, write_rows
+from evalstore.formats.json_lines import Row, messages_field, turns_of, write_rows
 from evalstore.formats.openai_evals.specs import (
     Eval,
     NotTakenError,
@@ -28,7 +27,6 @@ from evalstore.formats.openai_evals.specs import (
 )
 from evalstore.formats.shapes import mapping
 from evalstore.formats.writing import write_test
-from evalstore.yaml_core import read_yaml
 
 if TYPE_CHECKING:
     from evalstore.formats.base import Options
@@ -59,7 +57,7 @@ def write_graded(found: Eval, sources: Sources, options: Options) -> Written:
     names = _Names(str(shown), str(answered), constants)
     messages = list(names.messages(spec.get("prompt")))
     rows = _rows(found, sources, written, names)
-    id = f"{options.name}/{found.name}".lstrip("/")
+    id = f"{options.name}/{found.path}".lstrip("/")
     grading = split_prompt(id, messages)
     if grading.differs:
         reason = "the judge reads the parts of its prompt in another order"
@@ -73,7 +71,7 @@ def write_graded(found: Eval, sources: Sources, options: Options) -> Written:
     written.data = write_rows(rows)
     if all(row.raw is not None for row in rows):
         written.data_name = str(found.args["samples_jsonl"])
-    written.files = {f"prompts/{found.name}.md": grading.prompt}
+    written.files = {f"prompts/{found.path}.md": grading.prompt}
     written.render = lambda first: write_test(
         {**first, **front}, turns, instructions=grading.instructions, checks=[check]
     )
@@ -86,20 +84,7 @@ def _find_spec(found: Eval, sources: Sources) -> Mapping[str, Any]:
     name = found.args.get("modelgraded_spec") or found.args.get("modelgraded_spec_file")
     if not isinstance(name, str):
         raise NotTakenError("it names no 'modelgraded_spec'")
-    folder = sources.registry / "modelgraded"
-    for path in sorted(folder.glob("*.yaml"), key=lambda one: one.stem != name):
-        try:
-            value = read_yaml(read_bytes(path).decode("utf-8")).value
-        except (FileProblem, EvalstoreError, UnicodeDecodeError) as problem:
-            if path.stem == name:
-                raise NotTakenError(f"'{path.name}' cannot be read: {problem}") from problem
-            continue
-        if isinstance(value, dict) and path.stem == name and "prompt" in value:
-            return value
-        if isinstance(value, dict) and isinstance(value.get(name), dict):
-            spec: dict[str, Any] = value[name]
-            return spec
-    raise NotTakenError(f"there is no judge '{name}' in the registry's 'modelgraded'")
+    return sources.judges.find(name)
 
 
 class _Names:
@@ -141,7 +126,7 @@ class _Names:
             elif name == self.answered:
                 yield Piece("", runtime=ANSWER)
             elif name in self.constants:
-                yield Piece(str(self.constants[name]))
+                yield Piece(_constant(name, self.constants[name]))
             elif name.isidentifier():
                 self.columns.append(name)
                 yield Piece(f"{{{{ item.{name} }}}}", is_template=True)
@@ -149,6 +134,12 @@ class _Names:
                 raise NotTakenError(f"the prompt of its judge asks for '{name}'")
         if text:
             yield Piece(text)
+
+
+def _constant(name: str, value: Any) -> str:
+    if isinstance(value, dict | list):
+        raise NotTakenError(f"its judge is asked several times, each with another '{name}'")
+    return str(value)
 
 
 def _rows(found: Eval, sources: Sources, written: Written, names: _Names) -> list[Row]:
@@ -193,7 +184,12 @@ def _check(found: Eval, spec: Mapping[str, Any], written: Written) -> dict[str, 
     match = found.args.get("match_fn") or "starts_or_endswith"
     if match not in _MATCHES:
         raise NotTakenError(f"there is no 'match_fn' '{match}'")
-    scores = _scores(spec.get("choice_scores"), choices)
+    read: dict[str, Json] = {"answer": answer, "match": match, "invalid": "lowest"}
+    if not spec.get("choice_scores"):
+        reason = "choices are only counted there: here all of them pass, unless you shorten 'pass'"
+        written.warnings.append(found.warning(reason))
+        return {"choices": choices, **read, "pass": choices}
+    scores = _scores(spec["choice_scores"], choices)
     missing = [one for one in choices if one not in scores]
     lowest, highest = min(scores.values()), max(scores.values())
     if lowest == highest:
@@ -204,9 +200,7 @@ def _check(found: Eval, spec: Mapping[str, Any], written: Written) -> dict[str, 
     check: dict[str, Json] = {
         "choices": choices,
         "scores": {one: _plain(scores.get(one, lowest)) for one in choices},
-        "answer": answer,
-        "match": match,
-        "invalid": "lowest",
+        **read,
     }
     if not set(scores.values()) <= {0, 1}:
         check["pass"] = middle_of(lowest, highest)
@@ -223,12 +217,15 @@ def _scores(given: Any, choices: list[str]) -> dict[str, float]:
             return {one: float(one) for one in choices}
         except ValueError:
             raise NotTakenError("its scores are its choices, but these are no numbers") from None
-    if not isinstance(given, dict) or not given:
-        raise NotTakenError("its judge has no 'choice_scores', so nothing says which choices pass")
+    if not isinstance(given, dict):
+        raise NotTakenError("its 'choice_scores' are no numbers")
     scores = {str(name): value for name, value in given.items()}
     if not all(isinstance(one, int | float) for one in scores.values()):
         raise NotTakenError("its 'choice_scores' are no numbers")
-    return {name: value for name, value in scores.items() if name in choices} or {"": 0.0}
+    known = {name: value for name, value in scores.items() if name in choices}
+    if not known:
+        raise NotTakenError(f"its 'choice_scores' are of none of its choices {', '.join(choices)}")
+    return known
 
 
 def _plain(value: float) -> float:

@@ -9,15 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import Imported, Left, Options
-from evalstore.formats.json_lines import read_bytes
 from evalstore.formats.openai_evals.classes import find_class
-from evalstore.formats.openai_evals.specs import Eval, NotTakenError, Sources, Written
+from evalstore.formats.openai_evals.specs import (
+    Eval,
+    Judges,
+    NotTakenError,
+    Sources,
+    Written,
+    read_file,
+    yaml_files,
+)
 from evalstore.formats.shapes import mapping
 from evalstore.formats.writing import file_name, unique
-from evalstore.yaml_core import Document, read_yaml
 
 if TYPE_CHECKING:
     from evalstore.values import Json
+    from evalstore.yaml_core import Document
 
 _DATA = (".jsonl.gz", ".jsonl", ".ndjson", ".json")
 
@@ -50,22 +57,24 @@ class _Made:
 
     options: Options
     imported: Imported = field(default_factory=Imported)
+    judges: dict[Path, Judges] = field(default_factory=dict)
+    """By registry."""
 
     def registry(self, folder: Path) -> None:
         root = next(
             (
                 one
                 for one in (folder, folder / "registry", folder / "evals" / "registry")
-                if any((one / "evals").glob("*.yaml"))
+                if yaml_files(one / "evals")
             ),
             None,
         )
         if root is not None:
-            for path in sorted((root / "evals").glob("*.yaml")):
+            for path in yaml_files(root / "evals"):
                 self.eval_file(path, root)
             return
         samples = sorted(one for one in folder.rglob("*") if one.name.endswith(_DATA[:3]))
-        files = sorted(folder.glob("*.yaml"))
+        files = yaml_files(folder)
         if not samples and not files:
             raise EvalstoreError(
                 f"there are no evals in '{folder.name}'",
@@ -79,13 +88,14 @@ class _Made:
     def eval_file(self, path: Path, registry: Path) -> None:
         """All evals of a file; entries that only name another one give it a description."""
         try:
-            document = read_yaml(read_bytes(path).decode("utf-8"))
-        except UnicodeDecodeError:
-            self._leave(path, "is not UTF-8")
-            return
+            document, warning = read_file(path)
         except FileProblem as problem:
             self._leave(path, problem.message, problem.line, problem.column)
             return
+        if document.value is None:  # an empty file has no evals
+            return
+        if warning:
+            self.imported.warnings.append(warning)
         if not isinstance(document.value, dict):
             self._leave(path, "an eval file must be a mapping of evals", 1)
             return
@@ -107,22 +117,35 @@ class _Made:
         spec: dict[str, Any] = entry.value
         found = Eval(
             name=name,
+            path=self._path(name),
             kind=str(spec["class"]).rpartition(":")[2],
             args=mapping(spec.get("args")),
             description=text if isinstance(text := spec.get("description"), str) else description,
             file=str(path),
             line=entry.line(),
         )
-        self._write(found, Sources(path.parent, registry))
+        if found.path != _path(name):
+            reason = f"another eval is called so, too: this one is '{found.path}' here"
+            self.imported.warnings.append(found.warning(reason))
+        self._write(found, self._sources(path.parent, registry))
+
+    def _path(self, name: str) -> str:
+        """What the files of an eval are called."""
+        taken = (one[6:-3] for one in self.imported.files if one.startswith("tests/"))
+        return unique(_path(name), taken)
+
+    def _sources(self, folder: Path, registry: Path) -> Sources:
+        judges = self.judges.setdefault(registry, Judges(registry / "modelgraded"))
+        return Sources(folder, registry, judges)
 
     def samples(self, path: Path, under: Path | None = None) -> None:
         """Samples without an eval: they are judged as most evals judge, by `Match`."""
         name = path.relative_to(under).as_posix() if under else path.name
-        found = Eval(
-            _without_suffix(name), "Match", {"samples_jsonl": path.name}, None, str(path), None
-        )
+        name = _without_suffix(name)
+        args = {"samples_jsonl": path.name}
+        found = Eval(name, self._path(name), "Match", args, None, str(path), None)
         before = len(self.imported.files)
-        self._write(found, Sources(path.parent, path.parent))
+        self._write(found, self._sources(path.parent, path.parent))
         if len(self.imported.files) > before:
             reason = "no eval says how these samples are judged: taken as 'Match'"
             self.imported.warnings.append(Left(str(path), reason))
@@ -133,13 +156,14 @@ class _Made:
         except NotTakenError as problem:
             self._leave(Path(found.file), f"'{found.name}': {problem}", found.line)
             return
-        self.imported.left += written.left
+        known = set(self.imported.left)  # evals may share samples
+        self.imported.left += [one for one in written.left if one not in known]
         self.imported.warnings += written.warnings
         if not written.rows:
             self._leave(Path(found.file), f"'{found.name}' has no row that can be used", found.line)
             return
         self.imported.rows += written.rows
-        name = _path(found.name)
+        name = found.path
         data = self._data_file(name, written)
         front: dict[str, Json] = {"description": found.description} if found.description else {}
         front["dataset"] = posixpath.relpath(data, posixpath.dirname(f"tests/{name}"))

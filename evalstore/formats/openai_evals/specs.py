@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import Left
-from evalstore.formats.json_lines import Row, read_rows
+from evalstore.formats.json_lines import Row, read_bytes, read_rows
+from evalstore.formats.shapes import mapping
+from evalstore.yaml_core import Document, read_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +34,8 @@ class Eval:
     """One eval of an eval file."""
 
     name: str
+    path: str
+    """What its files are called; no two evals have the same."""
     kind: str
     """The name of its class, such as `Match`."""
     args: dict[str, Any]
@@ -42,6 +48,61 @@ class Eval:
         return Left(self.file, f"'{self.name}': {reason}", self.line)
 
 
+def read_file(path: Path) -> tuple[Document, Left | None]:
+    """A document in YAML, and a warning when the last of equal keys counts, as it does there.
+
+    Raises `FileProblem` or `EvalstoreError`.
+    """
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise FileProblem("is not UTF-8") from problem
+    try:
+        return read_yaml(text), None
+    except FileProblem as problem:
+        document = read_yaml(text, repeats=True)
+        reason = f"{problem.message}: the last one counts, as it does there"
+        return document, Left(str(path), reason, problem.line, problem.column)
+
+
+class Judges:
+    """The specs of judges in a registry: each in a file of its name, or several in one file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._unread: dict[str, str] = {}
+
+    def find(self, name: str) -> Mapping[str, Any]:
+        """What a judge is told; raises `NotTakenError`."""
+        if (found := self._specs.get(name)) is not None:
+            return found
+        if name in self._unread:
+            raise NotTakenError(self._unread[name])
+        raise NotTakenError(f"there is no judge '{name}' in the registry's 'modelgraded'")
+
+    @cached_property
+    def _specs(self) -> dict[str, Mapping[str, Any]]:
+        found: dict[str, Mapping[str, Any]] = {}
+        for path in yaml_files(self._folder):
+            try:
+                value = read_file(path)[0].value
+            except (FileProblem, EvalstoreError) as problem:
+                self._unread[path.stem] = f"'{path.name}' cannot be read: {problem}"
+                continue
+            specs = mapping(value)
+            if "prompt" in specs:
+                specs = {path.stem: value}
+            for name, spec in specs.items():
+                if isinstance(spec, dict):
+                    found.setdefault(name, spec)
+        return found
+
+
+def yaml_files(folder: Path) -> list[Path]:
+    """The files in YAML of a folder."""
+    return sorted(one for one in folder.glob("*") if one.suffix in (".yaml", ".yml"))
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where the files are that an eval names."""
@@ -49,6 +110,7 @@ class Sources:
     folder: Path
     """That of the eval file."""
     registry: Path
+    judges: Judges
 
     def find(self, name: str, kind: str = "data") -> Path | None:
         """A file of the registry; None when there is none."""
@@ -87,7 +149,7 @@ class Written:
 
 def generation(found: Eval) -> dict[str, Json]:
     """The limit of tokens, for the classes that use it."""
-    limit = found.args.get("max_tokens")
+    limit = mapping(found.args.get("sample_kwargs")).get("max_tokens", found.args.get("max_tokens"))
     if found.kind not in _LIMITED or not isinstance(limit, int):
         return {}
     return {"options": {"maxOutputTokens": limit}}
