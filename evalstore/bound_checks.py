@@ -97,7 +97,7 @@ class CheckTemplates:
             for place, text in _texts(entry.given, ())
         ]
         name, settings = split(entry.given, entry.line)
-        if ("scope",) in texts or (name, "scope") in texts:
+        if any(place in (("scope",), (name, "scope")) for place, _ in texts):
             raise FileProblem("'scope' cannot be filled in", entry.line)
         names: tuple[str, ...] = ()
         if name == "expr" and not texts:
