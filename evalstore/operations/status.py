@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
@@ -237,8 +236,6 @@ def estimate(
 
 def _lengths(desk: Desk, kind: str, ids: set[str]) -> dict[str, int]:
     """Characters of versions, read now or stored."""
-    fresh = {id: desk.reading.contents[id][1] for id in ids if id in desk.reading.contents}
-    stored = desk.store.load_contents(kind, ids - fresh.keys() - {""})
-    return {id: len(content) for id, content in fresh.items()} | {
-        id: len(json.dumps(content)) for id, content in stored.items()
-    }
+    contents = desk.reading.contents
+    fresh = {id: len(contents[id][1]) for id in ids if id in contents}
+    return fresh | desk.store.load_lengths(kind, ids - fresh.keys() - {""})
