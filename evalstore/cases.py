@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from evalstore.dataset import Dataset
     from evalstore.library import Desk
     from evalstore.parse import TestFile
+    from evalstore.template import Template
 
 
 class Draft(NamedTuple):
@@ -64,7 +65,10 @@ class Drafter:
         # In prose a column that is called like an answer is the column.
         self._later = (names | (ANSWERS - filler.data)) - filler.known.keys()
         self._conversations = [Conversation(run, filler) for run in test.runs]
-        self._answer = filler.compile(test.answer) if test.answer else None
+        said = test.answer
+        self._answers = [
+            filler.compile(one) for one in (said if isinstance(said, tuple) else (said,)) if one
+        ]
         self._group = filler.compile(test.group) if test.group else None
         told = test.instructions
         self._instructions = filler.compile(told, self._later) if told else None
@@ -117,7 +121,7 @@ class Drafter:
             else None,
             self._judged_by[by_checks, by_models],
             needs,
-            self._recorded(row, shapes, desk) if self._answer else None,
+            self._recorded(row, shapes, desk) if self._answers else None,
             tuple(judge.get("prompts", ())) if judge else (),
             _code(evaluation.checks) if self._runs_code else (),
             "".join(map(str, self._group.fill(row.lookup, row.typed))) if self._group else "",
@@ -134,16 +138,19 @@ class Drafter:
 
         It is those answers; None when the row brings none.
         """
-        assert self._answer is not None
-        assert self._test.answer is not None
-        line = self._test.answer.first
-        try:
-            value = self._answer.value(row.lookup, row.typed)
-        except NoValueError:
+        line = self._test.line_of("answer")
+        answers = [_value_or_none(one, row) for one in self._answers]
+        if not isinstance(self._test.answer, tuple) and isinstance(answers[0], list):
+            answers = answers[0]
+        missing = [number for number, one in enumerate(answers, 1) if one is None]
+        if answers and len(missing) == len(answers):
             return None
-        if value is None:
-            return None
-        answers = value if isinstance(value, list) else [value]
+        if missing:
+            raise FileProblem(
+                f"'answer' has none for turn {missing[0]}, and some for others",
+                line,
+                hint="a row brings all its answers or none",
+            )
         if len(shapes) > 1:
             raise FileProblem(
                 f"a recorded answer is for one conversation, and there are {len(shapes)}",
@@ -225,6 +232,13 @@ class Drafter:
             judge_prompts=(),
             code=_code(evaluation.checks),
         )
+
+
+def _value_or_none(template: Template, row: Row) -> Json:
+    try:
+        return template.value(row.lookup, row.typed)
+    except NoValueError:
+        return None
 
 
 def _code(checks: Sequence[Json]) -> tuple[str, ...]:

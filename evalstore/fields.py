@@ -105,6 +105,14 @@ class Fields:
         value = self._typed(name, _is_names, "a list of texts")
         return list(dict.fromkeys(value or ()))
 
+    def texts(self, name: str) -> list[str]:
+        """A list of texts, which may be empty and alike; empty when it is anything else."""
+        for number, text in enumerate(listed := self.values[name]):
+            if not isinstance(text, str) or "\0" in text:
+                self._fail(f"'{name}' must be a text or a list of texts", name, number)
+                return []
+        return list(listed)
+
     def whole(self, name: str, *, least: int, most: int = 2**63 - 1) -> int | None:
         """A whole number in a range, or None."""
         bounds = f"of at least {least}" if most == 2**63 - 1 else f"from {least} to {most:,}"

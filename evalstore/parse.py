@@ -68,8 +68,8 @@ class TestFile:
     schema: str | None = None
     replacements: Replacements = ({},)
     dataset: DatasetSpec | None = None
-    answer: Section | None = None
-    """An answer that is recorded already; an expression of it may give none."""
+    answer: Section | tuple[Section, ...] | None = None
+    """An answer that is recorded already, or one for each turn; an expression may give none."""
     group: Section | None = None
     """What the rows have in common that are judged together; None: all of them are."""
     options: Options = Options()
@@ -215,7 +215,9 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         schema=schema,
         replacements=replacements or ({},),
         dataset=spec,
-        answer=_text(fields, "answer"),
+        answer=_answers(fields)
+        if isinstance(fields.value("answer"), list)
+        else _text(fields, "answer"),
         group=_text(fields, "group"),
         options=fields.options(),
         attempts=fields.whole("attempts", least=1, most=MOST_SAMPLES),
@@ -248,9 +250,16 @@ def _from_field(
 def _text(fields: Fields, name: str) -> Section | None:
     """A text of the frontmatter that may be a template."""
     text = fields.text(name)
-    if text is None:
-        return None
-    line = fields.line(name)
+    return None if text is None else _section(text, fields.line(name))
+
+
+def _answers(fields: Fields) -> tuple[Section, ...]:
+    """The recorded answer of each turn; each may be a template."""
+    texts = fields.texts("answer")
+    return tuple(_section(text, fields.line("answer", n)) for n, text in enumerate(texts))
+
+
+def _section(text: str, line: int) -> Section:
     return Section(text, tuple(line + i for i in range(text.count("\n") + 1)), line)
 
 

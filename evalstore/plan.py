@@ -124,7 +124,12 @@ class Plan:
     @property
     def ask_count(self) -> int:
         """How many answers a run would ask for."""
-        return sum(ask.count for ask in self.asks)
+        return sum(ask.count for ask in self.asks if not ask.cell.case.recorded)
+
+    @property
+    def recorded_count(self) -> int:
+        """How many answers a run would take from the files that bring them."""
+        return sum(ask.count for ask in self.asks if ask.cell.case.recorded)
 
     @property
     def judge_count(self) -> int:
