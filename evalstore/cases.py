@@ -87,6 +87,8 @@ class Drafter:
         self._implied = implied_checks(self._bare)
         self.has_groups = self._checks is not None and self._checks.has_group
         """Whether a check looks at all rows of a group."""
+        self.group_differs = self._group is not None and bool(self._group.names)
+        """Whether `group` mentions anything that rows differ in."""
         self._runs_code = self._checks is not None and self._checks.runs_code
         when = test.checks.when if test.checks else "on_pass"
         both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)

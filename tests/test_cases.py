@@ -232,6 +232,19 @@ def test_a_row_brings_all_its_answers_or_none(answer: str) -> None:
     assert "'answer' has none for turn 2, and some for others" in found
 
 
+@pytest.mark.parametrize(
+    ("group", "scope", "message"),
+    [
+        ("'{{ g }}'", "answer", "but no check has the scope 'group'"),
+        ("all of them", "group", "'group' is the same for all rows"),
+    ],
+)
+def test_a_group_without_effect_is_told(group: str, scope: str, message: str) -> None:
+    found = expand(lines(A, B), f"group: {group}", checks=f"- {{contains: a, scope: {scope}}}")
+    assert found.file is not None
+    assert [(one.severity, message in one.message) for one in found.problems] == [("warning", True)]
+
+
 # --- problems -----------------------------------------------------------------------------
 
 

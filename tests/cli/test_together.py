@@ -286,7 +286,7 @@ def test_recorded_answers_need_no_candidates(echo: Echo, documents: Any) -> None
 
 
 def test_recorded_answers_are_those_of_no_named_model(echo: Echo, documents: Any) -> None:
-    rows = [{"q": "a", "c": "b"}, {"q": "b", "c": None}]
+    rows: list[dict[str, Any]] = [{"q": "a", "c": "b"}, {"q": "b", "c": None}]
     write(rows, ONE, "- equals: b", 'answer: "{{ c }}"')
     assert verdicts(documents("run", "-m", "scripted/one")) == {"q=b": "pass"}
     assert verdicts(documents("run", "-m", "recorded")) == {"q=a": "pass"}
