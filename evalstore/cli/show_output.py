@@ -47,7 +47,8 @@ def _print_session(found: Shown) -> None:
         marks += [f"({together} sessions judged together)"] if together > 1 else []
         mark = output.faint(" ".join(marks)) if marks else ""
         feedback = output.safe(" ".join(vote["feedback"].split()))
-        _columns(output.paint(vote["verdict"]), f"by {output.safe(vote['by'])}", feedback, mark)
+        id = output.faint(output.short(vote["id"]))  # 'show' has its reasoning and checks
+        _columns(output.paint(vote["verdict"]), f"by {output.safe(vote['by'])}", id, feedback, mark)
     output.line()
     _print_messages(
         _joined(
