@@ -188,7 +188,7 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     evalstore("run")
     shown = evalstore("show", session).stdout
     earlier = "fail  by scripted/judge  <short>  It is cold there.  (earlier instructions)\n"
-    assert shown.startswith(head + "pass  by scripted/judge\n" + earlier + talk)
+    assert shown.startswith(head + "pass  by scripted/judge  <short>\n" + earlier + talk)
     assert told not in shown
     assert told in evalstore("-v", "show", session).stdout
 
