@@ -123,8 +123,11 @@ class Arguments:
 
     def missing(self, name: str) -> FileProblem:
         """The problem that a setting is not given."""
-        hint = f"as in '{self._example}'" if self._example else None
-        return self.problem(f"the check needs '{name}'", hint)
+        return self.problem(f"the check needs '{name}'", self._as_in)
+
+    @property
+    def _as_in(self) -> str | None:
+        return f"as in '{self._example}'" if self._example else None
 
     def text(self, name: str, default: str | None = None) -> str | None:
         """A text."""
@@ -160,12 +163,10 @@ class Arguments:
     def texts(self, name: str) -> list[str]:
         """One text or a list of texts, which must be given; numbers count as their texts."""
         value = self.require(name)
-        if value is None:
-            raise self.missing(name)
         values = value if isinstance(value, list) else [value]
         for one in values:
             if isinstance(one, dict | list) or one is None:
-                raise self.problem(f"'{name}' must be a text or a list of texts")
+                raise self.problem(f"'{name}' must be a text or a list of texts", self._as_in)
         texts = [as_text(one) for one in values]
         if len(texts) > 1 and "" in texts and not self.allow_empty:
             raise self.problem(

@@ -146,7 +146,11 @@ def test_a_feedback_is_short_however_long_the_answer(check: Json) -> None:
             "did you mean 'search'?",
         ),
         ("contains", "the check needs 'expected'", "as in 'contains: Paris'"),
-        ({"contains": None}, "the check needs 'expected'", "as in 'contains: Paris'"),
+        (
+            {"contains": None},
+            "'expected' must be a text or a list of texts",
+            "as in 'contains: Paris'",
+        ),
         ({"oneOf": {}}, "the check needs 'expected'", "as in 'oneOf: [Paris, Lyon]'"),
         ("number", "the check needs 'expected'", "as in 'number: 42'"),
         ("latency", "the check needs 'max'", "as in 'latency: 10'"),
