@@ -56,7 +56,8 @@ def print_status(found: Status, *, explain: bool) -> None:
     if left:
         output.line(f"Left: {left} (needs the network).")
     if found.untrusted:
-        output.line(f"{output.plural(found.waiting, 'judgement')} wait for trust:")
+        wait = "waits" if found.waiting == 1 else "wait"
+        output.line(f"{output.plural(found.waiting, 'judgement')} {wait} for trust:")
         _print_untrusted(found.untrusted)
     if not found.items and (left or found.untrusted):
         output.line("Nothing else to do.")
