@@ -58,10 +58,16 @@ class Drafter:
     ) -> None:
         """`tools` and `schema` are ids of versions."""
         self._test = test
-        self.filler = filler = Filler(
-            test.path, test.replacements, as_is=test.plain, runtime=False, data=data
-        )
         names = {name for run in test.runs for name in (run.name, *run.turn_names) if name}
+        self.filler = filler = Filler(
+            test.path,
+            test.replacements,
+            as_is=test.plain,
+            runtime=False,
+            data=data,
+            answers=names,
+            nameless=any(run.template for run in test.runs),
+        )
         # In prose a column that is called like an answer is the column.
         self._later = (names | (ANSWERS - filler.data)) - filler.known.keys()
         self._conversations = [Conversation(run, filler) for run in test.runs]

@@ -75,7 +75,7 @@ def expand_test(test: TestFile, library: Library, sink: Sink | None = None) -> E
             threshold=test.threshold,
             id=test.id,
         )
-        if any(case.evaluation is None for case in result.file.cases):
+        if test.is_cut and any(case.evaluation is None for case in result.file.cases):
             result.problems.append(_unjudged(test))
         if idle := _idle_group(test, drafter):
             result.problems.append(idle)

@@ -78,8 +78,10 @@ class TestFile:
     threshold: float | None = None
     plain: bool = False
     document: Document | None = None
+    is_cut: bool = True
+    """Whether a line `---` says where the evaluation begins."""
     readable: bool = True
-    """Whether its texts can be filled; not with problems in its turns or replacements."""
+    """Whether its texts can be filled; not with problems in its turns, replacements or checks."""
 
     def line_of(self, *field: str | int) -> int:
         """The line of a field of the frontmatter."""
@@ -184,8 +186,10 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
                 hint="remove it, or move the file to the prompts folder",
             )
         )
-    no_checks: tuple[list[Line], CheckList | None] = (below, None)
+    no_checks: tuple[list[Line], CheckList | None] = ([], None)
+    before = len(collector.found)
     prose, checks = collector.attempt(lambda: take_block(below), no_checks)
+    checks_failed = len(collector.found) > before
     instructions = section(prose, separator or first)
     if checks and checks.when != "on_pass" and not instructions.text and not checks.judge:
         collector.found.append(
@@ -227,7 +231,8 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         threshold=fields.number("threshold", 0, 1),
         plain=fields.choice("template", ("plain", "jinja")) == "plain",
         document=document,
-        readable=bool(runs) and replacements is not None and not spec_failed,
+        is_cut=separator is not None,
+        readable=bool(runs) and replacements is not None and not (spec_failed or checks_failed),
     )
     return test, collector
 
@@ -297,7 +302,7 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
         if turn.name:
             raise FileProblem("a prompt has no turn to be filled", turn.section.first)
     if evaluator:
-        check_order(turns)
+        check_order(turns, fillable=False)
     else:
         only_system(turns, lines)
     prompt = PromptFile(

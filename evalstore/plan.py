@@ -109,6 +109,8 @@ class Plan:
     """Ids of the evaluation versions that run Python files which are not trusted."""
     blocked_judgements: int = 0
     """Judgements that are missing and stay so because of that."""
+    waiting: set[str] = field(default_factory=set)
+    """Ids of the evaluation versions of those judgements."""
 
     @property
     def questions(self) -> set[str]:
@@ -224,6 +226,7 @@ def plan_judgements(
     for (about, evaluation, _), one in found.items():
         if evaluation in plan.blocked and (about, evaluation, CHECKS) in found:
             plan.blocked_judgements += one.count if one.judge is None else 0
+            plan.waiting.add(evaluation)
         elif one.judge is None or one.judge.reachable:
             plan.judgements.append(one)
         else:

@@ -21,7 +21,7 @@ _SHOWN = 20
 """Lines of a list before it is cut; `-v` shows all."""
 
 
-def print_status(found: Status, *, explain: bool) -> None:
+def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None:
     """The answer of `status` and of `run -n` for people."""
     for warning in found.warnings:
         output.talk(f"warning: {output.safe(warning)}")
@@ -56,7 +56,8 @@ def print_status(found: Status, *, explain: bool) -> None:
     if left:
         output.line(f"Left: {left} (needs the network).")
     if found.untrusted:
-        output.line(f"{output.plural(found.waiting, 'judgement')} wait for trust:")
+        wait = "waits" if found.waiting == 1 else "wait"
+        output.line(f"{output.plural(found.waiting, 'judgement')} {wait} for trust:")
         _print_untrusted(found.untrusted)
     if not found.items and (left or found.untrusted):
         output.line("Nothing else to do.")
@@ -68,7 +69,8 @@ def print_status(found: Status, *, explain: bool) -> None:
         )
         return
     output.line(
-        f"A run would {_would_have(found)} and make "
+        ("Dry run: nothing was asked. " if dry_run else "")
+        + f"A run would {_would_have(found)} and make "
         f"{output.plural(found.judge, 'judgement')} with "
         f"{output.plural(found.models, 'candidate')}, "
         + ("at an unknown price" if found.cost is None else f"about {output.money(found.cost)}")

@@ -144,6 +144,7 @@ class Desk(Participants):
         plan_asks(plan, samples, layout.answers)
         votes = self.store.find_votes(plan.subjects())
         plan_judgements(plan, votes, layout.judgements, layout.again, layout.begun)
+        self.code.note_waiting(cells, plan.waiting)
         if layout.tried:
             retries.drop_untried(plan, *layout.tried)
         if layout.judge_only:
