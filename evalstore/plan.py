@@ -204,8 +204,11 @@ def plan_judgements(
             counting = [
                 vote
                 for vote in stored
-                if vote.started >= bound.since
-                and not (vote.verdict in again and vote.started < begun)
+                if vote.human
+                or (
+                    vote.started >= bound.since
+                    and not (vote.verdict in again and vote.started < begun)
+                )
             ]
             plan.votes[subject] = counting
             plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
@@ -286,6 +289,8 @@ def _lacking(
     cell: Cell, stored: Iterable[Vote], *, before_checks: bool
 ) -> Iterator[tuple[Judge | None, int]]:
     votes = _decided_first(cell, stored)
+    if any(vote.human for vote in votes):
+        return
     if "checks" in cell.case.judged_by:
         checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
         if checked is None:
@@ -303,14 +308,16 @@ def _lacking(
 
 
 def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
-    """The votes on a session that count: under its evaluation version, by its judges.
+    """The votes on a session that count: under its evaluation version, by people and its judges.
 
-    Of too many, `pass` and `fail` come before `undecided` and `error`, then the oldest: so a
-    repeated judgement that can be read takes the place of one that could not, for ever and
-    in every store it is merged into. `stored` is oldest first.
+    Each person's last word counts. Of too many others, `pass` and `fail` come before
+    `undecided` and `error`, then the oldest: so a repeated judgement that can be read takes the
+    place of one that could not, for ever and in every store it is merged into. `stored` is
+    oldest first.
     """
     votes = _decided_first(cell, stored)
-    counted: list[Vote] = []
+    by_person = {vote.evaluator: vote for vote in sorted(votes) if vote.human}
+    counted = list(by_person.values())
     if "checks" in cell.case.judged_by:
         counted += [vote for vote in votes if vote.evaluator == CHECKS][:1]
     if "models" in cell.case.judged_by:

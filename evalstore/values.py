@@ -411,3 +411,5 @@ class Vote(NamedTuple):
     evaluator: str
     verdict: Verdict
     score: float | None
+    human: bool = False
+    """Whether a person has said so."""

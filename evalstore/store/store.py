@@ -43,6 +43,8 @@ from evalstore.values import (
     Vote,
 )
 
+_PEOPLE = "SELECT id FROM evaluators WHERE json_extract(content, '$.human') IS NOT NULL"
+
 
 class Stored(NamedTuple):
     """One version with its kind: what `show` prints."""
@@ -198,11 +200,13 @@ class Store(Database):
         )
         found: dict[str, list[Vote]] = {}
         with self._reading() as connection:
+            people = {id for (id,) in connection.execute(_PEOPLE)}
             for subject, started, *ids, verdict, score in select_each(
                 connection, statement, subjects
             ):
                 id, evaluation, evaluator = map(as_digits, ids)
-                vote = Vote(started, id, evaluation, evaluator, _verdict(verdict), score)
+                human = ids[2] in people
+                vote = Vote(started, id, evaluation, evaluator, _verdict(verdict), score, human)
                 found.setdefault(as_digits(subject), []).append(vote)
         for votes in found.values():
             votes.sort(key=lambda vote: vote[:2])
