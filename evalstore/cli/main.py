@@ -115,6 +115,7 @@ def _register() -> None:
         label_command,
         run_commands,
         trust_command,
+        view_command,
         workspace_commands,
     )
 

@@ -1,0 +1,1 @@
+"""The browser: what is stored, in a terminal. The only package that knows Textual."""

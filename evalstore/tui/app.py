@@ -1,0 +1,80 @@
+"""The browser: which screen comes when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from evalstore.errors import EvalstoreError
+from evalstore.tui.cases import CasesPage
+from evalstore.tui.history import History
+from evalstore.tui.page import Page
+
+if TYPE_CHECKING:
+    from evalstore.operations.browsing import CaseRow, Cases
+    from evalstore.tui.source import Source
+
+_LOOK_SECONDS = 1.0
+"""How often it is looked whether somebody has written to the store."""
+
+
+class Browser(App[None]):
+    """Browses what a store holds, and follows it while others write to it."""
+
+    TITLE = "evalstore"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "Quit", id="quit"),
+        Binding("question_mark", "help", "Help", key_display="?", id="help"),
+    ]
+
+    def __init__(self, source: Source, revision: str | None = None) -> None:
+        """With a revision its cases are shown first."""
+        super().__init__()
+        self.source = source
+        self._revision = revision
+        self._stamp: object = None
+
+    def on_mount(self) -> None:
+        """Show the runs, and begin to look at the store."""
+        self.push_screen(History())
+        if self._revision is not None:
+            self.show_cases(self._revision)
+        self.set_interval(_LOOK_SECONDS, self.look)
+
+    def look(self) -> None:
+        """Read again when somebody has written to the store."""
+        self.run_worker(self._look, thread=True, exclusive=True, group="look", exit_on_error=False)
+
+    def _look(self) -> None:
+        try:
+            stamp = self.source.stamp()
+        except EvalstoreError:
+            return
+        before, self._stamp = self._stamp, stamp
+        if before is not None and before != stamp:
+            self.call_from_thread(self.follow)
+
+    def follow(self) -> None:
+        """Read again what is shown."""
+        if isinstance(self.screen, Page):
+            self.screen.reload()
+
+    # --- from screen to screen
+
+    def show_cases(self, revision: str | None) -> None:
+        """The cases of a run, or of the workspace."""
+        self.push_screen(CasesPage(revision))
+
+    def show_session(
+        self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str
+    ) -> None:
+        """What a candidate answered to a case, among those that are listed."""
+
+    def go_back(self) -> None:
+        """Leave the screen; the first one stays."""
+        if len(self.screen_stack) > 2:
+            self.pop_screen()

@@ -1,0 +1,311 @@
+"""A table that draws only the lines that can be seen, so its size costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from rich.segment import Segment
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from evalstore.wording import clip, columns_of
+
+if TYPE_CHECKING:
+    from rich.style import Style
+    from textual import events
+
+_GAP = 2
+"""Blanks between two columns."""
+_MARGIN = 2
+"""Characters for the mark."""
+
+
+class Cell(NamedTuple):
+    """A text and the name of its colour: a verdict, `faint`, or none."""
+
+    text: str
+    colour: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its title and its width in characters."""
+
+    title: str
+    width: int
+    right: bool = False
+    """Whether numbers stand on its right side."""
+    grows: bool = False
+    """Whether it takes its share of the room that is left."""
+    since: int = 0
+    """The width of the table from which on there is room for it."""
+    picks: bool = False
+    """Whether the cursor can be in it, as one among several."""
+
+
+class Grid(ScrollView, can_focus=True):
+    """Rows that are made when they are drawn, with a cursor and marks.
+
+    Texts are never markup; control characters are shown as escapes.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "grid--header",
+        "grid--cursor",
+        "grid--mark",
+        "grid--picked",
+        "grid--faint",
+        "grid--pass",
+        "grid--fail",
+        "grid--error",
+        "grid--undecided",
+        "grid--pending",
+        "grid--group",
+    }
+    DEFAULT_CSS = """
+    Grid {
+        height: 1fr;
+        background: $surface;
+        color: $foreground;
+        overflow-x: hidden;
+        & > .grid--header { text-style: bold; color: $foreground; background: $panel; }
+        & > .grid--cursor { background: $primary-muted; color: $foreground; }
+        & > .grid--picked { text-style: reverse bold; }
+        & > .grid--mark { color: $accent; text-style: bold; }
+        & > .grid--faint { color: $text-muted; }
+        & > .grid--pass { color: $text-success; }
+        & > .grid--fail { color: $text-error; }
+        & > .grid--error { color: $text-error; text-style: bold; }
+        & > .grid--undecided { color: $text-warning; }
+        & > .grid--pending { color: $text-warning; text-style: italic; }
+        & > .grid--group { color: $text-accent; text-style: bold; }
+        &:focus > .grid--cursor {
+            background: $block-cursor-background;
+            color: $block-cursor-foreground;
+            text-style: bold;
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "Down", show=False, id="list.down"),
+        Binding("up,k", "move(-1)", "Up", show=False, id="list.up"),
+        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, id="list.page_down"),
+        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, id="list.page_up"),
+        Binding("ctrl+d", "half(1)", "Half a page down", show=False, id="list.half_down"),
+        Binding("ctrl+u", "half(-1)", "Half a page up", show=False, id="list.half_up"),
+        Binding("home,g", "go(0)", "First", show=False, id="list.first"),
+        Binding("end,G", "go(-1)", "Last", show=False, id="list.last"),
+        Binding("right,l", "pick(1)", "Next column", show=False, id="list.right"),
+        Binding("left,h", "pick(-1)", "Column before", show=False, id="list.left"),
+        Binding("enter", "choose", "Open", id="list.open"),
+        Binding("space", "mark", "Mark", show=False, id="list.mark"),
+    ]
+
+    @dataclass
+    class Moved(Message):
+        """The cursor is on another row."""
+
+        grid: Grid
+        row: int
+
+        @property
+        def control(self) -> Grid:
+            """The grid."""
+            return self.grid
+
+    @dataclass
+    class Chosen(Message):
+        """A row was opened."""
+
+        grid: Grid
+        row: int
+
+        @property
+        def control(self) -> Grid:
+            """The grid."""
+            return self.grid
+
+    def __init__(self, *, id: str | None = None, marks: bool = False) -> None:
+        super().__init__(id=id)
+        self._columns: Sequence[Column] = ()
+        self._shown: list[int] = []
+        """Numbers of the columns that there is room for."""
+        self._widths: list[int] = []
+        """Of these."""
+        self._count = 0
+        self._cells: Callable[[int], Sequence[Cell]] = lambda _row: ()
+        self.cursor = 0
+        self.picked = 0
+        """Which of the columns that can be picked the cursor is in."""
+        self._with_marks = marks
+        self.marked: set[int] = set()
+
+    # --- what is shown
+
+    def show(
+        self,
+        columns: Sequence[Column],
+        count: int,
+        cells: Callable[[int], Sequence[Cell]],
+        *,
+        cursor: int = 0,
+    ) -> None:
+        """Show so many rows; `cells` makes one, with a cell for each column."""
+        self._columns, self._count, self._cells = columns, count, cells
+        self.marked = set()
+        self.cursor = max(0, min(cursor, count - 1))
+        self._measure()
+        self._keep_in_sight()
+        self.refresh()
+        if count:
+            self.post_message(self.Moved(self, self.cursor))
+
+    @property
+    def row_count(self) -> int:
+        """How many rows there are."""
+        return self._count
+
+    def _measure(self) -> None:
+        width = self.scrollable_content_region.width
+        self._shown = [n for n, column in enumerate(self._columns) if column.since <= width]
+        shown = [self._columns[number] for number in self._shown]
+        room = max(0, width - sum(column.width + _GAP for column in shown) + _GAP - _MARGIN)
+        growing = sum(column.grows for column in shown)
+        self._widths, taken = [], 0
+        for column in shown:
+            self._widths.append(column.width)
+            if column.grows:
+                taken += 1
+                share = room * taken // growing - room * (taken - 1) // growing
+                self._widths[-1] += share
+        self.virtual_size = Size(width, self._count + 1)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Share the room again."""
+        self._measure()
+        self._keep_in_sight()
+
+    def render_line(self, y: int) -> Strip:
+        """One line: the header stays at the top."""
+        width = self.scrollable_content_region.width
+        if y == 0:
+            style = self.get_component_rich_style("grid--header")
+            titles = [Cell(column.title) for column in self._columns]
+            return self._line(titles, style, style, " ", width)
+        row = y - 1 + self.scroll_offset.y
+        base = self.rich_style
+        if row >= self._count:
+            return Strip.blank(width, base)
+        if row == self.cursor:
+            base = self.get_component_rich_style("grid--cursor")
+        return self._line(self._cells(row), base, None, "●" if row in self.marked else " ", width)
+
+    def _line(
+        self, cells: Sequence[Cell], base: Style, fixed: Style | None, mark: str, width: int
+    ) -> Strip:
+        marked = base + self.get_component_rich_style("grid--mark", partial=True)
+        segments = [Segment(f"{mark} ", marked)]
+        picks = [number for number, column in enumerate(self._columns) if column.picks]
+        picked = picks[self.picked] if self.picked < len(picks) else None
+        for number, room in zip(self._shown, self._widths, strict=True):
+            cell = cells[number] if number < len(cells) else Cell("")
+            text = clip(cell.text, room)
+            blank = " " * (room - columns_of(text))
+            style = base
+            if fixed is None and cell.colour:
+                style += self.get_component_rich_style(f"grid--{cell.colour}", partial=True)
+            if fixed is None and number == picked and len(picks) > 1 and base != self.rich_style:
+                style += self.get_component_rich_style("grid--picked", partial=True)
+            shown = blank + text if self._columns[number].right else text + blank
+            segments += [Segment(shown, style), Segment(" " * _GAP, base)]
+        return Strip(segments).adjust_cell_length(width, base).crop(0, width)
+
+    # --- the cursor
+
+    def move_to(self, row: int) -> None:
+        """Put the cursor on a row."""
+        row = max(0, min(row, self._count - 1))
+        if self._count and row != self.cursor:
+            self.cursor = row
+            self._keep_in_sight()
+            self.refresh()
+            self.post_message(self.Moved(self, row))
+
+    def _keep_in_sight(self) -> None:
+        height = self._height
+        top = self.scroll_offset.y
+        if self.cursor < top:
+            top = self.cursor
+        elif self.cursor >= top + height:
+            top = self.cursor - height + 1
+        if top != self.scroll_offset.y:
+            self.scroll_to(y=top, animate=False, immediate=True)
+
+    @property
+    def _height(self) -> int:
+        """Rows that can be seen."""
+        return max(1, self.scrollable_content_region.height - 1)
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor."""
+        self.move_to(self.cursor + by)
+
+    def action_page(self, by: int) -> None:
+        """Move it by what can be seen."""
+        self.move_to(self.cursor + by * self._height)
+
+    def action_half(self, by: int) -> None:
+        """Move it by half of that."""
+        self.move_to(self.cursor + by * max(1, self._height // 2))
+
+    def action_go(self, row: int) -> None:
+        """Move it to the first row, or to the last (-1)."""
+        self.move_to(row if row >= 0 else self._count - 1)
+
+    def action_pick(self, by: int) -> None:
+        """Move the cursor to another of the columns that can be picked."""
+        count = sum(column.picks for column in self._columns)
+        picked = max(0, min(self.picked + by, count - 1))
+        if count and picked != self.picked:
+            self.picked = picked
+            self.refresh()
+            self.post_message(self.Moved(self, self.cursor))
+
+    def action_choose(self) -> None:
+        """Open the row."""
+        if self._count:
+            self.post_message(self.Chosen(self, self.cursor))
+
+    def action_mark(self) -> None:
+        """Mark the row, or take the mark away, and go on."""
+        if self._count and self._with_marks:
+            self.marked ^= {self.cursor}
+            self.refresh()
+            self.move_to(self.cursor + 1)
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor where the mouse is; a second click opens."""
+        offset = event.get_content_offset(self)
+        if offset is None or offset.y == 0:
+            return
+        row = offset.y - 1 + self.scroll_offset.y
+        if row < self._count:
+            self.move_to(row)
+            if event.chain > 1:
+                self.action_choose()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """The wheel moves what is seen; the cursor stays within it."""
+        super().watch_scroll_y(old_value, new_value)
+        top = round(new_value)
+        if self._count and not top <= self.cursor < top + self._height:
+            self.move_to(max(top, min(self.cursor, top + self._height - 1)))
+
+    def region_of_cursor(self) -> Region:
+        """Where the cursor is on the screen."""
+        return Region(0, self.cursor - self.scroll_offset.y + 1, self.size.width, 1)

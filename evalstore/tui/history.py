@@ -1,0 +1,149 @@
+"""All runs, newest first, above them the workspace as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.widgets import Footer
+
+from evalstore.tui.grid import Cell, Column, Grid
+from evalstore.tui.looks import bar, counted, interval, spark, when
+from evalstore.tui.page import Page
+from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
+from evalstore.wording import money, plural
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from evalstore.operations.browsing import RunLine
+
+_COLUMNS = (
+    Column("run", 9),
+    Column("when", 14),
+    Column("passed", 6, right=True),
+    Column("", 8, since=60),
+    Column("of", 9, right=True, since=50),
+    Column("asked", 6, right=True, since=80),
+    Column("judged", 6, right=True, since=88),
+    Column("reused", 6, right=True, since=96),
+    Column("cost", 8, right=True, since=70),
+    Column("", 8, grows=True, since=80),
+)
+_NEVER = """\
+Nothing has been run yet.
+
+R asks and judges what the workspace has; so does 'evalstore run'."""
+
+
+class History(Page):
+    """The runs and what the highlighted one did."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "compare", "Compare", id="history.compare"),
+        Binding("s", "stats", "Statistics", id="history.stats"),
+        Binding("w", "status", "What is to do", id="history.status"),
+    ]
+    DEFAULT_CSS = """
+    History > Reader { height: 9; border-top: solid $panel; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._runs: list[RunLine] = []
+
+    def compose(self) -> ComposeResult:
+        """The list above what the run did."""
+        yield self.title_line()
+        yield self.problem_line()
+        yield Grid(id="runs", marks=True)
+        yield Reader(id="did").add_class("detail")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Read the runs."""
+        self.set_title("evalstore", "runs")
+        self.reload(stay=False)
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Read the runs again."""
+        highlighted = self.highlighted if stay else None
+        self.fetch(self.source.runs, lambda runs: self.show_runs(runs, highlighted))
+
+    @property
+    def highlighted(self) -> str | None:
+        """The id of the highlighted run; None: the workspace."""
+        number = self.query_one("#runs", Grid).cursor - 1
+        return self._runs[number].id if 0 <= number < len(self._runs) else None
+
+    def show_runs(self, runs: list[RunLine], highlighted: str | None) -> None:
+        """Show them; the first line is the workspace."""
+        self._runs = runs
+        cursor = next((n for n, one in enumerate(runs, 1) if one.id == highlighted), 0)
+        self.set_title("evalstore", plural(len(runs), "run"))
+        grid = self.query_one("#runs", Grid)
+        grid.show(_COLUMNS, len(runs) + 1, self._cells, cursor=cursor)
+        if not grid.has_focus and self.focused is None:
+            grid.focus()
+
+    def _cells(self, row: int) -> Sequence[Cell]:
+        if row == 0:
+            what = "the cases as they are now" if self._runs else "nothing has been run yet"
+            return (Cell("workspace", "group"), Cell("now"), *[Cell("")] * 7, Cell(what, "faint"))
+        run = self._runs[row - 1]
+        rate = run.rate.rate
+        colour = "pass" if rate == 1 else "fail" if rate is not None else "faint"
+        return (
+            Cell(run.id[:8]),
+            Cell(when(run.started)),
+            Cell("-" if rate is None else f"{100 * rate:.1f}%", colour),
+            Cell(bar(rate, 8), colour),
+            Cell(f"{run.verdicts['pass']:,}/{run.rate.judged:,}"),
+            Cell(f"{run.asked:,}"),
+            Cell(f"{run.judged:,}"),
+            Cell(f"{run.reused:,}", "faint"),
+            Cell("" if run.cost is None else money(run.cost)),
+            Cell(run.message or ("" if run.status == "complete" else run.status), "faint"),
+        )
+
+    @on(Grid.Moved, "#runs")
+    def follow_cursor(self, message: Grid.Moved) -> None:
+        """Tell what the highlighted run did."""
+        self.query_one("#did", Reader).show(
+            self._describe(message.row - 1) if message.row else self._describe_workspace()
+        )
+
+    def _describe_workspace(self) -> Iterator[Line]:
+        yield heading("the workspace")
+        if self._runs:
+            text = "Enter shows the cases with the verdicts that stored answers give them now."
+            yield from text_lines(text)
+            yield from text_lines("w says what a run would do, why, and its price.", "faint")
+        else:
+            yield from text_lines(_NEVER)
+
+    def _describe(self, number: int) -> Iterator[Line]:
+        run = self._runs[number]
+        note = f"  {run.message}" if run.message else ""
+        git = f"  git {run.git}" if run.git else ""
+        yield heading(f"run {run.id[:8]}  {run.status}{git}{note}")
+        yield from text_lines(f"{counted(run.verdicts)}: {interval(run.rate)}")
+        recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
+        failed = f", {run.failed:,} failed" if run.failed else ""
+        yield from text_lines(
+            f"{run.asked:,} asked, {recorded}{run.judged:,} judged, {run.reused:,} reused{failed}; "
+            f"{money(run.cost)}; {(run.ended - run.started) / 1e6:.1f} s"
+        )
+        yield from text_lines(", ".join(run.models), "faint")
+        if run.is_partial:
+            yield from text_lines("about a selection of the cases", "pending")
+        yield BLANK
+        shares = [one.rate.rate for one in reversed(self._runs[number:]) if not one.is_partial]
+        yield Line((Span("trend  ", "faint"), Span(spark(shares, 60))))
+
+    @on(Grid.Chosen, "#runs")
+    def open_run(self) -> None:
+        """Show its cases."""
+        self.browser.show_cases(self.highlighted)

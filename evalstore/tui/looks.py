@@ -1,0 +1,67 @@
+"""How verdicts, shares and times look in the browser: a sign, a word and a colour."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.tui.grid import Cell
+from evalstore.wording import ago
+
+if TYPE_CHECKING:
+    from evalstore.report.statistics import Rate
+
+SIGNS = {
+    "pass": "✓",
+    "fail": "✗",
+    "error": "!",
+    "undecided": "?",
+    "pending": "…",
+    "answered": "·",
+}
+FAILING = ("fail", "error", "undecided")
+"""Verdicts that somebody has to look at."""
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def verdict(word: str | None) -> Cell:
+    """A verdict as a cell."""
+    word = word or "answered"
+    return Cell(f"{SIGNS[word]} {word}", "faint" if word == "answered" else word)
+
+
+def bar(share: float | None, width: int) -> str:
+    """A share as a bar of so many characters."""
+    if share is None:
+        return ""
+    eighths = round(share * width * 8)
+    full, rest = divmod(eighths, 8)
+    return "█" * full + (_EIGHTHS[rest] if rest else "")
+
+
+def spark(shares: Sequence[float | None], width: int) -> str:
+    """The last shares as a line of small bars, the newest at the right."""
+    shown = shares[-width:]
+    return "".join(" " if one is None else _BLOCKS[1 + round(one * 7)] for one in shown)
+
+
+def counted(verdicts: Mapping[str, int]) -> str:
+    """`183 ✓ pass, 4 ✗ fail`."""
+    return ", ".join(f"{count:,} {SIGNS[word]} {word}" for word, count in verdicts.items() if count)
+
+
+def interval(rate: Rate) -> str:
+    """`94.1 % (95 % interval 90.1 to 96.6 %)`."""
+    if rate.rate is None or rate.low is None or rate.high is None:
+        return "nothing judged"
+    return (
+        f"{100 * rate.rate:.1f}% of {rate.judged:,} "
+        f"(95% interval {100 * rate.low:.1f} to {100 * rate.high:.1f}%)"
+    )
+
+
+def when(microseconds: int) -> str:
+    """How long ago."""
+    return ago(microseconds, time.time_ns() // 1000)

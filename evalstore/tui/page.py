@@ -1,0 +1,160 @@
+"""What all screens share: a title, a place for what went wrong, reading beside the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Static
+from textual.worker import Worker, WorkerState, get_current_worker
+
+from evalstore.errors import EvalstoreError, WorkspaceError
+from evalstore.wording import safe
+
+if TYPE_CHECKING:
+    from evalstore.tui.app import Browser
+    from evalstore.tui.source import Source
+
+T = TypeVar("T")
+
+
+class Page(Screen[None]):
+    """A screen that reads in threads and shows what comes.
+
+    Workers only post messages; handlers own every change of a widget. Texts of files and
+    models are `Content`, never markup.
+    """
+
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012
+    DEFAULT_CSS = """
+    Page {
+        layout: vertical;
+        & > .title { height: 1; padding: 0 1; background: $panel; text-style: bold; }
+        & > .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
+        & > .problem { display: none; }
+        & > .empty { height: 1fr; content-align: center middle; color: $text-muted; display: none; }
+        &.-short .detail { display: none; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,backspace", "back", "Back", id="page.back"),
+        Binding("r", "reload", "Reload", show=False, id="page.reload"),
+    ]
+
+    @dataclass
+    class Fetched(Message):
+        """Something that was read has arrived."""
+
+        then: Callable[[Any], None]
+        value: Any
+
+    @property
+    def source(self) -> Source:
+        """Where what is shown comes from."""
+        return self.browser.source
+
+    @property
+    def browser(self) -> Browser:
+        """The program."""
+        from evalstore.tui.app import Browser
+
+        assert isinstance(self.app, Browser)
+        return self.app
+
+    # --- the parts of a page
+
+    @staticmethod
+    def title_line() -> Static:
+        """A line at the top."""
+        return Static(classes="title", markup=False)
+
+    @staticmethod
+    def problem_line() -> Static:
+        """Where it is said what went wrong."""
+        return Static(classes="problem", markup=False)
+
+    @staticmethod
+    def empty_state() -> Static:
+        """What is shown instead of an empty list."""
+        return Static(classes="empty", markup=False)
+
+    def set_title(self, *parts: str) -> None:
+        """Say where the reader is."""
+        text = " › ".join(safe(part) for part in parts if part)
+        self.query_one(".title", Static).update(Content(text))
+
+    def set_empty(self, text: str) -> None:
+        """Say why there is nothing, and which command changes that; or nothing."""
+        found = self.query_one(".empty", Static)
+        found.update(Content(safe(text, lines=True)))
+        found.display = bool(text)
+
+    # --- reading
+
+    def fetch(
+        self, read: Callable[[], T], then: Callable[[T], None], *, group: str = "read"
+    ) -> None:
+        """Read in a thread, then show; of one group only what was wanted last is shown."""
+
+        def work() -> None:
+            worker = get_current_worker()
+            try:
+                value = read()
+            except EvalstoreError as problem:
+                if not worker.is_cancelled:
+                    self.post_message(self.Fetched(self.show_problem, problem))
+            else:
+                if not worker.is_cancelled:
+                    self.post_message(self.Fetched(then, value))
+
+        self.run_worker(work, thread=True, exclusive=True, group=group, exit_on_error=False)
+
+    @on(Fetched)
+    def show_fetched(self, message: Fetched) -> None:
+        """Show what has come."""
+        if message.then != self.show_problem:
+            self.query_one(".problem", Static).display = False
+        message.then(message.value)
+
+    @on(Worker.StateChanged)
+    def report_bug(self, message: Worker.StateChanged) -> None:
+        """A reading that ends in any other way is a bug: say so and stay alive."""
+        if message.state is WorkerState.ERROR:
+            problem = message.worker.error
+            self.show_problem(EvalstoreError(f"a bug in evalstore: {problem!r}"))
+
+    def show_problem(self, problem: EvalstoreError) -> None:
+        """Say what went wrong, with its place and what helps."""
+        found = self.query_one(".problem", Static)
+        found.update(Content(safe(words_of(problem), lines=True)))
+        found.display = True
+
+    # --- keys
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Read again; with `stay` the cursor keeps its place."""
+
+    def action_reload(self) -> None:
+        """Read again."""
+        self.reload()
+
+    def action_back(self) -> None:
+        """Leave this screen."""
+        self.browser.go_back()
+
+
+def words_of(problem: EvalstoreError) -> str:
+    """A problem as the command line tells it."""
+    if isinstance(problem, WorkspaceError):
+        lines = [f"error: {one.place}: {one.message}" for one in problem.problems[:5]]
+        hints = [f"hint: {one.hint}" for one in problem.problems[:1] if one.hint]
+        more = len(problem.problems) - 5
+        return "\n".join([*lines, *([f"… {more} more"] if more > 0 else []), *hints])
+    hint = f"\nhint: {problem.hint}" if problem.hint else ""
+    return f"error: {problem}{hint}"

@@ -1,0 +1,173 @@
+"""A text to read: wrapped to the width, and drawn line by line, however long it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from rich.cells import cell_len, chop_cells
+from rich.segment import Segment
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from evalstore.wording import safe
+
+if TYPE_CHECKING:
+    from textual import events
+
+
+class Span(NamedTuple):
+    """A part of a line and the name of its colour: a verdict, `faint`, `heading`, or none."""
+
+    text: str
+    colour: str = ""
+
+
+class Line(NamedTuple):
+    """One line before it is wrapped; what is wrapped goes on at the indent."""
+
+    spans: tuple[Span, ...]
+    indent: int = 0
+
+
+def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[Line]:
+    """The lines of a text; control characters are shown as escapes."""
+    for line in safe(text, lines=True).expandtabs(4).split("\n"):
+        yield Line((Span(line, colour),), indent)
+
+
+def heading(text: str) -> Line:
+    """A line that begins a part."""
+    return Line((Span(safe(text), "heading"),))
+
+
+BLANK = Line(())
+
+
+class Reader(ScrollView, can_focus=True):
+    """Lines of text, wrapped. Never markup."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "reader--heading",
+        "reader--faint",
+        "reader--pass",
+        "reader--fail",
+        "reader--error",
+        "reader--undecided",
+        "reader--pending",
+        "reader--old",
+        "reader--new",
+    }
+    DEFAULT_CSS = """
+    Reader {
+        height: 1fr;
+        background: $surface;
+        color: $foreground;
+        padding: 0 1;
+        overflow-x: hidden;
+        & > .reader--heading { text-style: bold; color: $text-primary; }
+        & > .reader--faint { color: $text-muted; }
+        & > .reader--pass { color: $text-success; text-style: bold; }
+        & > .reader--fail { color: $text-error; text-style: bold; }
+        & > .reader--error { color: $text-error; text-style: bold; }
+        & > .reader--undecided { color: $text-warning; text-style: bold; }
+        & > .reader--pending { color: $text-warning; text-style: italic; }
+        & > .reader--old { color: $text-error; text-style: strike; }
+        & > .reader--new { color: $text-success; text-style: underline; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "scroll_down", "Down", show=False, id="text.down"),
+        Binding("up,k", "scroll_up", "Up", show=False, id="text.up"),
+        Binding("pagedown,ctrl+f,space", "page_down", "Page down", show=False, id="text.page_down"),
+        Binding("pageup,ctrl+b", "page_up", "Page up", show=False, id="text.page_up"),
+        Binding("home,g", "scroll_home", "Start", show=False, id="text.start"),
+        Binding("end,G", "scroll_end", "End", show=False, id="text.end"),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._lines: Sequence[Line] = ()
+        self._wrapped: list[tuple[Span, ...]] = []
+
+    def show(self, lines: Iterable[Line], *, stay: bool = False) -> None:
+        """Show these lines, from the top unless it is to `stay` where it is."""
+        self._lines = list(lines)
+        self._wrap()
+        if not stay:
+            self.scroll_to(y=0, animate=False, immediate=True)
+        self.refresh()
+
+    @property
+    def text(self) -> str:
+        """All that is shown, unwrapped."""
+        return "\n".join("".join(span.text for span in line.spans) for line in self._lines)
+
+    def _wrap(self) -> None:
+        width = max(1, self.scrollable_content_region.width)
+        self._wrapped = [part for line in self._lines for part in wrapped(line, width)]
+        self.virtual_size = Size(width, len(self._wrapped))
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Wrap again."""
+        self._wrap()
+
+    def render_line(self, y: int) -> Strip:
+        """One line."""
+        width = self.scrollable_content_region.width
+        number = y + self.scroll_offset.y
+        base = self.rich_style
+        if number >= len(self._wrapped):
+            return Strip.blank(width, base)
+        segments = [
+            Segment(
+                span.text,
+                base + self.get_component_rich_style(f"reader--{span.colour}", partial=True)
+                if span.colour
+                else base,
+            )
+            for span in self._wrapped[number]
+        ]
+        return Strip(segments).adjust_cell_length(width, base).crop(0, width)
+
+
+def wrapped(line: Line, width: int) -> Iterator[tuple[Span, ...]]:
+    """The parts of a line that fit; broken between words where there are any."""
+    room = max(10, width - line.indent)
+    pad = (Span(" " * line.indent),) if line.indent else ()
+    if sum(cell_len(span.text) for span in line.spans) <= room:
+        yield (*pad, *line.spans)
+        return
+    row: list[Span] = []
+    used = 0
+    for span in line.spans:
+        for word in _words(span.text, room):
+            size = cell_len(word)
+            if used and used + len(word.rstrip()) > room and used + cell_len(word.rstrip()) > room:
+                yield (*pad, *row)
+                row, used = [], 0
+                word = word.lstrip()
+                size = cell_len(word)
+            if word:
+                row.append(Span(word, span.colour))
+                used += size
+    if row:
+        yield (*pad, *row)
+
+
+def _words(text: str, room: int) -> Iterator[str]:
+    """Words with the blanks behind them; those that are too long in pieces."""
+    start = 0
+    while start < len(text):
+        end = text.find(" ", start)
+        end = len(text) if end < 0 else end
+        while end < len(text) and text[end] == " ":
+            end += 1
+        word = text[start:end]
+        start = end
+        if cell_len(word.rstrip()) > room:
+            yield from chop_cells(word, room)
+        else:
+            yield word

@@ -1,0 +1,60 @@
+"""What the browser is fed with: a small protocol, so that a screen can be tried without a store.
+
+All of it may be called from any thread, and raises `EvalstoreError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from evalstore.operations.browsing import Cases, RunLine
+    from evalstore.operations.orders import Where
+
+
+class Source(Protocol):
+    """Where screens get what they show."""
+
+    def runs(self) -> list[RunLine]:
+        """All runs, newest first."""
+
+    def cases(self, revision: str | None) -> Cases:
+        """The cases of a run, or of the workspace as it is now."""
+
+    def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
+        """The feedback of these judgements by id."""
+
+    def stamp(self) -> object:
+        """What differs when anybody has written to the store."""
+
+
+class Workspace:
+    """The source that reads a workspace and its store."""
+
+    def __init__(self, where: Where) -> None:
+        self.where = where
+
+    def runs(self) -> list[RunLine]:
+        """All runs, newest first."""
+        from evalstore.operations import browsing
+
+        return browsing.runs(self.where)
+
+    def cases(self, revision: str | None) -> Cases:
+        """The cases of a run, or of the workspace as it is now."""
+        from evalstore.operations import browsing
+
+        return browsing.cases(self.where, revision)
+
+    def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
+        """The feedback of these judgements by id."""
+        from evalstore.operations import browsing
+
+        return browsing.feedback(self.where, evaluations)
+
+    def stamp(self) -> object:
+        """What differs when anybody has written to the store."""
+        from evalstore.operations import browsing
+
+        return browsing.stamp(self.where)

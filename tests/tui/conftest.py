@@ -1,0 +1,53 @@
+"""A workspace with a run, to be browsed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalstore.cli.main import main
+from tests.builders import tree
+from tests.cli.conftest import JUDGE, ONE, SETTINGS, WEATHER
+
+HOSTILE = "[/] [bold red]no markup[/] [0] [unclosed \x1b[31mred\x1b[0m 漢字 שלום \u202e"
+"""What a model may say: it is text and nothing else."""
+GREETING = """\
+---
+tags: [manners]
+---
+
+# 👤
+
+Say hello.
+
+---
+
+~~~checks
+- contains: hello
+~~~
+"""
+
+
+@pytest.fixture
+def workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Path:
+    """Two test files, two candidates, one run: Oslo fails by its judge, the greeting by a check."""
+    two = ONE.replace("scripted/one", "scripted/two").replace("Cold.", "Not warm.")
+    folder = tree(
+        tmp_path / "w",
+        {
+            "evalstore.yaml": SETTINGS.replace("[scripted/one]", "[scripted/one, scripted/two]")
+            + "confirmAbove: 1000\n",
+            "models/one.yaml": ONE,
+            "models/two.yaml": two,
+            "models/judge.yaml": JUDGE,
+            "tests/weather.md": WEATHER,
+            "tests/greeting.md": GREETING,
+        },
+    )
+    monkeypatch.chdir(folder)
+    assert main(["run", "--quiet"]) == 1
+    capsys.readouterr()
+    return folder

@@ -1,0 +1,134 @@
+"""The runs and their cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from evalstore.cli.main import main
+from evalstore.tui.cases import CasesPage
+from evalstore.tui.grid import Grid
+from tests.builders import tree
+from tests.tui.driving import drive, press, screen, settled
+
+
+def test_the_runs_are_listed_below_the_workspace(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        lines = screen(pilot).splitlines()
+        assert lines[0] == " evalstore › 1 run"
+        assert lines[2].split()[:2] == ["workspace", "now"]
+        assert lines[3].split()[0] == "########"
+        assert "50.0%" in lines[3]
+        await press(pilot, "down")
+        assert "3 ✓ pass, 3 ✗ fail: 50.0% of 6" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_an_empty_store_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree(tmp_path, {"evalstore.yaml": ""}))
+    main(["init", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "so does 'evalstore run'" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_a_folder_without_a_store_is_told_with_its_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "hint: run 'evalstore init'" in screen(pilot)
+
+    drive(scenario)
+
+
+@pytest.mark.parametrize("keys", [("enter",), ("down", "enter")])
+def test_the_cases_of_a_run_and_of_the_workspace_are_a_table(
+    workspace: Path, keys: tuple[str, ...]
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, *keys)
+        text = screen(pilot)
+        assert "3 cases › 3 ✓ pass, 3 ✗ fail" in text
+        assert [line.split()[1:] for line in text.splitlines()[2:4]] == [
+            ["✗", "fail", "✗", "fail"],
+            ["city=Oslo", "✗", "fail", "✓", "pass"],
+        ]
+
+    drive(scenario)
+
+
+def test_the_feedback_follows_the_cursor(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "down")
+        assert "  It is cold there." in screen(pilot)
+
+    drive(scenario)
+
+
+def test_failures_are_gone_through(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        seen = []
+        for key in ("n", "n", "N"):
+            await press(pilot, key)
+            assert page.case
+            seen.append(page.case.row)
+        assert seen == ["city=Oslo", "", "city=Oslo"]
+
+    drive(scenario, revision="@")
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("oslo", ["city=Oslo"]),
+        ("verdict:pass", ["city=Oslo", "city=Rome"]),
+        ("verdict:pass model:one", ["city=Rome"]),
+        ("tag:manners", [""]),
+        ("file:weather verdict:fail", ["city=Oslo"]),
+        ("nothing", []),
+    ],
+)
+def test_cases_are_filtered_as_it_is_typed(workspace: Path, text: str, rows: list[str]) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "slash", *text.replace(":", "_").replace(" ", "_"))
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        page.query_one("#filter").value = text  # type: ignore[attr-defined]
+        await settled(pilot)
+        assert [one.row for one in page.listed] == rows
+        assert ("No case matches the filter." in screen(pilot)) == (not rows)
+        await press(pilot, "escape")
+        assert len(page.listed) == 3
+
+    drive(scenario, revision="@")
+
+
+def test_a_store_that_another_process_writes_to_is_followed(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        pilot.app.look()  # type: ignore[attr-defined]
+        await settled(pilot)
+        main(["run", "--quiet"])
+        pilot.app.look()  # type: ignore[attr-defined]
+        await settled(pilot)
+        assert pilot.app.screen.query_one(Grid).row_count == 3
+
+    drive(scenario)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (10, 4), (200, 60)])
+def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, int]) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "n", "G", "g")
+        await pilot.resize_terminal(30, 8)
+        await settled(pilot)
+
+    drive(scenario, size=size)
