@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import FileProblem
 from evalstore.formats.base import Imported, Left
-from evalstore.formats.promptfoo import asserts, files
+from evalstore.formats.promptfoo import asserts
 from evalstore.formats.promptfoo.nunjucks import (
     NotTakenError,
     as_template,
@@ -21,7 +21,8 @@ from evalstore.sandbox import run
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.formats.promptfoo.cases import Assertion, Case
+    from evalstore.formats.promptfoo.assertions import Assertion
+    from evalstore.formats.promptfoo.cases import Case
     from evalstore.formats.promptfoo.prompts import Prompt
 
 _LONGEST_NAME = 3
@@ -62,17 +63,27 @@ def group(cases: Iterable[Case], imported: Imported) -> list[Group]:
 def _usable(case: Case, imported: Imported) -> Iterable[Assertion]:
     """The assertions that can be taken over; the others are told."""
     for one in case.assertions:
+        line = one.line or case.line
         try:
-            asserts.make(one.kind, one.value, one.threshold)
+            if one.problem:
+                raise NotTakenError(one.problem)
+            made = asserts.make(one.kind, one.value, one.threshold)
             if isinstance(one.value, str):
-                if one.value.startswith(files.PREFIX):
-                    raise NotTakenError(f"the value of '{one.kind}' is in a file")
                 names_in(one.value)
             if not one.weight:
                 raise NotTakenError(f"'{one.kind}' has the weight 0: it only measures")
         except NotTakenError as problem:
-            imported.left.append(problem.at(case.file, "an assertion", one.line or case.line))
+            imported.left.append(problem.at(case.file, "an assertion", line))
         else:
+            others = list(one.others)
+            if made.instruction:  # judges have one verdict for all their instructions
+                others += ["weight"] * (one.weight != 1) + ["metric"] * bool(one.metric)
+            if others:
+                names = " and ".join(f"'{name}'" for name in others)
+                reason = (
+                    f"{names} of '{one.kind}' {'is' if len(others) == 1 else 'are'} not taken over"
+                )
+                imported.warnings.append(Left(case.file, reason, line))
             yield one
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.formats.chat import ROLES
 from evalstore.formats.promptfoo import files
+from evalstore.formats.promptfoo.json_prompts import messages_in
 from evalstore.formats.promptfoo.nunjucks import NotTakenError, names_in
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from evalstore.yaml_core import Document
 
 _SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_SO_FAR = re.compile(r"\{[{%][^}]*\b_conversation\b")
+_FIELDS = {"raw", "id", "path", "label", "display", "function", "config"}
 _LOOKS_LIKE_FILE = re.compile(r"[^\s{}]+\.(?:txt|md|j2|json|ya?ml|csv)")
 
 
@@ -34,25 +36,40 @@ class Prompt:
 
 def read_prompts(document: Document, folder: Path, file: str, left: list[Left]) -> list[Prompt]:
     """All prompts that can be read; the others go to `left`."""
-    given = document.value
-    listed = given if isinstance(given, list) else [given]
     prompts: list[Prompt] = []
-    for number, one in enumerate(listed):
-        line = document.line(number) if isinstance(given, list) else document.line()
+    for line, one in _listed(document):
         try:
-            for label, text in _texts(one, folder):
-                prompts.append(_prompt(label, text))
+            texts = list(_texts(one, folder))
         except NotTakenError as problem:
             left.append(problem.at(file, "a prompt", line))
+            continue
+        for label, text in texts:
+            try:
+                prompts.append(_prompt(label, text))
+            except NotTakenError as problem:
+                what = f"the prompt '{label}'" if label else "a prompt"
+                left.append(problem.at(file, what, line))
     return prompts
 
 
-def _texts(given: Any, folder: Path) -> Iterator[tuple[str, Any]]:
-    """Each prompt with its label: a text, or messages."""
+def _listed(document: Document) -> Iterator[tuple[int, Any]]:
+    """Each prompt with its line: those of a list, or of a mapping from files to labels."""
+    given = document.value
+    if isinstance(given, list):
+        yield from ((document.line(number), one) for number, one in enumerate(given))
+    elif isinstance(given, dict) and not _FIELDS & given.keys():
+        for name, label in given.items():
+            yield document.line(name), {"raw": name, "label": label}
+    else:
+        yield document.line(), given
+
+
+def _texts(given: Any, folder: Path) -> Iterator[tuple[str, str]]:
+    """Each prompt with its label."""
     label = ""
     if isinstance(given, dict):
         label = str(given.get("label") or given.get("display") or "")
-        given = given.get("raw", given.get("id", given.get("path")))
+        given = next((given[name] for name in ("raw", "id", "path") if name in given), None)
     if not isinstance(given, str):
         raise NotTakenError("it is neither a text nor the name of a file")
     is_name = given.startswith(files.PREFIX) or (
@@ -77,6 +94,8 @@ def _texts(given: Any, folder: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _prompt(label: str, text: str) -> Prompt:
+    if _SO_FAR.search(text):
+        raise NotTakenError("it shows the answers to other tests ('_conversation')")
     turns = _turns(text)
     names = frozenset(name for _, template in turns for name in names_in(template))
     return Prompt(label, turns, names)
@@ -90,6 +109,7 @@ def _turns(text: str) -> tuple[tuple[str, str], ...]:
     turns = []
     for one in given:
         role, content = (one.get("role"), one.get("content")) if isinstance(one, dict) else ("", "")
+        role = "system" if role == "developer" else role
         if role not in ROLES or not isinstance(content, str):
             raise NotTakenError("one of its messages is no text of system, user or assistant")
         turns.append((str(role), content))
@@ -102,11 +122,7 @@ def _messages(text: str) -> list[Any] | None:
     """Messages in JSON or YAML; None for a prompt that is a text."""
     start = text.lstrip()
     if start.startswith("["):
-        try:
-            found = json.loads(text)
-        except ValueError:
-            return None
-        return found if isinstance(found, list) and found else None
+        return messages_in(text)
     if re.match(r"-\s+role\s*:", start):
         from evalstore.errors import FileProblem
         from evalstore.yaml_core import read_yaml

@@ -51,6 +51,8 @@ def read_providers(document: Document, file: str, imported: Imported) -> None:
 
 def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> None:
     config: Any = None
+    if field == "evaluators" and isinstance(given, dict) and "id" not in given and "text" in given:
+        given = given["text"]  # beside one for embeddings
     name = given
     if isinstance(given, dict):
         name = given.get("id")
@@ -60,7 +62,8 @@ def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> No
             config = inner.get("config") if isinstance(inner, dict) else None
     id = _model_id(name)
     if id is None:
-        reason = f"the provider '{name}' names no model that can be taken over"
+        what = "a provider" if name is None else f"the provider '{name}'"
+        reason = f"{what} names no model that can be taken over"
         imported.left.append(Left(file, reason, line))
         return
     entry: Json = id
@@ -70,6 +73,9 @@ def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> No
     listed: list[Json] = imported.settings.setdefault(field, [])
     if entry not in listed:
         listed.append(entry)
+    if isinstance(given, dict) and given.get("prompts"):
+        reason = f"the provider '{name}' is for some prompts only: here every candidate gets all"
+        imported.warnings.append(Left(file, reason, line))
     others = set(config) - {"temperature"} if isinstance(config, dict) else set()
     if others:
         names = ", ".join(sorted(others))

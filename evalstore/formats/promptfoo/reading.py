@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 _NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 _KNOWN = ("prompts", "tests", "defaultTest", "providers", "targets", "description", "$schema")
-_QUIET = ("outputPath", "commandLineOptions", "sharing", "tags")
-"""Fields that are about promptfoo itself."""
+_QUIET = (
+    *("outputPath", "commandLineOptions", "sharing", "tags", "writeLatestResults", "metadata"),
+    "assertionTemplates",
+)
+"""Fields that are about promptfoo itself, or that others refer to."""
 
 
 def read(paths: list[Path], options: Options) -> Imported:
@@ -59,19 +62,22 @@ def _read(config: Path, prefix: str, imported: Imported) -> None:
         raise NotTakenError("the configuration must be a mapping of fields", 1)
     file = str(config)
     _told(document, file, imported)
+    if not any(document.value.get(name) for name in ("prompts", "tests")):
+        raise NotTakenError("it has neither prompts nor tests", 1)
     prompts = _prompts(document, config.parent, file, imported)
-    tests = Tests(config.parent, file, imported.left, imported.warnings)
+    tests = Tests(config.parent, file, imported.left, imported.warnings, document.value)
     if "defaultTest" in document.value:
         tests.take_default(document.at("defaultTest"))
-    cases = list(tests.read(document.at("tests"))) if "tests" in document.value else []
-    if "tests" not in document.value:
+    if document.value.get("tests"):
+        cases = list(tests.read(document.at("tests")))
+    else:
         cases = [Case(tests.default.values, tests.default.assertions, file=file)]
     _write(prompts, cases, prefix, imported)
     read_providers(document, file, imported)
 
 
 def _prompts(document: Document, folder: Path, file: str, imported: Imported) -> list[Prompt]:
-    if "prompts" not in document.value:
+    if not document.value.get("prompts"):
         return [Prompt("", (("user", "{{prompt}}"),), frozenset({"prompt"}))]
     prompts = read_prompts(document.at("prompts"), folder, file, imported.left)
     if not prompts:
