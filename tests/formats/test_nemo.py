@@ -21,7 +21,7 @@ CONTAINS = {
     "params": {"check": ["{{sample.output_text}}", "contains", "{{item.ideal_response}}"]},
 }
 ROW = {"Prompt": "Oslo is cold.", "ideal response": "Oslo"}
-TOOL = {
+TOOL: dict[str, Any] = {
     "type": "function",
     "function": {"name": "f", "description": "d", "parameters": {"type": "object"}},
 }
