@@ -73,11 +73,8 @@ def _notes(given: dict[str, Json]) -> Iterator[str]:
         if not isinstance(part, dict):
             continue
         thinking, options = part.get("thinking"), part.get("providerOptions")
-        if isinstance(thinking, dict):
-            if isinstance(thinking.get("effort"), str):
-                yield f"write 'thinking: {thinking['effort']}' for 'thinking: {{effort: …}}'"
-            else:
-                yield "'thinking' is sent as it stands: write it as the provider wants it"
+        if isinstance(thinking, dict) and thinking.keys() != {"effort"}:
+            yield "'thinking' is sent as it stands: write it as the provider wants it"
         for name in options if isinstance(options, dict) else ():
             snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
             if snake != name:

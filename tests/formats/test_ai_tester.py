@@ -191,7 +191,6 @@ def test_options_that_are_not_translated_are_noted(folder: Path) -> None:
     )
     _, notes = adopt(tree(folder, {**PROJECT, "data/models/t.yaml": model}))
     assert [one for one in notes if one.startswith("the model")] == [
-        "the model 'local/t': write 'thinking: low' for 'thinking: {effort: …}'",
         "the model 'local/t': 'serviceTier' in 'providerOptions' is sent as it stands: "
         "is it 'service_tier'?",
         "the model 'local/t': 'thinking' is sent as it stands: write it as the provider wants it",
