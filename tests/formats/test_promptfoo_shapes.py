@@ -99,6 +99,10 @@ def test_a_reference_stands_for_what_it_points_to(tmp_path: Path) -> None:
         ("type: assert-set\n        threshold: 0.5\n        assert: []", "a bound of its own"),
         ("type: equals\n        value: x\n        transform: output.name", "'transform' changes"),
         ("value: x", "it has no 'type'"),
+        (
+            "type: llm-rubric\n        value: x\n        rubricPrompt: Rate it",
+            "is the judge's prompt",
+        ),
         ("type: contains\n        value: file://a.js", "is code"),
         ("type: contains\n        value: file://none.txt", "there is no file 'none.txt'"),
     ],
@@ -149,6 +153,34 @@ def test_options_that_mean_more_leave_the_test(tmp_path: Path, option: str, reas
         f"  - {{vars: {{q: a}}, options: {{{option}}}, assert: [{{type: equals, value: a}}]}}\n",
     )
     assert reason in str(made.left)
+
+
+def test_a_list_of_anything_but_texts_is_one_value(tmp_path: Path) -> None:
+    made = config(
+        tmp_path,
+        "prompts: ['{% for one in q %}{{ one.a }};{% endfor %}']\n"
+        "tests: [{vars: {q: [{a: 1}, {a: 2}]}, assert: [{type: equals, value: a}]}]\n",
+    )
+    assert made.messages(PATH) == [[("user", "1;2;")]]
+
+
+def test_values_are_filled_with_values(tmp_path: Path) -> None:
+    made = config(
+        tmp_path,
+        "prompts: ['{{q}}']\ntests:\n"
+        "  - {vars: {q: 'Dear {{ who }}, {{none}} {{n}}', who: '{{a}} B', a: A, n: 3}, "
+        "assert: [{type: equals, value: a}]}\n",
+    )
+    assert made.messages(PATH) == [[("user", "Dear A B, {{none}} 3")]]
+
+
+def test_values_that_name_themselves_come_to_an_end(tmp_path: Path) -> None:
+    made = config(
+        tmp_path,
+        "prompts: ['Hi {{q}}']\n"
+        "tests: [{vars: {q: '{{q}}'}, assert: [{type: equals, value: a}]}]\n",
+    )
+    assert made.messages(PATH) == [[("user", "Hi {{q}}")]]
 
 
 def test_a_list_is_one_value_when_it_is_not_to_be_expanded(tmp_path: Path) -> None:
@@ -209,3 +241,64 @@ def test_providers_for_some_prompts_are_told(tmp_path: Path) -> None:
     assert made.warnings == [
         "the provider 'openai:gpt-4o' is for some prompts only: here every candidate gets all"
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "id"),
+    [
+        ("bedrock:converse:us.meta.llama3-1:0", "bedrock/converse/us.meta.llama3-1:0"),
+        ("bedrock:arn:aws:x", "bedrock/arn:aws:x"),
+        ("ollama:chat:llama3:8b", "ollama_chat/llama3:8b"),
+    ],
+)
+def test_models_have_the_names_of_litellm(tmp_path: Path, name: str, id: str) -> None:
+    made = config(tmp_path, f"prompts: [x]\nproviders: ['{name}']\n{CHECKED}")
+    assert made.imported.settings == {"candidates": [id]}
+
+
+@pytest.mark.parametrize("name", ["openai:embedding:e3", "openai:image:dall-e-3", "openai"])
+def test_models_that_do_not_chat_are_left(tmp_path: Path, name: str) -> None:
+    made = config(tmp_path, f"prompts: [x]\nproviders: ['{name}']\n{CHECKED}")
+    assert f"the provider '{name}' names no model" in made.left[0][2]
+
+
+# --- scenarios ----------------------------------------------------------------------------
+
+SCENARIO = """\
+config:
+  - vars: {to: French, hello: Bonjour}
+  - vars: {to: Dutch, hello: Hallo}
+    assert: [{type: not-contains, value: hi}]
+tests:
+  - vars: {q: Hello}
+    assert: [{type: contains, value: '{{hello}}'}]
+"""
+
+
+def test_every_test_of_a_scenario_meets_every_set_of_variables(tmp_path: Path) -> None:
+    text = "prompts: ['{{to}}: {{q}}']\nscenarios: [file://s/*.yaml]\n"
+    made = config(tmp_path, text, {"s/a.yaml": SCENARIO})
+    assert made.left == []
+    assert made.messages("tests/contains.md") == [[("user", "French: Hello")]]
+    assert made.verdict("tests/not-contains.md", "Hallo, hi") == "fail"
+
+
+def test_a_scenario_stands_beside_tests(tmp_path: Path) -> None:
+    scenario = "".join(f"    {line}\n" for line in SCENARIO.splitlines())
+    text = f"prompts: ['{{{{q}}}}']\n{CHECKED}scenarios:\n  -\n{scenario}"
+    made = config(tmp_path, text)
+    assert made.imported.rows == 3
+
+
+@pytest.mark.parametrize(
+    ("scenario", "line", "reason"),
+    [
+        ("{tests: []}", 3, "it needs a list 'config'"),
+        ("{config: [$values: file://x.yaml]}", 3, "is elsewhere ('$values')"),
+        ("file://none.yaml", 3, "there is no file 'none.yaml'"),
+    ],
+)
+def test_a_bad_scenario_is_told(tmp_path: Path, scenario: str, line: int, reason: str) -> None:
+    made = config(tmp_path, f"prompts: ['{{{{q}}}}']\n{CHECKED}scenarios: [{scenario}]\n")
+    ((_, there, said),) = made.left
+    assert (there, reason in said, made.imported.rows) == (line, True, 1)

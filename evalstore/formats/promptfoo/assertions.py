@@ -83,6 +83,10 @@ class Assertions:
         kind = given["type"]
         if "transform" in given:
             raise NotTakenError(f"'transform' changes the answer before '{kind}' judges it")
+        if "rubricPrompt" in given:
+            raise NotTakenError(
+                f"'rubricPrompt' of '{kind}' is the judge's prompt: write it as an evaluator prompt"
+            )
         return Assertion(
             kind=kind,
             value=self._value(given.get("value"), kind),

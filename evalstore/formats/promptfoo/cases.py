@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 _KNOWN = ("vars", "assert", "description", "threshold", "metadata", "options")
 _OPTIONS = ("prefix", "suffix", "runSerially", "disableVarExpansion", "disableConversationMemory")
 _OF_JUDGES = ("provider", "rubricPrompt")
+_NAMED = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_NESTED = 5
+"""How often values in values are filled."""
 _CHANGING = ("transform", "postprocess", "transformVars")
 
 
@@ -142,11 +146,11 @@ class Tests:
         )
         expands = options.get("disableVarExpansion") is not True
         lists = [
-            one if expands and isinstance(one, list) and one else [one]
+            one if expands and isinstance(one, list) and one and isinstance(one[0], str) else [one]
             for one in variables.values()
         ]
         for values in itertools.product(*lists):
-            yield replace(base, values=dict(zip(variables, values, strict=True)))
+            yield replace(base, values=_filled(dict(zip(variables, values, strict=True))))
 
     def take_default(self, document: Document) -> None:
         """What holds for every test."""
@@ -162,7 +166,45 @@ class Tests:
             {**given, "vars": None}, self.folder, self.file, document, is_default=True
         )
         found = next(cases)
-        self.default = replace(found, values=variables)
+        self.default = replace(found, values={**self.default.values, **variables})
+
+    def scenarios(self, document: Document) -> Iterator[Case]:
+        """The cases of scenarios: every test with every set of variables."""
+        given = document.value
+        parts = (
+            [document.at(number) for number in range(len(given))]
+            if isinstance(given, list)
+            else [document]
+        )
+        for part in parts:
+            try:
+                if isinstance(part.value, str):
+                    for path in files.find(part.value, self.folder):
+                        inner = replace(self, folder=path.parent, file=str(path))
+                        yield from inner.scenarios(files.read_document(path))
+                else:
+                    yield from self._scenario(part)
+            except NotTakenError as problem:
+                self.left.append(problem.at(self.file, "a scenario", part.line()))
+
+    def _scenario(self, document: Document) -> Iterator[Case]:
+        given = document.value
+        if not isinstance(given, dict) or not isinstance(given.get("config"), list):
+            raise NotTakenError("it needs a list 'config'")
+        for number, one in enumerate(given["config"]):
+            part = document.at("config", number)
+            if not isinstance(one, dict) or any(name.startswith("$") for name in one):
+                what = "a set of variables that is no mapping, or is elsewhere ('$values')"
+                self.left.append(Left(self.file, f"a scenario: {what}", part.line()))
+                continue
+            inner = replace(self)
+            inner.take_default(part)
+            if given.get("tests"):
+                yield from inner.read(document.at("tests"))
+            else:
+                yield Case(
+                    inner.default.values, inner.default.assertions, file=self.file, line=part.line()
+                )
 
     def _variables(self, given: Any, folder: Path) -> dict[str, Json]:
         if isinstance(given, str):
@@ -180,6 +222,24 @@ class Tests:
             found = [files.read_value(path) for path in files.find(value, folder)]
             return found if len(found) > 1 else found[0]
         return value
+
+
+def _filled(values: dict[str, Json]) -> dict[str, Json]:
+    """The values, with those of others where texts name them, such as `Dear {{name}}`."""
+
+    def value(found: re.Match[str]) -> str:
+        given = values.get(found[1])
+        return given if isinstance(given, str) else found[0] if given is None else json.dumps(given)
+
+    for _ in range(_NESTED):
+        before = values
+        values = {
+            name: _NAMED.sub(value, one) if isinstance(one, str) else one
+            for name, one in before.items()
+        }
+        if values == before:
+            break
+    return values
 
 
 def _from_row(row: dict[str, str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from evalstore.formats.base import Imported, Left
@@ -24,6 +25,7 @@ _SERVICES = {
     "vertex": "vertex_ai",
     "azure:chat": "azure",
     "bedrock": "bedrock",
+    "bedrock:converse": "bedrock/converse",
     "mistral": "mistral",
     "groq": "groq",
     "openrouter": "openrouter",
@@ -32,6 +34,10 @@ _SERVICES = {
     "xai": "xai",
 }
 """promptfoo's names for services, and litellm's."""
+_NO_CHAT = re.compile(
+    r"(?:embeddings?|image|moderation|assistant|realtime|transcription|video|speech|agents?):"
+)
+"""What comes before the names of models that do not answer in text."""
 
 
 def read_providers(document: Document, file: str, imported: Imported) -> None:
@@ -89,5 +95,5 @@ def _model_id(name: Any) -> str | None:
         return None
     for service in sorted(_SERVICES, key=len, reverse=True):
         if name.startswith(f"{service}:") and (model := name[len(service) + 1 :]):
-            return f"{_SERVICES[service]}/{model}"
+            return None if _NO_CHAT.match(model) else f"{_SERVICES[service]}/{model}"
     return None

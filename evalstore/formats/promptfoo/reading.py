@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from evalstore.yaml_core import Document
 
 _NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
-_KNOWN = ("prompts", "tests", "defaultTest", "providers", "targets", "description", "$schema")
+_KNOWN = (
+    "prompts",
+    "tests",
+    "defaultTest",
+    "providers",
+    "targets",
+    "description",
+    "$schema",
+    "scenarios",
+)
 _QUIET = (
     *("outputPath", "commandLineOptions", "sharing", "tags", "writeLatestResults", "metadata"),
     "assertionTemplates",
@@ -62,15 +71,18 @@ def _read(config: Path, prefix: str, imported: Imported) -> None:
         raise NotTakenError("the configuration must be a mapping of fields", 1)
     file = str(config)
     _told(document, file, imported)
-    if not any(document.value.get(name) for name in ("prompts", "tests")):
+    if not any(document.value.get(name) for name in ("prompts", "tests", "scenarios")):
         raise NotTakenError("it has neither prompts nor tests", 1)
     prompts = _prompts(document, config.parent, file, imported)
     tests = Tests(config.parent, file, imported.left, imported.warnings, document.value)
     if "defaultTest" in document.value:
         tests.take_default(document.at("defaultTest"))
+    cases: list[Case] = []
     if document.value.get("tests"):
-        cases = list(tests.read(document.at("tests")))
-    else:
+        cases += tests.read(document.at("tests"))
+    if document.value.get("scenarios"):
+        cases += tests.scenarios(document.at("scenarios"))
+    if not any(document.value.get(name) for name in ("tests", "scenarios")):
         cases = [Case(tests.default.values, tests.default.assertions, file=file)]
     _write(prompts, cases, prefix, imported)
     read_providers(document, file, imported)
