@@ -139,6 +139,26 @@ def test_what_a_judge_is_not_told_is_listed(tmp_path: Path) -> None:
     ]
 
 
+def test_an_assertion_of_all_tests_is_told_where_it_stands(tmp_path: Path) -> None:
+    text = (
+        "prompts: ['{{q}}']\ntests: t.csv\ndefaultTest:\n  assert:\n    - type: javascript\n"
+        "    - type: bleu\n      value: x\n"
+    )
+    made = config(tmp_path, text, {"t.csv": "q,__expected\na,contains: b\n"})
+    assert [one[:2] for one in made.left] == [("promptfooconfig.yaml", 5)]
+    (told,) = made.imported.warnings
+    assert (Path(told.file).name, told.line) == ("promptfooconfig.yaml", 6)
+
+
+def test_an_empty_cell_expects_nothing(tmp_path: Path) -> None:
+    text = (
+        "prompts: ['{{q}}']\ntests: t.csv\n"
+        "defaultTest: {assert: [{type: regex, value: '{{ pattern }}'}]}\n"
+    )
+    made = config(tmp_path, text, {"t.csv": "q,pattern\na,b+\nc,\n"})
+    assert [made.verdict(PATH, "x", row) for row in (0, 1)] == ["fail", "pass"]
+
+
 @pytest.mark.parametrize(
     ("option", "reason"),
     [

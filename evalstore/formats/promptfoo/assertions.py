@@ -35,6 +35,7 @@ class Assertion:
     threshold: float | None = None
     weight: float = 1
     metric: str | None = None
+    file: str = ""
     line: int | None = None
     others: tuple[str, ...] = ()
     """Fields that mean nothing here."""
@@ -50,13 +51,15 @@ class Assertions:
     """Where files are looked for."""
     root: Any
     """The configuration, which references point into."""
+    file: str = ""
+    """Where they stand."""
 
     def read(self, given: Any, document: Document | None) -> Iterator[Assertion]:
         """The assertions of a test; sets of them without a bound of their own are taken apart."""
         for number, one in enumerate(given if isinstance(given, list) else []):
             line = document.line("assert", number) if document else None
             for found in self._one(one, 0):
-                yield replace(found, line=line)
+                yield replace(found, file=self.file, line=line)
 
     def _one(self, given: Any, depth: int) -> Iterator[Assertion]:
         if isinstance(given, str):

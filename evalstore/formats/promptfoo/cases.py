@@ -133,7 +133,7 @@ class Tests:
         if (number_of(given, "threshold", None) or 0) > 1:
             raise NotTakenError("its 'threshold' is above 1, which no score reaches")
         variables = {**self.default.values, **self._variables(given.get("vars"), folder)}
-        reader = Assertions((folder, self.folder), self.root)
+        reader = Assertions((folder, self.folder), self.root, file)
         base = Case(
             values={},
             assertions=(*self.default.assertions, *reader.read(given.get("assert"), document)),

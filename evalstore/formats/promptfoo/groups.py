@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from evalstore.formats.promptfoo.cases import Case
     from evalstore.formats.promptfoo.prompts import Prompt
 
+_LONE = re.compile(r"\s*\{\{\s*(\w+)\s*\}\}\s*")
 _LONGEST_NAME = 3
 """Kinds of assertions in the name of a test file."""
 
@@ -63,7 +65,7 @@ def group(cases: Iterable[Case], imported: Imported) -> list[Group]:
 def _usable(case: Case, imported: Imported) -> Iterable[Assertion]:
     """The assertions that can be taken over; the others are told."""
     for one in case.assertions:
-        line = one.line or case.line
+        file, line = (one.file, one.line) if one.line else (case.file, case.line)
         try:
             if one.problem:
                 raise NotTakenError(one.problem)
@@ -73,7 +75,7 @@ def _usable(case: Case, imported: Imported) -> Iterable[Assertion]:
             if not one.weight:
                 raise NotTakenError(f"'{one.kind}' has the weight 0: it only measures")
         except NotTakenError as problem:
-            imported.left.append(problem.at(case.file, "an assertion", line))
+            imported.left.append(problem.at(file, "an assertion", line))
         else:
             others = list(one.others)
             if made.instruction:  # judges have one verdict for all their instructions
@@ -83,7 +85,7 @@ def _usable(case: Case, imported: Imported) -> Iterable[Assertion]:
                 reason = (
                     f"{names} of '{one.kind}' {'is' if len(others) == 1 else 'are'} not taken over"
                 )
-                imported.warnings.append(Left(case.file, reason, line))
+                imported.warnings.append(Left(file, reason, line))
             yield one
 
 
@@ -112,18 +114,29 @@ def _fill(found: Group, imported: Imported) -> None:
             value = f"{{{{ {name} }}}}"
         made = asserts.make(assertion.kind, value, assertion.threshold)
         if made.warning:
-            imported.warnings.append(Left(found.cases[0].file, made.warning, assertion.line))
+            first = found.cases[0]
+            imported.warnings.append(
+                Left(assertion.file or first.file, made.warning, assertion.line or first.line)
+            )
         if made.instruction:
             found.instructions.append(made.instruction)
         else:
             check = _labelled(made.check, assertion)
-            if isinstance(check, dict) and any(one in ("", []) for one in values):
+            pairs = zip(values, found.cases, strict=True)
+            if isinstance(check, dict) and any(_is_empty(one, case) for one, case in pairs):
                 check = {**check, "allowEmpty": True}
             found.checks.append(check)
     descriptions = [case.description for case in found.cases]
     if any(descriptions) and "description" not in taken:
         for row, text in zip(found.rows, descriptions, strict=True):
             row["description"] = text
+
+
+def _is_empty(value: Json, case: Case) -> bool:
+    """Whether nothing is expected in a row, as when the cell of a column is empty."""
+    if isinstance(value, str) and (found := _LONE.fullmatch(value)):
+        value = case.values.get(found[1], "")
+    return value in ("", [])
 
 
 def _columns(rows: list[dict[str, Json]]) -> list[str]:
