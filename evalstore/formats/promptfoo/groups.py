@@ -223,8 +223,16 @@ def write(prompt: Prompt, found: Group, dataset: str, imported: Imported) -> byt
     takes_turns = roles == [
         "user" if number % 2 == 0 else "assistant" for number in range(len(roles))
     ]
-    if not roles or not takes_turns or "system" in [role for role, _ in turns[1:]]:
-        front["messages"] = [{"role": role, "content": text} for role, text in turns]
+    if (
+        not roles
+        or not takes_turns
+        or any(prompt.images)
+        or "system" in [role for role, _ in turns[1:]]
+    ):
+        front["messages"] = [
+            {"role": role, "content": text, **_shown(image, columns)}
+            for (role, text), image in zip(turns, prompt.images or [None] * len(turns), strict=True)
+        ]
         turns = []
     checks: Json = found.checks
     if not found.checks and not found.instructions:
@@ -237,6 +245,10 @@ def write(prompt: Prompt, found: Group, dataset: str, imported: Imported) -> byt
         as_section(one) if is_template(one) else literal(one) for one in found.instructions
     )
     return write_test(front, turns, instructions=instructions, checks=checks)
+
+
+def _shown(image: str | None, columns: list[str]) -> dict[str, Json]:
+    return {} if image is None else {"image": as_template(image, columns)}
 
 
 def needed_rows(found: Group, prompts: Iterable[Prompt]) -> list[dict[str, Any]]:

@@ -101,8 +101,8 @@ def _told(document: Document, file: str, imported: Imported) -> None:
     """What stands in a configuration and has no meaning here."""
     for name, value in document.value.items():
         line = document.line(name)
-        if name in _KNOWN or name in _QUIET:
-            continue
+        if name in _KNOWN or name in _QUIET or str(name).startswith(("x-", ".")):
+            continue  # the last are for anchors
         if name == "evaluateOptions" and isinstance(value, dict):
             repeat = value.get("repeat")
             if isinstance(repeat, int) and repeat > 1:
