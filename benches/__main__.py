@@ -35,6 +35,8 @@ def main() -> int:
                 first_times=1,
                 loads=(500, 1_000),
                 largest_load=None,
+                rows=10_000,
+                asked_rows=2_000,
             )
         for name in given.names or BENCHES:
             print(f"measuring {name} ...", file=sys.stderr)

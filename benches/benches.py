@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from benches import workspaces
+from benches.datasets import datasets
 from benches.engine import engine
 from benches.measure import KIB, Cost, compare, program, repeat, run
 from benches.table import Figure, figure
@@ -54,6 +55,10 @@ class Setting:
     """Questions that the engine asks, multiples of 100."""
     largest_load: int | None = 50_000
     """Questions for the measurement of memory; None leaves it out."""
+    rows: int = 100_000
+    """Rows of data that are only read."""
+    asked_rows: int = 20_000
+    """Rows of data that are asked and judged."""
     notes: list[str] = field(default_factory=list)
     """What is to be said below the table."""
 
@@ -252,4 +257,5 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "first": first,
     "growth": growth,
     "engine": engine,
+    "datasets": datasets,
 }

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from evalstore.dataset import Dataset
     from evalstore.library import Desk
     from evalstore.parse import TestFile
+    from evalstore.template import Template
 
 
 class Draft(NamedTuple):
@@ -57,14 +58,23 @@ class Drafter:
     ) -> None:
         """`tools` and `schema` are ids of versions."""
         self._test = test
-        self.filler = filler = Filler(
-            test.path, test.replacements, as_is=test.plain, runtime=False, data=data
-        )
         names = {name for run in test.runs for name in (run.name, *run.turn_names) if name}
+        self.filler = filler = Filler(
+            test.path,
+            test.replacements,
+            as_is=test.plain,
+            runtime=False,
+            data=data,
+            answers=names,
+            nameless=any(run.template for run in test.runs),
+        )
         # In prose a column that is called like an answer is the column.
         self._later = (names | (ANSWERS - filler.data)) - filler.known.keys()
         self._conversations = [Conversation(run, filler) for run in test.runs]
-        self._answer = filler.compile(test.answer) if test.answer else None
+        said = test.answer
+        self._answers = [
+            filler.compile(one) for one in (said if isinstance(said, tuple) else (said,)) if one
+        ]
         self._group = filler.compile(test.group) if test.group else None
         told = test.instructions
         self._instructions = filler.compile(told, self._later) if told else None
@@ -83,6 +93,8 @@ class Drafter:
         self._implied = implied_checks(self._bare)
         self.has_groups = self._checks is not None and self._checks.has_group
         """Whether a check looks at all rows of a group."""
+        self.group_differs = self._group is not None and bool(self._group.names)
+        """Whether `group` mentions anything that rows differ in."""
         self._runs_code = self._checks is not None and self._checks.runs_code
         when = test.checks.when if test.checks else "on_pass"
         both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
@@ -117,7 +129,7 @@ class Drafter:
             else None,
             self._judged_by[by_checks, by_models],
             needs,
-            self._recorded(row, shapes, desk) if self._answer else None,
+            self._recorded(row, shapes, desk) if self._answers else None,
             tuple(judge.get("prompts", ())) if judge else (),
             _code(evaluation.checks) if self._runs_code else (),
             "".join(map(str, self._group.fill(row.lookup, row.typed))) if self._group else "",
@@ -134,16 +146,19 @@ class Drafter:
 
         It is those answers; None when the row brings none.
         """
-        assert self._answer is not None
-        assert self._test.answer is not None
-        line = self._test.answer.first
-        try:
-            value = self._answer.value(row.lookup, row.typed)
-        except NoValueError:
+        line = self._test.line_of("answer")
+        answers = [_value_or_none(one, row) for one in self._answers]
+        if not isinstance(self._test.answer, tuple) and isinstance(answers[0], list):
+            answers = answers[0]
+        missing = [number for number, one in enumerate(answers, 1) if one is None]
+        if answers and len(missing) == len(answers):
             return None
-        if value is None:
-            return None
-        answers = value if isinstance(value, list) else [value]
+        if missing:
+            raise FileProblem(
+                f"'answer' has none for turn {missing[0]}, and some for others",
+                line,
+                hint="a row brings all its answers or none",
+            )
         if len(shapes) > 1:
             raise FileProblem(
                 f"a recorded answer is for one conversation, and there are {len(shapes)}",
@@ -225,6 +240,13 @@ class Drafter:
             judge_prompts=(),
             code=_code(evaluation.checks),
         )
+
+
+def _value_or_none(template: Template, row: Row) -> Json:
+    try:
+        return template.value(row.lookup, row.typed)
+    except NoValueError:
+        return None
 
 
 def _code(checks: Sequence[Json]) -> tuple[str, ...]:

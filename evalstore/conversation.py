@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _MARKER = re.compile(r" {0,3}# (?:(👤)|(🤖)|(⚙)|(▶))\ufe0f?(.*)$")
 _TURN = re.compile(r"[ \t]*@(\S+)[ \t]*$")
 _RUN = re.compile(r"(.*?)(?:(?:^|[ \t])[×x][ \t]*([0-9]+))?$")
-_TAKEN = ("sample", "answer", "answers", "item", "response")
+LAST = "response"
+"""What the last answer is called that has no name of its own."""
+_TAKEN = ("sample", "answer", "answers", "item", LAST)
 """Names that checks already have a meaning for."""
 MESSAGE_FIELDS = ("role", "content", "name", "variable", "image")
 ROLES: tuple[Role, ...] = ("system", "user", "assistant")
@@ -51,7 +53,7 @@ class Run:
     turns: tuple[Turn, ...]
     name: str | None = None
     count: int = 1
-    last_turn: str = "response"
+    last_turn: str = LAST
     """What the last answer is called."""
     template: Section | None = None
     """In the place of turns: an expression that gives a row's messages."""
@@ -135,7 +137,7 @@ def _take_last(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], str]:
     last = turns[-1].name
     if last is not None and len(turns) > 1:
         turns = turns[:-1]
-    return turns, last or "response"
+    return turns, last or LAST
 
 
 def split_turns(lines: list[Line]) -> tuple[Turn, ...]:
@@ -198,8 +200,11 @@ def _refuse_name(name: str, line: int) -> None:
         )
 
 
-def check_order(turns: tuple[Turn, ...]) -> None:
-    """Raise unless the turns go: system text at most once, user first, in turn, user last."""
+def check_order(turns: tuple[Turn, ...], *, fillable: bool = True) -> None:
+    """Raise unless the turns go: system text at most once, user first, in turn, user last.
+
+    `fillable` says whether there may be turns that the candidate fills.
+    """
     expected: Role = "user"
     for number, turn in enumerate(turns):
         if turn.role == "system" and number == 0:
@@ -214,7 +219,10 @@ def check_order(turns: tuple[Turn, ...]) -> None:
                 hint="user ('# 👤') and assistant ('# 🤖') take turns",
             )
         if turn.role == "assistant" and not turn.section.text and turn.name is None:
-            raise FileProblem("an assistant turn is empty", where, hint="write what it said")
+            hint = "write what it said"
+            if fillable:
+                hint += ", or '# 🤖 @name' for a turn that the candidate fills"
+            raise FileProblem("an assistant turn is empty", where, hint=hint)
         expected = "assistant" if turn.role == "user" else "user"
     _refuse_fixed_end(turns)
 

@@ -75,8 +75,10 @@ def expand_test(test: TestFile, library: Library, sink: Sink | None = None) -> E
             threshold=test.threshold,
             id=test.id,
         )
-        if any(case.evaluation is None for case in result.file.cases):
+        if test.is_cut and any(case.evaluation is None for case in result.file.cases):
             result.problems.append(_unjudged(test))
+        if idle := _idle_group(test, drafter):
+            result.problems.append(idle)
     return result
 
 
@@ -157,6 +159,21 @@ def _rows(
 
 def _place(data: Dataset, row: DatasetRow) -> str:
     return f"{data.file}:{row.line}" if row.line else f"{data.file}, row {row.number}"
+
+
+def _idle_group(test: TestFile, drafter: Drafter) -> Problem | None:
+    """Why the field 'group' has no effect, when it has none."""
+    if test.group is None:
+        return None
+    if not drafter.has_groups:
+        message = "'group' parts rows that are judged together, but no check has the scope 'group'"
+        hint = "give one, as in '{allEqual: , scope: group}'"
+    elif not drafter.group_differs:
+        message = "'group' is the same for all rows, so all of them are one group"
+        hint = 'write what a group has in common, such as "{{ item.template }}"; or leave it out'
+    else:
+        return None
+    return Problem(test.path, message, test.line_of("group"), severity="warning", hint=hint)
 
 
 def _unjudged(test: TestFile) -> Problem:

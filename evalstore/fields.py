@@ -105,6 +105,14 @@ class Fields:
         value = self._typed(name, _is_names, "a list of texts")
         return list(dict.fromkeys(value or ()))
 
+    def texts(self, name: str) -> list[str]:
+        """A list of texts, which may be empty and alike; empty when it is anything else."""
+        for number, text in enumerate(listed := self.values[name]):
+            if not isinstance(text, str) or "\0" in text:
+                self._fail(f"'{name}' must be a text or a list of texts", name, number)
+                return []
+        return list(listed)
+
     def whole(self, name: str, *, least: int, most: int = 2**63 - 1) -> int | None:
         """A whole number in a range, or None."""
         bounds = f"of at least {least}" if most == 2**63 - 1 else f"from {least} to {most:,}"
@@ -217,6 +225,12 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """A hint that names the nearest known name; None when none is near."""
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return f"did you mean '{near[0]}'?" if near else None
+
+
 def suggest(name: str, known: Iterable[str], what: str) -> str:
     """A hint: the nearest known name, or a list of all."""
     return _suggest(name, tuple(sorted(known)), what)
@@ -224,9 +238,8 @@ def suggest(name: str, known: Iterable[str], what: str) -> str:
 
 @lru_cache(maxsize=256)  # one wrong name may stand in every file
 def _suggest(name: str, known: tuple[str, ...], what: str) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean '{near[0]}'?"
+    if near := nearest(name, known):
+        return near
     more = f" … ({len(known)} in all)" if len(known) > _LISTED else ""
     listed = ", ".join(known[:_LISTED]) + more
     return f"the {what} are {listed}" if known else f"there are no {what}"

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from evalstore.conversation import LAST
 from evalstore.errors import FileProblem, Problem
-from evalstore.fields import suggest
+from evalstore.fields import nearest, suggest
 from evalstore.sandbox import show
 from evalstore.template import ITEM, Filled, Mention, NoValueError, Template, compile_text, plain
 from evalstore.values import RUNTIME_NAMES
@@ -119,12 +120,21 @@ class Filler:
         as_is: bool,
         runtime: bool,
         data: Dataset | None = None,
+        answers: Collection[str] = (),
+        nameless: bool = False,
     ) -> None:
+        """`answers` are the names of answers and of runs.
+
+        `nameless` says that a conversation comes from data, where answers have no names.
+        """
         self.path = path
+        self._answers = frozenset(answers)
+        self._nameless = nameless
         self.replacements = replacements
         self.data: frozenset[str] = frozenset()
         """What a row of data is called, and its columns, by all their names."""
         self._columns: dict[str, str] = {}
+        self._advice = data.advice if data is not None else None
         if data is not None:
             self._columns = {name: name for name in data.columns} | dict(data.aliases)
             inner = (f"{ITEM}.{name}" for name in self._columns)
@@ -204,23 +214,36 @@ class Filler:
         elif name in self.known or name in self.data:
             self._use(name)
         elif name not in later:
-            self._report_undefined(name, line)
+            self._report_undefined(name, line, later)
 
-    def _report_undefined(self, name: str, line: int) -> None:
+    def _report_undefined(self, name: str, line: int, later: Collection[str]) -> None:
         """Report a name that nobody defines, unless it is filled in when an answer is judged."""
         if self.runtime and name in RUNTIME_NAMES:
             return
+        words, hint = f"'{name}' is not defined", self._hint(name, later)
+        if name in self._answers:
+            words = f"'{name}' is an answer, so it can only be mentioned below '---'"
+            hint = "in the messages the candidate sees its answers where it gave them"
+        self.problems.append(Problem(self.path, words, line, hint=hint))
+
+    def _hint(self, name: str, later: Collection[str]) -> str:
+        """What to write instead of a name that is not known."""
         if self.runtime and name.startswith("_"):
-            hint = "evaluator prompts know " + ", ".join(RUNTIME_NAMES)
-        elif self._columns:
-            inside = name.startswith(f"{ITEM}.")
-            among = [f"{ITEM}.{one}" for one in self._columns] if inside else self._columns
-            hint = suggest(name, [*self.known, *among], "names")
-        elif self.known:
-            hint = suggest(name, self.known, "replacements")
-        else:
-            hint = "define it under 'replacements:'"
-        self.problems.append(Problem(self.path, f"'{name}' is not defined", line, hint=hint))
+            return "evaluator prompts know " + ", ".join(RUNTIME_NAMES)
+        if self._advice:
+            return self._advice
+        inside = name.startswith(f"{ITEM}.")
+        columns = [f"{ITEM}.{one}" for one in self._columns] if inside else self._columns
+        own = self._answers - {LAST} if later else ()
+        if near := nearest(name, [*self.known, *columns, *later]):
+            return near
+        if later and self._nameless:
+            return "in a conversation from data the first answer is '{{answers[0]}}'"
+        if columns or own:
+            return suggest(name, [*self.known, *columns, *own], "names")
+        if self.known:
+            return suggest(name, self.known, "replacements")
+        return "define it under 'replacements:'"
 
     def _use(self, name: str) -> None:
         if name in self._used:

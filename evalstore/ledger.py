@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.calls import HALTED, OVER_BUDGET
 from evalstore.hashing import subject_of
 from evalstore.values import (
+    RECORDED,
     Cost,
     Evaluation,
     Failure,
@@ -42,6 +43,8 @@ class Outcome:
     """What an execution did."""
 
     asked: int = 0
+    recorded: int = 0
+    """Answers that files bring themselves."""
     judged: int = 0
     failed: int = 0
     """Answers and judgements that could not be had."""
@@ -77,8 +80,11 @@ class Ledger:
         id = self.writer.put_session(session)
         sample = Sample(session.started, id, session.limit)
         self.outcome.sessions.setdefault(question, []).append(sample)
-        self.outcome.asked += 1
-        self._rim.progress("asked", 1)
+        if session.origin == RECORDED:
+            self.outcome.recorded += 1
+        else:
+            self.outcome.asked += 1
+            self._rim.progress("asked", 1)
         return id
 
     def evaluation(self, evaluation: Evaluation) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalstore.checks.base import as_text, shorten
-from evalstore.conversation import MESSAGE_FIELDS, ROLES
+from evalstore.conversation import LAST, MESSAGE_FIELDS, ROLES
 from evalstore.errors import FileProblem
 from evalstore.fields import suggest
 from evalstore.markdown import SPACE, Section
@@ -57,7 +57,7 @@ class Conversation:
         assert self.run.template is not None
         messages = _given_messages(self._template, self.run.template, row)
         filled = sum(1 for message in messages if message.filled)
-        return messages, Shape(self.run.name, (*[None] * filled, "response"))
+        return messages, Shape(self.run.name, (*[None] * filled, LAST))
 
 
 def fill_turn(turn: Turn, template: Template, row: Row, desk: Desk) -> Message:

@@ -68,8 +68,8 @@ class TestFile:
     schema: str | None = None
     replacements: Replacements = ({},)
     dataset: DatasetSpec | None = None
-    answer: Section | None = None
-    """An answer that is recorded already; an expression of it may give none."""
+    answer: Section | tuple[Section, ...] | None = None
+    """An answer that is recorded already, or one for each turn; an expression may give none."""
     group: Section | None = None
     """What the rows have in common that are judged together; None: all of them are."""
     options: Options = Options()
@@ -78,8 +78,10 @@ class TestFile:
     threshold: float | None = None
     plain: bool = False
     document: Document | None = None
+    is_cut: bool = True
+    """Whether a line `---` says where the evaluation begins."""
     readable: bool = True
-    """Whether its texts can be filled; not with problems in its turns or replacements."""
+    """Whether its texts can be filled; not with problems in its turns, replacements or checks."""
 
     def line_of(self, *field: str | int) -> int:
         """The line of a field of the frontmatter."""
@@ -184,8 +186,10 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
                 hint="remove it, or move the file to the prompts folder",
             )
         )
-    no_checks: tuple[list[Line], CheckList | None] = (below, None)
+    no_checks: tuple[list[Line], CheckList | None] = ([], None)
+    before = len(collector.found)
     prose, checks = collector.attempt(lambda: take_block(below), no_checks)
+    checks_failed = len(collector.found) > before
     instructions = section(prose, separator or first)
     if checks and checks.when != "on_pass" and not instructions.text and not checks.judge:
         collector.found.append(
@@ -215,7 +219,9 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         schema=schema,
         replacements=replacements or ({},),
         dataset=spec,
-        answer=_text(fields, "answer"),
+        answer=_answers(fields)
+        if isinstance(fields.value("answer"), list)
+        else _text(fields, "answer"),
         group=_text(fields, "group"),
         options=fields.options(),
         attempts=fields.whole("attempts", least=1, most=MOST_SAMPLES),
@@ -225,7 +231,8 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         threshold=fields.number("threshold", 0, 1),
         plain=fields.choice("template", ("plain", "jinja")) == "plain",
         document=document,
-        readable=bool(runs) and replacements is not None and not spec_failed,
+        is_cut=separator is not None,
+        readable=bool(runs) and replacements is not None and not (spec_failed or checks_failed),
     )
     return test, collector
 
@@ -248,9 +255,16 @@ def _from_field(
 def _text(fields: Fields, name: str) -> Section | None:
     """A text of the frontmatter that may be a template."""
     text = fields.text(name)
-    if text is None:
-        return None
-    line = fields.line(name)
+    return None if text is None else _section(text, fields.line(name))
+
+
+def _answers(fields: Fields) -> tuple[Section, ...]:
+    """The recorded answer of each turn; each may be a template."""
+    texts = fields.texts("answer")
+    return tuple(_section(text, fields.line("answer", n)) for n, text in enumerate(texts))
+
+
+def _section(text: str, line: int) -> Section:
     return Section(text, tuple(line + i for i in range(text.count("\n") + 1)), line)
 
 
@@ -288,7 +302,7 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
         if turn.name:
             raise FileProblem("a prompt has no turn to be filled", turn.section.first)
     if evaluator:
-        check_order(turns)
+        check_order(turns, fillable=False)
     else:
         only_system(turns, lines)
     prompt = PromptFile(

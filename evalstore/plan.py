@@ -109,6 +109,8 @@ class Plan:
     """Ids of the evaluation versions that run Python files which are not trusted."""
     blocked_judgements: int = 0
     """Judgements that are missing and stay so because of that."""
+    waiting: set[str] = field(default_factory=set)
+    """Ids of the evaluation versions of those judgements."""
 
     @property
     def questions(self) -> set[str]:
@@ -124,7 +126,12 @@ class Plan:
     @property
     def ask_count(self) -> int:
         """How many answers a run would ask for."""
-        return sum(ask.count for ask in self.asks)
+        return sum(ask.count for ask in self.asks if not ask.cell.case.recorded)
+
+    @property
+    def recorded_count(self) -> int:
+        """How many answers a run would take from the files that bring them."""
+        return sum(ask.count for ask in self.asks if ask.cell.case.recorded)
 
     @property
     def judge_count(self) -> int:
@@ -197,8 +204,11 @@ def plan_judgements(
             counting = [
                 vote
                 for vote in stored
-                if vote.started >= bound.since
-                and not (vote.verdict in again and vote.started < begun)
+                if vote.human
+                or (
+                    vote.started >= bound.since
+                    and not (vote.verdict in again and vote.started < begun)
+                )
             ]
             plan.votes[subject] = counting
             plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
@@ -219,6 +229,7 @@ def plan_judgements(
     for (about, evaluation, _), one in found.items():
         if evaluation in plan.blocked and (about, evaluation, CHECKS) in found:
             plan.blocked_judgements += one.count if one.judge is None else 0
+            plan.waiting.add(evaluation)
         elif one.judge is None or one.judge.reachable:
             plan.judgements.append(one)
         else:
@@ -278,6 +289,8 @@ def _lacking(
     cell: Cell, stored: Iterable[Vote], *, before_checks: bool
 ) -> Iterator[tuple[Judge | None, int]]:
     votes = _decided_first(cell, stored)
+    if any(vote.human for vote in votes):
+        return
     if "checks" in cell.case.judged_by:
         checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
         if checked is None:
@@ -295,14 +308,16 @@ def _lacking(
 
 
 def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
-    """The votes on a session that count: under its evaluation version, by its judges.
+    """The votes on a session that count: under its evaluation version, by people and its judges.
 
-    Of too many, `pass` and `fail` come before `undecided` and `error`, then the oldest: so a
-    repeated judgement that can be read takes the place of one that could not, for ever and
-    in every store it is merged into. `stored` is oldest first.
+    Each person's last word counts. Of too many others, `pass` and `fail` come before
+    `undecided` and `error`, then the oldest: so a repeated judgement that can be read takes the
+    place of one that could not, for ever and in every store it is merged into. `stored` is
+    oldest first.
     """
     votes = _decided_first(cell, stored)
-    counted: list[Vote] = []
+    by_person = {vote.evaluator: vote for vote in sorted(votes) if vote.human}
+    counted = list(by_person.values())
     if "checks" in cell.case.judged_by:
         counted += [vote for vote in votes if vote.evaluator == CHECKS][:1]
     if "models" in cell.case.judged_by:

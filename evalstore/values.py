@@ -55,6 +55,15 @@ class AnswerRef:
     places: tuple[tuple[int, int], ...]
     """The number of a session, and of the answer in it, both from 0."""
 
+    def __str__(self) -> str:
+        """As a reader is told; both numbers from 1, as people count."""
+        single = all(session == 0 for session, _ in self.places)
+        places = (
+            f"{turn + 1}" if single else f"{turn + 1} of conversation {session + 1}"
+            for session, turn in self.places
+        )
+        return f"[answer {', '.join(places)}]"
+
 
 Part = Text | FileRef | AnswerRef
 
@@ -402,3 +411,5 @@ class Vote(NamedTuple):
     evaluator: str
     verdict: Verdict
     score: float | None
+    human: bool = False
+    """Whether a person has said so."""

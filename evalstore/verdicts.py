@@ -81,10 +81,12 @@ def judge_session(
 ) -> Judged:
     """The verdict on one session.
 
-    Checks decide, unless they leave the verdict to the models (`wants_models`). Models that
-    are always asked cannot overrule checks that fail. `checks` is the id of the evaluator
-    that stands for the checks.
+    People decide, by majority. Where none has spoken checks do, unless they leave the verdict
+    to the models (`wants_models`). Models that are always asked cannot overrule checks that
+    fail. `checks` is the id of the evaluator that stands for the checks.
     """
+    if by_people := [(vote.verdict, vote.score) for vote in votes if vote.human]:
+        return combine(by_people)
     by_checks = [(vote.verdict, vote.score) for vote in votes if vote.evaluator == checks]
     by_models = [(vote.verdict, vote.score) for vote in votes if vote.evaluator != checks]
     if by_checks and not _leaves_open(judged_by, by_checks[0][0]):

@@ -205,6 +205,46 @@ def test_a_recorded_answer_is_no_part_of_what_is_asked() -> None:
     assert found[0].evaluation == bare[0].evaluation
 
 
+def of_turns(answer: str, row: Any) -> Expansion:
+    body = ONE + "# 🤖 @first\n\n# 👤\n\nAnd?\n"
+    return expand(lines(row), f"answer: {answer}", body=body)
+
+
+def test_the_answers_of_turns_are_a_list_of_texts_or_an_expression_of_one() -> None:
+    row = {**A, "c": ["s", ""], "d": "s"}
+    written, found = of_turns("['{{ item.d }}', '']", row), of_turns("'{{ item.c }}'", row)
+    assert written.file
+    assert found.file
+    assert written.file.cases[0].recorded == found.file.cases[0].recorded is not None
+
+
+def test_a_row_without_any_of_the_answers_is_asked() -> None:
+    answer = "['{{ item.c | default(none) }}', '{{ item.d | default(none) }}']"
+    found = of_turns(answer, A).file
+    assert found
+    assert found.cases[0].recorded is None
+
+
+@pytest.mark.parametrize("answer", ["['{{ item.c }}', '{{ item.d }}']", "'{{ item.both }}'"])
+def test_a_row_brings_all_its_answers_or_none(answer: str) -> None:
+    row = {**A, "c": "s", "d": None, "both": ["s", None]}
+    found = of_turns(answer, row).problems[0].message
+    assert "'answer' has none for turn 2, and some for others" in found
+
+
+@pytest.mark.parametrize(
+    ("group", "scope", "message"),
+    [
+        ("'{{ g }}'", "answer", "but no check has the scope 'group'"),
+        ("all of them", "group", "'group' is the same for all rows"),
+    ],
+)
+def test_a_group_without_effect_is_told(group: str, scope: str, message: str) -> None:
+    found = expand(lines(A, B), f"group: {group}", checks=f"- {{contains: a, scope: {scope}}}")
+    assert found.file is not None
+    assert [(one.severity, message in one.message) for one in found.problems] == [("warning", True)]
+
+
 # --- problems -----------------------------------------------------------------------------
 
 

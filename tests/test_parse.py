@@ -104,6 +104,11 @@ def test_a_wrong_structure_is_told_with_its_line(text: str, message: str, line: 
     assert found.line == line
 
 
+def test_an_empty_assistant_turn_may_be_meant_to_be_filled() -> None:
+    hint = problem("# 👤\nA\n# 🤖\n\n# 👤\nB\n---\nE").hint
+    assert hint == "write what it said, or '# 🤖 @name' for a turn that the candidate fills"
+
+
 # --- comments
 
 

@@ -79,14 +79,20 @@ class Kind:
     """Whether the score may lie between 0 and 1, so that `pass` must say what is enough."""
     by_models: bool = False
     """Whether it says how models judge: it has no settings but its own, and never runs itself."""
+    example: str = ""
+    """What an author may write behind `type:`, for hints; nothing: the type stands alone."""
 
 
 class Arguments:
     """The settings of one check as the author wrote them; each is taken once."""
 
-    def __init__(self, given: Mapping[str, Json], line: int | None = None) -> None:
+    def __init__(
+        self, given: Mapping[str, Json], line: int | None = None, example: str | None = None
+    ) -> None:
         self._given = dict(given)
         self._known: list[str] = []
+        self._example = example
+        """The check as it may be written."""
         self.line = line
         self.allow_empty = False
         """Whether an empty text among several is meant."""
@@ -112,8 +118,16 @@ class Arguments:
     def require(self, name: str) -> Json:
         """Any value that must be given; null is one."""
         if name not in self._given:
-            raise self.problem(f"the check needs '{name}'")
+            raise self.missing(name)
         return self.take(name)
+
+    def missing(self, name: str) -> FileProblem:
+        """The problem that a setting is not given."""
+        return self.problem(f"the check needs '{name}'", self._as_in)
+
+    @property
+    def _as_in(self) -> str | None:
+        return f"as in '{self._example}'" if self._example else None
 
     def text(self, name: str, default: str | None = None) -> str | None:
         """A text."""
@@ -152,7 +166,7 @@ class Arguments:
         values = value if isinstance(value, list) else [value]
         for one in values:
             if isinstance(one, dict | list) or one is None:
-                raise self.problem(f"'{name}' must be a text or a list of texts")
+                raise self.problem(f"'{name}' must be a text or a list of texts", self._as_in)
         texts = [as_text(one) for one in values]
         if len(texts) > 1 and "" in texts and not self.allow_empty:
             raise self.problem(

@@ -273,9 +273,16 @@ def _is_at_path(check: Mapping[str, Json], subject: Subject) -> Finding:
 
 
 KINDS = {
-    "json": Kind(1, _read_json, _is_json, main=None),
-    "jsonSchema": Kind(1, _read_schema, _matches_schema, main="schema", takes_mapping=True),
-    "jsonEquals": Kind(1, _read_comparison, _equals, takes_mapping=True),
-    "jsonSubset": Kind(1, _read_comparison, _contains, takes_mapping=True),
+    "json": Kind(1, _read_json, _is_json, main=None, example="{of: object}"),
+    "jsonSchema": Kind(
+        1,
+        _read_schema,
+        _matches_schema,
+        main="schema",
+        takes_mapping=True,
+        example="{type: object}",
+    ),
+    "jsonEquals": Kind(1, _read_comparison, _equals, takes_mapping=True, example="{city: Oslo}"),
+    "jsonSubset": Kind(1, _read_comparison, _contains, takes_mapping=True, example="{city: Oslo}"),
     "jsonPath": Kind(1, _read_path, _is_at_path, main="path"),
 }

@@ -222,7 +222,10 @@ def _is_so(check: Mapping[str, Json], subject: Subject) -> Finding:
     if not isinstance(result, int | float):
         raise ExpressionError(f"the expression gives {kind_of(result)}, not true or false")
     if "pass" not in check:
-        raise ExpressionError(f"the expression gives the number {_brief(result)}; it needs 'pass'")
+        raise ExpressionError(
+            f"the expression gives the number {_brief(result)}; it needs 'pass', "
+            "as in 'pass: \">= 0.8\"', or a comparison"
+        )
     if not 0 <= result <= 1:
         raise ExpressionError(f"the expression gives {_brief(result)}, which is not from 0 to 1")
     words = f"{shorten(source)} is {_brief(result)}{_values(names, look_up)}"

@@ -28,7 +28,7 @@ def _ends_for(check: Mapping[str, Json], subject: Subject) -> Finding:
 def _read_most(arguments: Arguments) -> dict[str, Json]:
     most = arguments.number("max")
     if most is None:
-        raise arguments.problem("the check needs 'max'")
+        raise arguments.missing("max")
     if not math.isfinite(most) or most < 0:
         raise arguments.problem("'max' must be a number of at least 0")
     return {"max": most}
@@ -88,8 +88,8 @@ def _count(usage: Usage, of: str) -> int | None:
 
 
 KINDS = {
-    "finishReason": Kind(1, _read_reasons, _ends_for),
-    "latency": Kind(1, _read_most, _takes_at_most, main="max"),
-    "cost": Kind(1, _read_most, _costs_at_most, main="max"),
+    "finishReason": Kind(1, _read_reasons, _ends_for, example="stop"),
+    "latency": Kind(1, _read_most, _takes_at_most, main="max", example="10"),
+    "cost": Kind(1, _read_most, _costs_at_most, main="max", example="0.01"),
     "tokens": Kind(1, _read_tokens, _uses_tokens, main="max"),
 }

@@ -211,7 +211,7 @@ def to_number(value: Json) -> Decimal | None:
 
 
 KINDS = {
-    "allEqual": Kind(1, _read_nothing, _all_equal, main=None, joint=True),
+    "allEqual": Kind(1, _read_nothing, _all_equal, main=None, joint=True, example="{scope: case}"),
     "allSame": Kind(1, _read_same, _all_same, main="key", joint=True),
     "monotonic": Kind(1, _read_monotonic, _is_monotonic, main="order", joint=True),
 }

@@ -113,4 +113,4 @@ def _shown(number: Decimal | None) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-KINDS = {"number": Kind(1, _read_number, _compares)}
+KINDS = {"number": Kind(1, _read_number, _compares, example="42")}

@@ -28,6 +28,10 @@ _MOST_SECONDS = 600
 _LEAST_MEMORY = 64
 _PARTS = ("pass", "score", "label", "feedback")
 """What a function may say in a mapping."""
+_NEEDS_BOUND = (
+    "it returned the score {:g}, so the check needs 'pass' to say what is enough, "
+    "as in 'pass: \">= 0.8\"'"
+)
 
 
 class CodeFile(NamedTuple):
@@ -192,7 +196,7 @@ def read_result(value: Json, *, has_bound: bool) -> Finding:
         return Finding(float(value), "" if value else "the function says no")
     score = _read_score(value)
     if not has_bound and 0 < score < 1:
-        raise ValueError(f"it returned the score {score:g}, so the check needs 'pass'")
+        raise ValueError(_NEEDS_BOUND.format(score))
     return Finding(score, "" if score == 1 else f"the function says {score:g}")
 
 
@@ -221,7 +225,7 @@ def _read_mapping(value: dict[str, Json], *, has_bound: bool) -> Finding:
             raise ValueError(f"'{name}' must be a text, not {shorten(as_text(value[name]))}")
     score = _read_score(float(bool(passed)) if value.get("score") is None else value["score"])
     if passed is None and not has_bound and 0 < score < 1:
-        raise ValueError(f"it returned the score {score:g}, so the check needs 'pass'")
+        raise ValueError(_NEEDS_BOUND.format(score))
     words = [value.get("label") or "", value.get("feedback") or ""]
     told = ": ".join(word for word in words if word)
     return Finding(score, told or f"the function says {score:g}", None if has_bound else passed)

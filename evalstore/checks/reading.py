@@ -34,7 +34,7 @@ def read_check(
     name, settings = split(given, line)
     kind = find_kind(name)
     assert kind is not None
-    arguments = Arguments(settings, line)
+    arguments = Arguments(settings, line, _example(kind, name))
     common = {} if kind.by_models else _read_common(arguments, kind, name)
     arguments.allow_empty = arguments.flag("allowEmpty")
     if kind.main and not arguments.allow_empty and settings.get(kind.main) in _EMPTY:
@@ -88,7 +88,9 @@ def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
     elif value is False:
         raise FileProblem(f"to turn a check round, write '{name}' with 'not: true'", line)
     elif value not in (None, True):
-        raise FileProblem(f"the check '{name}' takes no value", line)
+        example = _example(kind, name)
+        hint = f"as in '{example}'" if example else f"write '- {name}', with nothing behind it"
+        raise FileProblem(f"the check '{name}' takes no value", line, hint=hint)
     return name, settings
 
 
@@ -99,6 +101,10 @@ def _types_in(settings: Mapping[str, Json]) -> list[str]:
 def _are_settings(kind: Kind, value: dict[str, Json], *, alone: bool) -> bool:
     """Whether the value of `type: {…}` is the settings, not a value that is a mapping."""
     return not kind.takes_mapping or (alone and (kind.main is None or kind.main in value))
+
+
+def _example(kind: Kind, name: str) -> str | None:
+    return f"{name}: {kind.example}" if kind.example else None
 
 
 def _unknown(name: str, line: int | None) -> FileProblem:

@@ -92,7 +92,10 @@ def _is_similar(check: Mapping[str, Json], subject: Subject) -> Finding:
 def _read_distance(arguments: Arguments) -> dict[str, Json]:
     most = arguments.whole("max")
     if most is None:
-        raise arguments.problem("the check 'levenshtein' needs 'max', the most edits")
+        raise arguments.problem(
+            "the check 'levenshtein' needs 'max', the most edits",
+            "as in 'levenshtein: {expected: Paris, max: 2}'",
+        )
     return {**read_texts(arguments), "max": most}
 
 
@@ -159,11 +162,11 @@ def _rouge(check: Mapping[str, Json], subject: Subject) -> Finding:
 
 
 KINDS = {
-    "exact": Kind(1, read_texts, _exact),
-    "fuzzy": Kind(1, read_texts, _fuzzy),
-    "f1": Kind(1, read_texts, _share_words, graded=True),
-    "similar": Kind(1, read_texts, _is_similar, graded=True),
-    "levenshtein": Kind(1, _read_distance, _is_near),
-    "bleu": Kind(1, read_texts, _bleu, graded=True),
-    "rouge": Kind(1, _read_rouge, _rouge, graded=True),
+    "exact": Kind(1, read_texts, _exact, example="Paris"),
+    "fuzzy": Kind(1, read_texts, _fuzzy, example="Paris"),
+    "f1": Kind(1, read_texts, _share_words, graded=True, example="Paris"),
+    "similar": Kind(1, read_texts, _is_similar, graded=True, example="Paris"),
+    "levenshtein": Kind(1, _read_distance, _is_near, example="{expected: Paris, max: 2}"),
+    "bleu": Kind(1, read_texts, _bleu, graded=True, example="Paris"),
+    "rouge": Kind(1, _read_rouge, _rouge, graded=True, example="Paris"),
 }

@@ -224,14 +224,14 @@ def _is_not_empty(_check: Mapping[str, Json], subject: Subject) -> Finding:
 
 
 KINDS = {
-    "equals": Kind(1, read_texts, _equals),
-    "contains": Kind(1, _read_text, _contains),
-    "containsAny": Kind(1, read_texts, _contains_any),
-    "containsAll": Kind(1, read_texts, _contains_all),
-    "startsWith": Kind(1, read_texts, _starts_with),
-    "endsWith": Kind(1, read_texts, _ends_with),
-    "oneOf": Kind(1, read_texts, _equals),
-    "length": Kind(1, _read_length, _has_length, main=None),
+    "equals": Kind(1, read_texts, _equals, example="Paris"),
+    "contains": Kind(1, _read_text, _contains, example="Paris"),
+    "containsAny": Kind(1, read_texts, _contains_any, example="[Paris, Lyon]"),
+    "containsAll": Kind(1, read_texts, _contains_all, example="[Paris, Lyon]"),
+    "startsWith": Kind(1, read_texts, _starts_with, example="Paris"),
+    "endsWith": Kind(1, read_texts, _ends_with, example="Paris"),
+    "oneOf": Kind(1, read_texts, _equals, example="[Paris, Lyon]"),
+    "length": Kind(1, _read_length, _has_length, main=None, example="{max: 80}"),
     "refusal": Kind(1, _read_nothing, _refuses, main=None),
     "notEmpty": Kind(1, _read_nothing, _is_not_empty, main=None),
 }

@@ -297,8 +297,10 @@ def print_log(found: Log, *, oneline: bool) -> None:
         if message:
             output.line(f"    {message}")
         output.line(
-            f"    {content['status']}: {content['asked']:,} asked, {content['judged']:,} judged, "
-            f"{content['reused']:,} reused, {output.money(content.get('cost'))}"
+            f"    {content['status']}: {content['asked']:,} asked, "
+            + (f"{content['recorded']:,} recorded, " if content.get("recorded") else "")
+            + f"{content['judged']:,} judged, {content['reused']:,} reused, "
+            + output.money(content.get("cost"))
         )
         if verdicts:
             output.line(f"    {verdicts}")

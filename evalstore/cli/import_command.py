@@ -104,6 +104,13 @@ def _print_history(history: Kept, *, dry_run: bool) -> None:
         f"{output.plural(history.sessions, 'recorded answer')}, "
         f"{output.plural(history.verdicts, 'verdict')} in the store, {history.new:,} of them new"
     )
+    if history.displaced:
+        had = (
+            "question that had answers counts"
+            if history.displaced == 1
+            else ("questions that had answers count")
+        )
+        output.line(f"{history.displaced:,} {had} an older, imported one from now on")
     if history.run:
         run = output.short(history.run)
         output.line(f"run {run} has the recorded verdicts: 'evalstore diff {run} @' compares")

@@ -112,6 +112,7 @@ def _register() -> None:
         doctor_command,
         history_commands,
         import_command,
+        label_command,
         run_commands,
         trust_command,
         workspace_commands,

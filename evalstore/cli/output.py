@@ -10,8 +10,6 @@ import json
 import os
 import shutil
 import sys
-import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -19,6 +17,17 @@ from typing import Any
 import typer
 
 from evalstore.errors import EvalstoreError, Problem, WorkspaceError
+from evalstore.wording import ago as ago
+from evalstore.wording import clip as clip
+from evalstore.wording import columns_of as columns_of
+from evalstore.wording import count as count
+from evalstore.wording import money as money
+from evalstore.wording import pad as pad
+from evalstore.wording import percent as percent
+from evalstore.wording import plural as plural
+from evalstore.wording import safe as safe
+from evalstore.wording import short as short
+from evalstore.wording import wrap as wrap
 
 COLOURS = {
     "pass": "green",
@@ -42,19 +51,6 @@ def use_color(choice: str) -> None:
     color = {"always": True, "never": False}.get(choice)
     if color is None and os.environ.get("NO_COLOR"):
         color = False
-
-
-def safe(text: str, *, lines: bool = False) -> str:
-    """The text with control characters shown as escapes; with `lines`, line ends and tabs stay."""
-    if text.isprintable():
-        return text
-    keep = "\n\t" if lines else ""
-    return "".join(
-        one
-        if one in keep or one.isprintable() or unicodedata.category(one) in ("Zs", "Co")
-        else one.encode("unicode_escape").decode()
-        for one in text
-    )
 
 
 def line(text: str = "") -> None:
@@ -116,85 +112,9 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def short(id: str) -> str:
-    """An id as people see it."""
-    return id[:8]
-
-
-def plural(count: int, word: str) -> str:
-    """`1 case`, `2 cases`."""
-    if word.endswith("y"):
-        return f"{count:,} {word if count == 1 else word[:-1] + 'ies'}"
-    return f"{count:,} {word if count == 1 else word + 's'}"
-
-
-def money(usd: float | None) -> str:
-    """A price for people."""
-    if usd is None:
-        return "price unknown"
-    if usd == 0:
-        return "$0"
-    return f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}" if usd >= 0.0001 else "<$0.0001"
-
-
-def count(number: int) -> str:
-    """A large number in few characters: `950`, `12.3k`, `4.56M`."""
-    if number < 1000:
-        return str(number)
-    return f"{number / 1000:.1f}k" if number < 1_000_000 else f"{number / 1_000_000:.2f}M"
-
-
-def percent(share: float | None) -> str:
-    """A share as a percentage."""
-    return "-" if share is None else f"{100 * share:.1f}%"
-
-
-def ago(microseconds: int, now: int) -> str:
-    """How long ago something was."""
-    seconds = max(0, (now - microseconds) // 1_000_000)
-    for size, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= size:
-            return (
-                f"{plural(seconds // size, word) if word != 'day' else _days(seconds // size)} ago"
-            )
-    return "just now" if seconds < 5 else f"{seconds} seconds ago"
-
-
-def _days(count: int) -> str:
-    return "1 day" if count == 1 else f"{count} days"
-
-
 def width() -> int:
     """Columns of the terminal; 100 in a pipe."""
     return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
-
-
-def columns_of(text: str) -> int:
-    """How many columns a text takes in a terminal."""
-    return sum(
-        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
-        for one in text
-    )
-
-
-def pad(text: str, columns: int) -> str:
-    """The text filled up with blanks to so many columns."""
-    return text + " " * max(0, columns - columns_of(text))
-
-
-def clip(text: str, columns: int) -> str:
-    """One line of at most so many columns."""
-    text = safe(" ".join(text.split()))
-    if columns_of(text) <= columns:
-        return text
-    while text and columns_of(text) > columns - 1:
-        text = text[:-1]
-    return text + "…"
-
-
-def wrap(text: str, columns: int) -> list[str]:
-    """The text in lines of so many columns, broken between words."""
-    return textwrap.wrap(safe(text), max(20, columns), break_on_hyphens=False) or [""]
 
 
 def table(rows: Iterable[Sequence[str]], header: Sequence[str] | None = None) -> None:

@@ -118,7 +118,11 @@ def status(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """What changed since the last run, what a run would do, why, and its price."""
+    """What changed since the last run, what a run would do, why, and its price.
+
+    The letters before a file: A new, D gone, R renamed; M changed, in the first place what is asked
+    (or a row is gone), in the second how it is judged; = back to what is stored.
+    """
     from evalstore.operations.quiet import status as operation
 
     found = operation(here(), wanted)
@@ -179,7 +183,7 @@ def _carry_out(wanted: Wanted, orders: Orders, *, watch: bool, dry_run: bool, js
         if json:
             output.document(found.document())
         else:
-            print_status(found, explain=True)
+            print_status(found, explain=True, dry_run=True)
         return
     else:
         from evalstore.cli.progress import ProgressWatcher

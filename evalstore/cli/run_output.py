@@ -21,7 +21,7 @@ _SHOWN = 20
 """Lines of a list before it is cut; `-v` shows all."""
 
 
-def print_status(found: Status, *, explain: bool) -> None:
+def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None:
     """The answer of `status` and of `run -n` for people."""
     for warning in found.warnings:
         output.talk(f"warning: {output.safe(warning)}")
@@ -56,7 +56,8 @@ def print_status(found: Status, *, explain: bool) -> None:
     if left:
         output.line(f"Left: {left} (needs the network).")
     if found.untrusted:
-        output.line(f"{output.plural(found.waiting, 'judgement')} wait for trust:")
+        wait = "waits" if found.waiting == 1 else "wait"
+        output.line(f"{output.plural(found.waiting, 'judgement')} {wait} for trust:")
         _print_untrusted(found.untrusted)
     if not found.items and (left or found.untrusted):
         output.line("Nothing else to do.")
@@ -68,7 +69,8 @@ def print_status(found: Status, *, explain: bool) -> None:
         )
         return
     output.line(
-        f"A run would ask {output.plural(found.ask, 'answer')} and make "
+        ("Dry run: nothing was asked. " if dry_run else "")
+        + f"A run would {_would_have(found)} and make "
         f"{output.plural(found.judge, 'judgement')} with "
         f"{output.plural(found.models, 'candidate')}, "
         + ("at an unknown price" if found.cost is None else f"about {output.money(found.cost)}")
@@ -78,6 +80,14 @@ def print_status(found: Status, *, explain: bool) -> None:
         output.line(
             '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)'
         )
+
+
+def _would_have(found: Status) -> str:
+    """Where the answers would come from."""
+    recorded = f"take {output.plural(found.record, 'recorded answer')}"
+    if found.record and not found.ask:
+        return recorded
+    return f"ask {output.plural(found.ask, 'answer')}" + (f", {recorded}" if found.record else "")
 
 
 def _print_untrusted(files: list[Untrusted]) -> None:
@@ -116,7 +126,11 @@ def _print_values(was: str | None, now: str | None, indent: str) -> None:
 
 
 def _print_items(found: Status) -> None:
-    for kind, title in (("ask", "Would ask"), ("judge", "Would judge")):
+    for kind, title in (
+        ("ask", "Would ask"),
+        ("record", "Would take recorded answers"),
+        ("judge", "Would judge"),
+    ):
         items = _summed(item for item in found.items if item.kind == kind)
         if not items:
             continue
@@ -186,7 +200,8 @@ def print_report(report: RunReport, threshold: float | None) -> None:
     _print_spending(report)
     output.line(
         f"run {output.short(report.run)} {report.status}: {report.asked:,} asked, "
-        f"{report.judged:,} judged, {report.reused:,} reused, {_cost(report)}"
+        + (f"{report.recorded:,} recorded, " if report.recorded else "")
+        + f"{report.judged:,} judged, {report.reused:,} reused, {_cost(report)}"
         + (f"; saved {output.money(report.saved)} by reuse" if report.saved else "")
     )
     if report.stopped_at_failure:

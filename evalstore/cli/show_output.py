@@ -47,7 +47,8 @@ def _print_session(found: Shown) -> None:
         marks += [f"({together} sessions judged together)"] if together > 1 else []
         mark = output.faint(" ".join(marks)) if marks else ""
         feedback = output.safe(" ".join(vote["feedback"].split()))
-        _columns(output.paint(vote["verdict"]), f"by {output.safe(vote['by'])}", feedback, mark)
+        id = output.faint(output.short(vote["id"]))  # 'show' has its reasoning and checks
+        _columns(output.paint(vote["verdict"]), f"by {output.safe(vote['by'])}", id, feedback, mark)
     output.line()
     _print_messages(
         _joined(
@@ -265,12 +266,7 @@ def _shown(part: Part) -> str:
     if isinstance(part, Text):
         return part.text
     if isinstance(part, AnswerRef):
-        single = all(session == 0 for session, _ in part.places)
-        places = (
-            f"{turn + 1}" if single else f"{turn + 1} of conversation {session + 1}"
-            for session, turn in part.places
-        )
-        return f"[answer {', '.join(places)}]"
+        return str(part)
     return f"[file {part.path}, {part.media_type}]"
 
 
@@ -319,6 +315,8 @@ def _print_told(evaluation: Json, indent: str = "") -> None:
     for check in evaluation.get("checks", ()):
         whole = {**check, **check.get("given", {})}
         settings = {name: value for name, value in whole.items() if name not in _UNTOLD}
+        if "prompts" in settings:  # ids of versions, to be shown with 'show'
+            settings["prompts"] = [output.short(id) for id in settings["prompts"]]
         told = json.dumps(settings, ensure_ascii=False) if settings else ""
         _block("check", f"{check.get('type', '')} {told}", indent)
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from evalstore.dataset.names import Columns, Item
     from evalstore.values import Json
 
+AS_NUMBER = "'item.NAME | int' is its number, as in 'item.level | int < 3'"
+"""A hint for a text that is compared with a number."""
 ITEM = "item"
 """The name of the row itself; a column of that name is `item.item`."""
 
@@ -34,8 +36,12 @@ class DatasetRow(NamedTuple):
 class Where:
     """The condition of a dataset; raises `FileProblem` for a column that is not there."""
 
-    def __init__(self, spec: DatasetSpec, columns: Columns, file: str) -> None:
+    def __init__(
+        self, spec: DatasetSpec, columns: Columns, file: str, advice: str | None = None
+    ) -> None:
+        """`advice` is what may help when a column is not there."""
         assert spec.where is not None
+        self._advice = advice
         self._spec = spec
         self._file = file
         self._source = condition(spec.where)
@@ -45,7 +51,7 @@ class Where:
             if name in columns.known:
                 self._names.append(name)
             elif not is_global(name):
-                hint = suggest(name, [ITEM, *columns.known], "names")
+                hint = advice or suggest(name, [ITEM, *columns.known], "names")
                 raise spec.problem("where", f"'where': there is no column '{name}'", hint)
 
     def __call__(self, row: DatasetRow) -> bool:
@@ -57,14 +63,15 @@ class Where:
         except FileProblem as problem:
             message = problem.message.removeprefix("the template fails: ")
             place = f"line {row.line}" if row.line else f"row {row.number}"
-            missing = "is undefined" in message or "has no attribute" in message
-            raise self._spec.problem(
-                "where",
-                f"'where' fails for {place} of '{self._file}': {message}",
-                "for rows without that column say 'item.NAME is defined and …'"
-                if missing
-                else None,
-            ) from problem
+            hint = None
+            if "is undefined" in message or "has no attribute" in message:
+                hint = (
+                    self._advice or "for rows without that column say 'item.NAME is defined and …'"
+                )
+            elif "not supported between" in message and "'str'" in message:
+                hint = f"the value is a text; {AS_NUMBER}"
+            words = f"'where' fails for {place} of '{self._file}': {message}"
+            raise self._spec.problem("where", words, hint) from problem
 
 
 def draw(

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _MOST_CHARACTERS = 16 * 1024 * 1024
 """Of one cell: so a quote that is never closed does not take all of the memory."""
 
+_DELIMITERS = ";\t|,"
+"""What stands between cells in files that people have."""
+
 
 class Table:
     """A file with a header and a row on each line, unless a quoted cell breaks the line."""
@@ -38,6 +41,15 @@ class Table:
         if len(self._header) > MOST_COLUMNS:
             raise self._source.problem(f"the header has more than {MOST_COLUMNS:,} columns", 1)
         return dict(zip(stable_names(self._header), self._header, strict=True))
+
+    def advice(self) -> str | None:
+        """A hint when the header seems to have another delimiter."""
+        header = self._header[0] if len(self._header) == 1 else ""
+        for name in _DELIMITERS:
+            if name in header and name != self._delimiter:
+                written = name.replace("\t", "\\t")
+                return f"the only column is {shorten(header)}: say 'delimiter: \"{written}\"'"
+        return None
 
     def records(self) -> Iterator[Record | BadRow]:
         """The rows in order, and what is wrong with those that cannot be read."""
@@ -101,7 +113,7 @@ class Table:
         else:
             surplus = shorten(cells[wanted])
             message = f"the row has {_cells(found)} for {wanted} columns: {surplus} is too much"
-        hint = f"put quotes round a cell that holds {shorten(self._delimiter)}"
+        hint = self.advice() or f"put quotes round a cell that holds {shorten(self._delimiter)}"
         return self._source.bad_row(message, line, hint=hint if found > wanted else None)
 
 

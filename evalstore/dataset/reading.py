@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from evalstore.dataset.choosing import DatasetRow, Where, draw
+from evalstore.dataset.choosing import AS_NUMBER, DatasetRow, Where, draw
 from evalstore.dataset.csv_rows import Table
 from evalstore.dataset.json_rows import JsonDocument, JsonLines, Record
 from evalstore.dataset.names import Columns
@@ -59,8 +59,13 @@ class Dataset:
         """Warnings of the last iteration, such as rows that were skipped."""
         if written:
             self._columns.rename(spec.rename, spec.line_of("rename"))
+        self._is_table = isinstance(rows, Table)
+        self.advice = rows.advice() if isinstance(rows, Table) else None
+        """A hint when the columns seem to be read wrongly."""
         self._where = (
-            Where(spec, self._columns, source.file) if spec.where is not None and written else None
+            Where(spec, self._columns, source.file, self.advice)
+            if spec.where is not None and written
+            else None
         )
 
     @property
@@ -92,8 +97,14 @@ class Dataset:
         if not self._kept:
             if self._read:
                 words = "the only row" if self._read == 1 else f"any of the {self._read:,} rows"
-                raise spec.problem("where", f"'where' does not keep {words}")
+                raise spec.problem("where", f"'where' does not keep {words}", self._on_texts())
             raise self._without_rows()
+
+    def _on_texts(self) -> str | None:
+        """A hint for a condition that may compare cells with numbers."""
+        where = self._spec.where or ""
+        may = self._is_table and "|" not in where and any(one.isdigit() for one in where)
+        return f"a cell of a table is a text; {AS_NUMBER}" if may else None
 
     def _nameless(self) -> Problem:
         return Problem(

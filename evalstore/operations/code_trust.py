@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,8 +40,13 @@ class Untrusted:
     @property
     def words(self) -> str:
         """Why checks wait."""
+        return f"{self.fact}, so its checks wait"
+
+    @property
+    def fact(self) -> str:
+        """That it is not trusted, whether something waits for it or not."""
         what = "trusted with the network" if self.network else "trusted"
-        return f"{self.path} is not {what} on this machine, so its checks wait"
+        return f"{self.path} is not {what} on this machine"
 
 
 class CodeTrust:
@@ -70,13 +75,19 @@ class CodeTrust:
 
     def find_blocked(self, cells: Iterable[Cell]) -> set[str]:
         """Ids of the evaluation versions that run a file which is not trusted."""
-        blocked: set[str] = set()
+        return {
+            cell.case.evaluation or ""
+            for cell in cells
+            if not all(map(self._may_run, cell.case.code))
+        }
+
+    def note_waiting(self, cells: Iterable[Cell], waiting: Collection[str]) -> None:
+        """Remember the files that these evaluation versions wait for."""
         for cell in cells:
-            for text in cell.case.code:
-                if not self._may_run(text):
-                    blocked.add(cell.case.evaluation or "")
-                    self._note(text, cell.file)
-        return blocked
+            if cell.case.evaluation in waiting:
+                for text in cell.case.code:
+                    if not self._may_run(text):
+                        self._note(text, cell.file)
 
     def look_at(self, files: Iterable[tuple[str, CaseFile]]) -> list[tuple[str, Untrusted]]:
         """Test files, each with a file that it runs and that is not trusted."""

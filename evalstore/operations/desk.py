@@ -22,7 +22,7 @@ from evalstore.plan import UNSETTLED, Bound, Plan, plan_asks, plan_judgements
 from evalstore.selection import Placed, Selection, Target
 from evalstore.store import Store
 from evalstore.store.trees import build_tree
-from evalstore.values import CaseFile, Verdict
+from evalstore.values import RECORDED, CaseFile, Verdict
 from evalstore.workspace import Reading, Workspace, find_root
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Desk(Participants):
             wanted, self.settings, judge_only=judge_only, begun=begun
         )
         portion = choice.portion_of(wanted)
-        cases = self._selected(wanted)
+        cases = self._answered(self._selected(wanted), candidates, wanted)
         cells, skipped = self._lay_out(cases, candidates, judges, wanted)
         if not cells and not skipped:
             raise NothingSelectedError(
@@ -144,6 +144,7 @@ class Desk(Participants):
         plan_asks(plan, samples, layout.answers)
         votes = self.store.find_votes(plan.subjects())
         plan_judgements(plan, votes, layout.judgements, layout.again, layout.begun)
+        self.code.note_waiting(cells, plan.waiting)
         if layout.tried:
             retries.drop_untried(plan, *layout.tried)
         if layout.judge_only:
@@ -160,6 +161,21 @@ class Desk(Participants):
             if matches(path, case)
         ]
         return choice.only_changed(self, cases) if cases and wanted.changed else cases
+
+    @staticmethod
+    def _answered(cases: list[Placed], candidates: list[Candidate], wanted: Wanted) -> list[Placed]:
+        """Those of the cases that the models on the command line, or of the settings, answer."""
+        named = wanted.models
+        if named and RECORDED not in named:
+            cases = [one for one in cases if not one[1].recorded]
+        elif not candidates and named:
+            cases = [one for one in cases if one[1].recorded]
+        if not candidates and not all(case.recorded for _, case in cases):
+            raise EvalstoreError(
+                "there are no candidates",
+                hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
+            )
+        return cases
 
     def _lay_out(
         self,

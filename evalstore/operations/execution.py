@@ -39,6 +39,8 @@ class Survey:
     """What a whole run would do, added up over its portions before anything is done."""
 
     asks: int = 0
+    recorded: int = 0
+    """Answers to take from files."""
     judgements: int = 0
     candidates: dict[str, Candidate] = field(default_factory=dict)
     """By display id; only those that are asked."""
@@ -48,6 +50,7 @@ class Survey:
     def add(self, plan: Plan) -> None:
         """Add a portion."""
         self.asks += plan.ask_count
+        self.recorded += plan.recorded_count
         self.judgements += plan.judge_count
         self.candidates |= {ask.cell.candidate.id: ask.cell.candidate for ask in plan.asks}
         self.judges |= {one.judge.evaluator: one.judge for one in plan.judgements if one.judge}
@@ -72,7 +75,7 @@ def carry_out(
 
     When the run is stopped the plans that are left are finished as they are.
     """
-    if not survey.asks and not survey.judgements:
+    if not survey.asks and not survey.recorded and not survey.judgements:
         nothing = Outcome()
         for plan in plans:
             finish(plan, nothing)

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
     from evalstore.store.store import Trouble
 
-_NAMED = ("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions ")
+_NAMED = (
+    *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
+    "recorded answer",
+)
 """Differences that say by themselves what changed."""
 _RUNS_BACK = 20
 """How many runs are searched for a relative."""
@@ -148,8 +151,6 @@ class Explainer:
 
     def _ask(self, ask: Ask, failed: dict[str, Trouble]) -> Reason:
         cell = ask.cell
-        if cell.case.recorded:
-            return Reason("recorded answer")
         if ask.cut_at:
             limit = cell.case.limit or cell.candidate.limit
             return Reason(
@@ -174,7 +175,7 @@ class Explainer:
             if reason:
                 return reason
         if is_known:
-            return Reason("not answered yet")
+            return Reason("not taken yet" if cell.case.recorded else "not answered yet")
         if any(cell.file in self.tree(run["snapshot"]) for run in self.runs):
             return Reason("new row")
         return Reason("new test")
@@ -210,6 +211,11 @@ class Explainer:
                 self.find("prompt", before) or {}, self.find("prompt", cell.prompt) or {}
             )
             return _reason(found, "system prompt changed", relative)
+        if cell.case.recorded:
+            if case.recorded == cell.case.recorded:
+                return None
+            was, now = self._recorded(case), self._recorded(cell.case)
+            return _reason([Difference("recorded answer", was, now)], "recorded answer")
         if model is None:
             return Reason(f"new candidate {cell.candidate.id}")
         if model["model"] != cell.question.model:
@@ -222,6 +228,11 @@ class Explainer:
             was, now = str(model.get("temperature")), str(cell.candidate.temperature)
             return Reason(f"model option temperature {was} -> {now}", was, now, relative)
         return None
+
+    def _recorded(self, case: Case) -> str:
+        """The answers that a row brings itself."""
+        version = self.find("model", case.recorded) if case.recorded else None
+        return "\n".join(version["options"]["answers"]) if version else ""
 
     def _relative(self, cell: Cell, case: Case, model: Json) -> str | None:
         if model is None:

@@ -51,6 +51,7 @@ class LogEntry:
             "message": self.content.get("message"),
             "status": self.content["status"],
             "asked": self.content["asked"],
+            "recorded": self.content.get("recorded", 0),
             "judged": self.content["judged"],
             "reused": self.content["reused"],
             "verdicts": self.verdicts,

@@ -27,6 +27,7 @@ from evalstore.values import (
 if TYPE_CHECKING:
     from evalstore.cells import Candidate
     from evalstore.operations.desk import Desk
+    from evalstore.store import Store
 
 IMPORTED = "import"
 """The origin of sessions, evaluations and runs that come from another system."""
@@ -59,6 +60,8 @@ class Kept:
     verdicts: int = 0
     new: int = 0
     """Sessions and verdicts that were not there before."""
+    displaced: int = 0
+    """Questions that had answers already and count an older one of these from now on."""
     run: str | None = None
     """The run whose results are the recorded verdicts."""
 
@@ -68,6 +71,7 @@ class Kept:
             "sessions": self.sessions,
             "verdicts": self.verdicts,
             "new": self.new,
+            "displaced": self.displaced,
             "run": self.run,
         }
 
@@ -120,6 +124,7 @@ def store_history(desk: Desk, history: History) -> Kept:
     store = desk.store
     new = len(history.sessions) - len(store.load_sessions(history.sessions))
     new += len(history.evaluations) - len(store.load_evaluations(history.evaluations))
+    displaced = _count_displaced(store, history)
     run = _describe_run(desk, history) if history.cells else None
     store.ensure_versions(
         {**desk.reading.contents, **desk.contents, **history.contents}, desk.reading.blobs
@@ -133,7 +138,21 @@ def store_history(desk: Desk, history: History) -> Kept:
         len(history.sessions),
         len(history.evaluations),
         new,
+        displaced,
         store.record_run(run) if run else None,
+    )
+
+
+def _count_displaced(store: Store, history: History) -> int:
+    """Questions that have answers, all of them younger than one of the history."""
+    begun: dict[str, int] = {}
+    for session, _ in history.sessions.values():
+        question = hashing.question_id(session.question)
+        begun[question] = min(session.started, begun.get(question, session.started))
+    return sum(
+        all(begun[question] < one.started for one in samples)
+        for question, samples in store.find_samples(begun).items()
+        if samples
     )
 
 

@@ -121,7 +121,7 @@ def find_untrusted(
     """A warning for each test file that runs a Python file which is not trusted."""
     for path, one in CodeTrust(where, workspace, store, reading).look_at(files_of(reading).items()):
         hint = f"read it, then '{one.command}'"
-        yield Problem(path, one.words, severity="warning", hint=hint)
+        yield Problem(path, f"{one.fact}, so it does not run", severity="warning", hint=hint)
 
 
 def find_unknown_prices(reading: Reading, day: str) -> Iterator[Problem]:

@@ -33,7 +33,7 @@ class Participants:
         self._prices: dict[str, Price | None] = {}
 
     def candidates(self, wanted: Wanted) -> list[Candidate]:
-        """The models that answer."""
+        """The models that answer; none when there are none."""
         found = []
         for one in self._participants(self.settings.candidates, wanted.models, "candidates"):
             if one.id == RECORDED:
@@ -58,17 +58,7 @@ class Participants:
                     reachable=_is_reachable(model, wanted),
                 )
             )
-        if not found and RECORDED not in wanted.models and not self._is_recorded():
-            raise EvalstoreError(
-                "there are no candidates",
-                hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
-            )
         return found
-
-    def _is_recorded(self) -> bool:
-        """Whether the files bring all answers themselves."""
-        cases = [case for file in self.reading.files.values() for case in file.cases]
-        return bool(cases) and all(case.recorded for case in cases)
 
     def judges(self, wanted: Wanted) -> list[Judge]:
         """The models that judge, once for each version of their evaluator prompt."""

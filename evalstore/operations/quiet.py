@@ -64,7 +64,7 @@ def _recall(where: Where) -> Status | None:
             digest.add([see_mentioned(name)])
         if memory["digest"] != digest.hexdigest():
             return None
-        found = Status(items=[], ask=0, judge=0, skipped=[], **memory["status"])
+        found = Status(items=[], ask=0, record=0, judge=0, skipped=[], **memory["status"])
         return found if now() < found.stands_until else None
     except (OSError, ValueError, KeyError, TypeError, EvalstoreError):
         return None

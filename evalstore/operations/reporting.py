@@ -39,6 +39,8 @@ class RunReport:
     run: str
     status: str
     asked: int
+    recorded: int
+    """Answers that files bring themselves."""
     judged: int
     reused: int
     failed: int
@@ -73,6 +75,7 @@ class RunReport:
             "run": self.run,
             "status": self.status,
             "asked": self.asked,
+            "recorded": self.recorded,
             "judged": self.judged,
             "reused": self.reused,
             "failed": self.failed,

@@ -104,6 +104,8 @@ def fails(cell: Cell, plan: Plan, outcome: Outcome, rule: str) -> bool:
 
 def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
     """Whether nothing more is wanted on a session."""
+    if any(vote.human for vote in votes):
+        return True
     if "checks" in cell.case.judged_by:
         checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
         if checked is None or not wants_models(cell.case.judged_by, checked):

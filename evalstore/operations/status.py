@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
@@ -59,6 +58,7 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
     return Status(
         items=items,
         ask=plan.ask_count,
+        record=plan.recorded_count,
         judge=plan.judge_count,
         reuse=plan.reused,
         skipped=[(one.file, one.row, one.model, ", ".join(one.lacks)) for one in plan.skipped],
@@ -81,7 +81,7 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
 def _ask_item(ask: Ask, reason: Reason) -> Item:
     cell = ask.cell
     return Item(
-        "ask",
+        "record" if cell.case.recorded else "ask",
         cell.file,
         cell.case.row,
         cell.prompt,
@@ -167,8 +167,8 @@ def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Chang
     if not shown and not told and not gone:
         return None
     here = [item for item in items if item.file == path]
-    new = {item.row for item in here if item.kind == "ask" and item.reason == "new row"}
-    asked = {item.row for item in here if item.kind == "ask"} - new
+    new = {item.row for item in here if item.kind != "judge" and item.reason == "new row"}
+    asked = {item.row for item in here if item.kind != "judge"} - new
     judged = {item.row for item in here if item.kind == "judge"} - asked - new
     if not here:
         return Change("= ", path, 0, 0, gone, "" if gone else "back to what is stored")
@@ -237,8 +237,6 @@ def estimate(
 
 def _lengths(desk: Desk, kind: str, ids: set[str]) -> dict[str, int]:
     """Characters of versions, read now or stored."""
-    fresh = {id: desk.reading.contents[id][1] for id in ids if id in desk.reading.contents}
-    stored = desk.store.load_contents(kind, ids - fresh.keys() - {""})
-    return {id: len(content) for id, content in fresh.items()} | {
-        id: len(json.dumps(content)) for id, content in stored.items()
-    }
+    contents = desk.reading.contents
+    fresh = {id: len(contents[id][1]) for id in ids if id in contents}
+    return fresh | desk.store.load_lengths(kind, ids - fresh.keys() - {""})

@@ -16,7 +16,7 @@ class Item:
     """One thing a run would do."""
 
     kind: str
-    """`ask` or `judge`"""
+    """`ask`, `record` (take an answer that a file brings) or `judge`"""
     file: str
     row: str
     prompt: str | None
@@ -36,7 +36,7 @@ class Change:
     """git's two letters: what happened to the tests, and to the evaluation."""
     file: str
     asked: int
-    """Cases that are asked again, or are new."""
+    """Cases that are asked again, or are new; or whose recorded answer is another."""
     judged: int
     """Cases whose stored answers are judged again."""
     gone: int
@@ -54,6 +54,8 @@ class Status:
 
     items: list[Item]
     ask: int
+    record: int
+    """Answers that files bring themselves and that are not stored."""
     judge: int
     reuse: int
     skipped: list[tuple[str, str, str, str]]
@@ -81,6 +83,7 @@ class Status:
         """As JSON."""
         return {
             "ask": self.ask,
+            "record": self.record,
             "judge": self.judge,
             "reuse": self.reuse,
             "skipped": len(self.skipped),

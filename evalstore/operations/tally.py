@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_PENDING = 5
 """More pending cases than these are only counted."""
-MOST_FEEDBACK = 60
+MOST_FEEDBACK = 20
 """Cases whose feedback is kept: more are not shown unless all are."""
 
 

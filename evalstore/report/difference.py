@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from evalstore.values import Json
+from evalstore.values import AnswerRef, Json
 
 _SHOWN = 60
 _INLINE = 64
@@ -184,7 +184,7 @@ def _flat(content: Json) -> str:
 
 def _as_text(part: Json) -> str:
     if "answers" in part:
-        return f"[answers {part['answers']}]"
+        return str(AnswerRef(tuple((session, turn) for session, turn in part["answers"])))
     return str(part["text"] if "text" in part else f"[file {part['path']}]")
 
 

@@ -43,6 +43,8 @@ from evalstore.values import (
     Vote,
 )
 
+_PEOPLE = "SELECT id FROM evaluators WHERE json_extract(content, '$.human') IS NOT NULL"
+
 
 class Stored(NamedTuple):
     """One version with its kind: what `show` prints."""
@@ -99,6 +101,12 @@ class Store(Database):
     def load_contents(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
         """The contents of those of these versions that the store has."""
         return {id: json.loads(content) for id, content in self._find(VERSIONS[kind], ids)}
+
+    def load_lengths(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
+        """The characters of the contents of those of these versions that the store has."""
+        statement = f"SELECT id, length(content) FROM {VERSIONS[kind].__tablename__} WHERE id IN"
+        with self._reading() as connection:
+            return {as_digits(id): size for id, size in select_each(connection, statement, ids)}
 
     def load_files(self, ids: Iterable[str]) -> dict[str, FileVersion]:
         """Referenced files by id; raises `StoreError` when one is missing."""
@@ -192,11 +200,13 @@ class Store(Database):
         )
         found: dict[str, list[Vote]] = {}
         with self._reading() as connection:
+            people = {id for (id,) in connection.execute(_PEOPLE)}
             for subject, started, *ids, verdict, score in select_each(
                 connection, statement, subjects
             ):
                 id, evaluation, evaluator = map(as_digits, ids)
-                vote = Vote(started, id, evaluation, evaluator, _verdict(verdict), score)
+                human = ids[2] in people
+                vote = Vote(started, id, evaluation, evaluator, _verdict(verdict), score, human)
                 found.setdefault(as_digits(subject), []).append(vote)
         for votes in found.values():
             votes.sort(key=lambda vote: vote[:2])

@@ -74,7 +74,7 @@ class BaseChecker:
 
     def __init__(self, extract: str | None = None) -> None:
         if extract is not None and extract not in self._ways:
-            raise ValueError(f"'extract' cannot be '{extract}', but {', '.join(self._ways)}")
+            raise ValueError(f"'extract' cannot be '{extract}'; it can be {', '.join(self._ways)}")
         self.extract = extract
 
     def _extract(self, value: Any) -> Any:

@@ -262,7 +262,11 @@ def test_label_and_feedback_are_its_words() -> None:
     [
         (None, "it returned nothing, not true or false"),
         ("yes", "it returned 'yes', not true or false"),
-        (0.4, "it returned the score 0.4, so the check needs 'pass'"),
+        (
+            0.4,
+            "it returned the score 0.4, so the check needs 'pass' to say what is enough, "
+            "as in 'pass: \">= 0.8\"'",
+        ),
         (1.5, "it returned 1.5, which is no score from 0 to 1"),
         ({}, "it returned a mapping with neither 'pass' nor 'score'"),
         ({"passed": True}, "it returned 'passed'; known are pass, score, label, feedback"),

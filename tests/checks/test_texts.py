@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.checks import read_check
+from evalstore.checks import known_kinds, read_check
 from evalstore.errors import FileProblem
 from evalstore.values import Json
+from evalstore.yaml_core import read_yaml
 from tests.checks.checking import feedback, judged, verdict
 
 
@@ -144,11 +145,26 @@ def test_a_feedback_is_short_however_long_the_answer(check: Json) -> None:
             "'method' cannot be 'serch'",
             "did you mean 'search'?",
         ),
+        ("contains", "the check needs 'expected'", "as in 'contains: Paris'"),
+        (
+            {"contains": None},
+            "'expected' must be a text or a list of texts",
+            "as in 'contains: Paris'",
+        ),
+        ({"oneOf": {}}, "the check needs 'expected'", "as in 'oneOf: [Paris, Lyon]'"),
+        ("number", "the check needs 'expected'", "as in 'number: 42'"),
+        ("latency", "the check needs 'max'", "as in 'latency: 10'"),
+        ({"length": 80}, "the check 'length' takes no value", "as in 'length: {max: 80}'"),
+        ({"json": "object"}, "the check 'json' takes no value", "as in 'json: {of: object}'"),
+        (
+            {"refusal": "no"},
+            "the check 'refusal' takes no value",
+            "write '- refusal', with nothing behind it",
+        ),
         ({"length": None}, "the check 'length' needs 'min' or 'max'", None),
         ({"length": {"min": 3, "max": 2}}, "'min' is 3, which is above 'max', 2", None),
         ({"length": {"min": -1}}, "'min' must be a whole number of at least 0", None),
         ({"length": {"unit": "word", "max": 1}}, "'unit' cannot be 'word'", None),
-        ({"refusal": "no"}, "the check 'refusal' takes no value", None),
         (
             {"regex": {"pattern": "a", "not": True}, "not": False},
             "'not' is given twice, in 'regex' and beside it",
@@ -164,6 +180,13 @@ def test_a_check_that_makes_no_sense_is_a_problem(
         read_check(check, 7)
     assert (caught.value.message, caught.value.line) == (message, 7)
     assert hint is None or caught.value.hint == hint
+
+
+@pytest.mark.parametrize("name", [name for name, kind in known_kinds().items() if kind.example])
+def test_the_example_of_a_hint_is_a_check_that_can_be_read(name: str) -> None:
+    kind = known_kinds()[name]
+    given = read_yaml(f"{name}: {kind.example}\n").value
+    assert read_check({**given, "pass": 0.5} if kind.graded else given)["type"] == name
 
 
 @pytest.mark.parametrize("kind", ["contains", "containsAny", "containsAll", "startsWith"])

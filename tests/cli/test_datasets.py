@@ -173,6 +173,18 @@ def test_a_data_file_that_cannot_be_used_is_told_at_the_field(
     assert f"error: tests/t.md:2: {message}" in evalstore("check").stderr
 
 
+def test_a_table_with_another_delimiter_is_told_where_a_column_is_missing(
+    echo: Echo, evalstore: Evalstore
+) -> None:
+    test = TEST.replace("q.jsonl", "q.csv")
+    write("q;ideal\na;a\n", to="tests/data/q.csv", test=test)
+    hint = "hint: the only column is 'q;ideal': say 'delimiter: \";\"'\n"
+    assert evalstore("check").stderr == (
+        f"error: tests/t.md:7: 'q' is not defined\n{hint}"
+        f"error: tests/t.md:12: 'ideal' is not defined\n{hint}"
+    )
+
+
 def test_a_link_inside_of_the_workspace_is_followed(echo: Echo, documents: Any) -> None:
     write(ROW, to="shared/rows.jsonl")
     Path("tests/data").mkdir()

@@ -56,6 +56,12 @@ def test_a_document_has_its_shape(workspace: Path, documents: Any, command: list
     jsonschema.Draft202012Validator(schema_of(command)).validate(documents(*command))
 
 
+def test_labels_have_their_shape(workspace: Path, documents: Any) -> None:
+    documents("run")
+    found = documents("label", "tests/weather.md::city=Oslo", "pass", "-m", "fine", "--as", "Ada")
+    jsonschema.Draft202012Validator(schema_of(["label"])).validate(found)
+
+
 def test_problems_have_their_shape(workspace: Path, documents: Any) -> None:
     (workspace / "tests/bad.md").write_text("---\na: [\n---\n# 👤\n\nx\n\n---\n\ny\n")
     found = documents("check")

@@ -176,7 +176,7 @@ def test_show_anything_by_its_id(workspace: Path, documents: Any, evalstore: Eva
 def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -> None:
     session = documents("run")["cases"][0]["session"]
     head = "session <short>  scripted/one  <when>\ntests/weather.md [city=Oslo]\n"
-    judged = "fail  by scripted/judge  It is cold there.\n"
+    judged = "fail  by scripted/judge  <short>  It is cold there.\n"
     talk = "\nuser: How is Oslo?\nanswer: Cold.\n"
     told = "instructions: The answer must be warm.\n"
     foot = (
@@ -187,8 +187,8 @@ def test_show_a_session(workspace: Path, documents: Any, evalstore: Evalstore) -
     edit(workspace / "tests/weather.md", "must be warm.", "must be short.\\nAnd {{city}}.")
     evalstore("run")
     shown = evalstore("show", session).stdout
-    earlier = "fail  by scripted/judge  It is cold there.  (earlier instructions)\n"
-    assert shown.startswith(head + "pass  by scripted/judge\n" + earlier + talk)
+    earlier = "fail  by scripted/judge  <short>  It is cold there.  (earlier instructions)\n"
+    assert shown.startswith(head + "pass  by scripted/judge  <short>\n" + earlier + talk)
     assert told not in shown
     assert told in evalstore("-v", "show", session).stdout
 

@@ -113,3 +113,53 @@ def test_a_column_of_that_name_is_the_column(talk: Path, documents: Any) -> None
     [case] = documents("ls", "cases")["cases"]
     told = documents("show", case["evaluation"])["instructions"]
     assert told == "It is 42."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message", "hint"),
+    [
+        (
+            "of {{country}}",
+            "of {{contry}}",
+            13,
+            "'contry' is not defined",
+            "did you mean 'country'?",
+        ),
+        (
+            "of {{country}}",
+            "of {{nation}}",
+            13,
+            "'nation' is not defined",
+            "the names are country",
+        ),
+        (
+            "a country.",
+            "a {{country}}.",
+            3,
+            "'country' is an answer, so it can only be mentioned below '---'",
+            "in the messages the candidate sees its answers where it gave them",
+        ),
+    ],
+)
+def test_a_name_that_cannot_be_there_is_told_with_what_can(
+    talk: Path, evalstore: Any, old: str, new: str, line: int, message: str, hint: str
+) -> None:
+    tree(talk, {"tests/talk.md": TALK.replace(old, new)})
+    told = evalstore("check").stderr
+    assert told == f"error: tests/talk.md:{line}: {message}\nhint: {hint}\n"
+
+
+def test_answers_of_a_conversation_from_data_are_named_by_number(
+    talk: Path, evalstore: Any
+) -> None:
+    turn = """{"role": "assistant", "content": null, "variable": "country"}"""
+    row = f"""{{"chat": [{{"content": "Hi"}}, {turn}]}}\n"""
+    text = (
+        "---\ndataset: d.jsonl\nmessages: '{{ item.chat }}'\n---\n---\n\n"
+        """~~~checks\n- {contains: a, actual: "{{country}}"}\n~~~\n"""
+    )
+    tree(talk, {"tests/talk.md": text, "tests/d.jsonl": row})
+    assert evalstore("check").stderr == (
+        "error: tests/talk.md:8: 'country' is not defined\n"
+        "hint: in a conversation from data the first answer is '{{answers[0]}}'\n"
+    )

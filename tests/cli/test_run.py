@@ -126,7 +126,9 @@ def test_an_edited_question_is_asked_again_and_the_price_comes_from_its_relative
 
 
 def test_a_dry_run_asks_nothing(workspace: Path, evalstore: Evalstore, documents: Any) -> None:
-    assert "Would ask (2)" in evalstore("run", "-n").stdout
+    said = evalstore("run", "-n").stdout
+    assert "Would ask (2)" in said
+    assert "\nDry run: nothing was asked. A run would ask 2 answers and make 2 judgements " in said
     assert documents("status")["ask"] == 2
 
 

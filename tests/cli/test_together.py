@@ -270,9 +270,28 @@ def test_another_recorded_answer_is_a_change_of_the_file(
     documents("run")
     write_rows([{"q": "a", "c": "z"}, {"q": "b", "c": "b"}])
     shown = evalstore("status", "--explain").stdout
-    assert "tests/t.md [q=a]  recorded  recorded answer" in shown
-    assert did(documents("run")) == (1, 1)
+    assert "Would take recorded answers (1):\n    tests/t.md [q=a]  recorded" in shown
+    assert "recorded answer: b -> z\n" in shown
+    assert "A run would take 1 recorded answer and make 1 judgement" in shown
+    found = documents("run")
+    assert (*did(found), found["recorded"], found["reused"]) == (0, 1, 1, 1)
     assert "1 broke" in evalstore("diff", "@~1", "@").stdout
+
+
+def test_recorded_answers_need_no_candidates(echo: Echo, documents: Any) -> None:
+    write([{"q": "a", "c": "b"}], ONE, "- equals: b", 'answer: "{{ c }}"')
+    tree(Path(), {"tests/asked.md": f"{ONE.replace('{{ q }}', 'c')}\n---\n\nBe kind.\n"})
+    tree(Path(), {"evalstore.yaml": ""})
+    assert verdicts(documents("run", "tests/t.md")) == {"": "pass"}
+
+
+def test_recorded_answers_are_those_of_no_named_model(echo: Echo, documents: Any) -> None:
+    rows: list[dict[str, Any]] = [{"q": "a", "c": "b"}, {"q": "b", "c": None}]
+    write(rows, ONE, "- equals: b", 'answer: "{{ c }}"')
+    assert verdicts(documents("run", "-m", "scripted/one")) == {"q=b": "pass"}
+    assert verdicts(documents("run", "-m", "recorded")) == {"q=a": "pass"}
+    both = documents("run", "-m", "scripted/one", "-m", "recorded")
+    assert (verdicts(both), did(both)) == ({"q=a": "pass", "q=b": "pass"}, (0, 0))
 
 
 def test_answers_of_several_turns_are_a_list(echo: Echo, documents: Any) -> None:
@@ -309,7 +328,7 @@ def test_recorded_answers_alone_need_no_candidate(
     write_rows([{"q": "a", "c": "z"}])
     for command in ("status", "diff", "log"):
         assert evalstore(command).exit_code == 0
-    assert did(documents("run")) == (1, 1)
+    assert did(documents("run")) == (0, 1)
 
 
 def test_recorded_can_be_named_as_the_candidate(echo: Echo, documents: Any) -> None:

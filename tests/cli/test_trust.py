@@ -51,6 +51,16 @@ def test_nothing_is_recorded_of_a_check_that_waits(coded: Path, documents: Any) 
     assert found["untrusted"] == [FILE]
 
 
+def test_nothing_waits_for_a_file_that_has_judged_everything(
+    coded: Path, evalstore: Evalstore
+) -> None:
+    evalstore("trust", FILE)
+    evalstore("run")
+    evalstore("trust", "--revoke", FILE)
+    said = evalstore("run").stdout + evalstore("status").stdout
+    assert "trust" not in said
+
+
 def test_once_trusted_it_judges_without_asking_again(coded: Path, documents: Any) -> None:
     documents("run")
     documents("trust", FILE)

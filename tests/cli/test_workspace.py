@@ -233,6 +233,24 @@ def test_problems_of_the_settings_are_json_too(workspace: Path, documents: Any) 
     ]
 
 
+def test_a_file_without_a_cut_has_one_problem(workspace: Path, evalstore: Evalstore) -> None:
+    edit(workspace / "tests/weather.md", "---\n\nThe answer must be warm.\n", "")
+    assert evalstore("check").stderr == (
+        "error: tests/weather.md:7: nothing says how to evaluate the answer\n"
+        "hint: write a line '---' and the instructions for the evaluator below it\n"
+    )
+
+
+def test_of_checks_that_cannot_be_read_nothing_else_is_said(
+    workspace: Path, evalstore: Evalstore
+) -> None:
+    wrong = "~~~checks\n- contans: '{{ sample.output_text }} {{city}}'\n~~~"
+    edit(workspace / "tests/weather.md", "The answer must be warm.", wrong)
+    assert evalstore("check").stderr == (
+        "error: tests/weather.md:14: there is no check 'contans'\nhint: did you mean 'contains'?\n"
+    )
+
+
 def test_an_empty_evaluation_is_a_warning(workspace: Path, evalstore: Evalstore) -> None:
     edit(workspace / "tests/weather.md", "The answer must be warm.", "")
     ran = evalstore("check")

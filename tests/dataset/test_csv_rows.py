@@ -66,6 +66,37 @@ def test_a_delimiter_can_be_given() -> None:
     assert table("a;b\n1,5;2\n", delimiter=";") == [{"a": "1,5", "b": "2"}]
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("a;b\n1,5;2\n", "the only column is 'a;b': say 'delimiter: \";\"'"),
+        ("a\tb\n1,5\t2\n", "the only column is 'a\tb': say 'delimiter: \"\\t\"'"),
+        ('"a, b"\n1,5\n', "put quotes round a cell that holds ','"),
+    ],
+)
+def test_a_row_that_is_too_long_may_have_another_delimiter(text: str, hint: str) -> None:
+    assert problem(text, "d.csv").hint == hint
+
+
+@pytest.mark.parametrize("where", ["b == 'x'", "item.b == 'x'"])
+def test_a_column_that_is_not_there_may_be_behind_another_delimiter(where: str) -> None:
+    found = problem("a;b\n1;2\n", "d.csv", where=where)
+    assert found.hint == "the only column is 'a;b': say 'delimiter: \";\"'"
+
+
+@pytest.mark.parametrize(
+    ("where", "words"), [("n < 3", "the value is a text; "), ("n == 1", "a cell of a table is a ")]
+)
+def test_a_cell_that_is_compared_with_a_number_is_a_text(where: str, words: str) -> None:
+    hint = problem("n\n1\n", "d.csv", where=where).hint or ""
+    assert hint.startswith(words)
+    assert hint.endswith("'item.NAME | int' is its number, as in 'item.level | int < 3'")
+
+
+def test_the_hint_for_numbers_is_right() -> None:
+    assert table("level\n1\n3\n", where="item.level | int < 3") == [{"level": "1"}]
+
+
 def test_a_cell_of_blanks_is_a_value_where_there_is_one_column() -> None:
     assert table("a\n \nx\n") == [{"a": " "}, {"a": "x"}]
 

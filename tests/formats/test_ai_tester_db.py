@@ -76,7 +76,7 @@ def test_answers_and_verdicts_count_for_the_files_as_they_are(
     session = database.session(database.test("# 👤\n\nHello"), "Hi!")
     database.verdict(session, "Expect greeting", **FAILED, feedback="too short")
     done = imported(document, database)
-    assert done["history"] == {"sessions": 1, "verdicts": 1, "new": 2, "run": None}
+    assert done["history"] == {"sessions": 1, "verdicts": 1, "new": 2, "displaced": 0, "run": None}
     run = document("run")
     (case,) = run["cases"]
     assert (run["asked"], run["judged"], case["verdict"]) == (0, 0, "fail")

@@ -132,6 +132,17 @@ def test_a_diff_with_the_import_shows_what_the_check_sees_in_another_way(
     assert found["unchanged"] == 1
 
 
+def test_an_import_tells_that_its_older_answers_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = Imported(tmp_path, capsys, sums(), of(1, 2, "3"))
+    recorded = next(given.source.rglob("all.jsonl"))
+    older = of(1, 2, "4", passed=False, run_info={"timestamp": "Sun Jan  1 00:00:00 2023"})
+    recorded.write_text(recorded.read_text(encoding="utf-8") + older, encoding="utf-8")
+    found = [given.again()["history"]["displaced"] for _ in range(2)]
+    assert (given.history["displaced"], found) == (0, [1, 0])
+
+
 def test_importing_twice_stores_nothing_more(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -253,7 +264,13 @@ def test_a_model_that_nobody_knows_is_told_once_for_each_file(
     assert (file, line) == ("all.jsonl", 1)
     assert "there is no model 'acme/one'" in reason
     assert "2 answers are not stored" in reason
-    assert given.history == {"sessions": 0, "verdicts": 0, "new": 0, "run": None}
+    assert given.history == {
+        "sessions": 0,
+        "verdicts": 0,
+        "new": 0,
+        "displaced": 0,
+        "run": None,
+    }
 
 
 def test_answers_find_their_model_once_it_has_a_file(

@@ -105,7 +105,7 @@ def test_an_evaluator_looks_for_personal_data(tmp_path: Path) -> None:
     given = {"checker_name": "PII_Checker", "entities": ["PHONE_NUMBER", "LOCATION"]}
     found = imported(tmp_path, definition(checker_args=given))
     assert texts(found)[PLACE].endswith("personal data of these kinds: phone number, location.\n")
-    assert "answers are kept as they are" in found.warnings[0].reason
+    assert "answers are stored as they are" in found.warnings[0].reason
 
 
 @pytest.mark.parametrize("entities", [None, [], "LOCATION", [1]])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.values import Json
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r"^<!-- file: (\S+) -->\n(`{3,})\w+\n(.*?)^\2$", re.DOTALL | re.MULTILINE)
@@ -74,6 +75,69 @@ def test_every_check_is_described() -> None:
 
     checks = PAGE.partition("\n## Checks\n")[2].partition("\n## ")[0]
     assert [name for name in known_kinds() if f"`{name}`" not in checks] == []
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"regex": "a"},
+        {"length": {"max": 1}},
+        {"levenshtein": "a", "max": 1},
+        {"rouge": "a", "pass": 1},
+        {"number": 1},
+        "json",
+        {"jsonSchema": "a"},
+        {"jsonEquals": 1},
+        {"jsonPath": "a"},
+        {"toolCalls": ["a"]},
+        {"tokens": 1},
+        {"allSame": "a", "scope": "case"},
+        {"monotonic": "increasing", "scope": "case"},
+    ],
+    ids=str,
+)
+def test_every_setting_of_a_check_is_described(check: Json) -> None:
+    from evalstore.checks.base import Arguments
+    from evalstore.checks.reading import split
+    from evalstore.checks.registry import find_kind
+
+    name, settings = split(check, None)
+    kind = find_kind(name)
+    assert kind
+    arguments = Arguments(settings)
+    kind.read(arguments)
+    checks = PAGE.partition("\n## Checks\n")[2].splitlines()
+    row = next(line for line in checks if line[:1] == "|" and f"`{name}`" in line.split("|")[1])
+    assert [one for one in arguments._known if one != kind.main and f"`{one}" not in row] == []
+
+
+def rows_of_expressions() -> list[tuple[str, str]]:
+    """What the table of expressions says means the same, in texts and in `expr`."""
+    table = PAGE.partition("| in texts and `where` |")[2].partition("\n\n")[0]
+    rows = [line.replace("\\|", "¦").split("|")[2:4] for line in table.splitlines()[2:]]
+    code = [[re.findall("`([^`]+)`", cell.replace("¦", "|")) for cell in row] for row in rows]
+    return [(left, code[n][1][-1]) for n, one in enumerate(code) for left in one[0]]
+
+
+@pytest.mark.parametrize(("jinja", "expr"), rows_of_expressions())
+def test_both_languages_of_the_table_say_the_same(jinja: str, expr: str) -> None:
+    from evalstore.checks import read_check, run_check
+    from evalstore.checks.base import Subject
+    from evalstore.sandbox import evaluate
+    from evalstore.values import Reply
+
+    row = {"level": "4", "Question Text": "x", "words": ["a"], "city": "Oman"}
+    scope = {**row, "item": row}
+    same = read_check({"expr": f"({expr}) == {evaluate(jinja, 1, scope)!r}"})
+    outcome = run_check(same, Subject(Reply(""), "", names=scope))
+    assert outcome.verdict == "pass", outcome.feedback
+
+
+def test_every_function_of_expressions_is_described() -> None:
+    from evalstore.checks.expressions import FUNCTIONS, METHODS
+
+    section = PAGE.partition("\n### Expressions\n")[2].partition("\n##")[0]
+    assert [name for name in (*FUNCTIONS, *METHODS) if f"`{name}`" not in section] == []
 
 
 def test_every_field_of_a_dataset_is_described() -> None:

@@ -164,7 +164,7 @@ class _Reader:
                 reason, line_of(text, ("checker_args",)) if reason in judged.warnings else None
             )
         if definition.ignored:
-            self._warn(f"means nothing: {', '.join(definition.ignored)}", None)
+            self._warn(f"has no effect here: {', '.join(definition.ignored)}", None)
         if self.options.sessions:
             self._record(definition, held, names, instances, f"{place}.md")
 

@@ -294,4 +294,4 @@ def compare_shown(held: Conversation, values: Mapping[str, Json], instance: Inst
     found = [text for text in contents[:-1] if text not in said]
     if found != wanted:
         first = next((one for one, two in zip(found, wanted, strict=False) if one != two), "")
-        raise NotTakenError(f"it was recorded with other messages: {shown(first)}")
+        raise NotTakenError(f"the instance was recorded with other messages: {shown(first)}")

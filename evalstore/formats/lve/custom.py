@@ -32,11 +32,16 @@ def translate_class(test: Test) -> Judged:
         node.name for node in classes_in(source)[name].body if isinstance(node, ast.FunctionDef)
     }
     if "postprocess_response" in methods:
-        message = f"'{name}' blackens answers before they are kept; evalstore keeps them"
+        message = (
+            f"'{name}' changes answers before they are stored ('postprocess_response'), "
+            "but here they are stored as they are"
+        )
         raise NotTakenError(message, *place)
     beside = {one.rpartition("/")[2].removesuffix(".py") for one in test.custom if one != path}
     if imported := sorted(beside & _imports(source)):
-        message = f"'{path}' imports '{imported[0]}' beside it; a Python check is one file"
+        message = (
+            f"'{path}' imports '{imported[0]}', a file beside it, but a Python check is one file"
+        )
         raise NotTakenError(message, *place)
     arguments = {
         key: test.text(key, empty=True) if isinstance(value, str) else value

@@ -159,7 +159,11 @@ def _runs(given: dict[str, Json], read_file: ReadFile) -> tuple[Run, ...]:
         # The documentation has the plural, the program reads the singular.
         count = one.get("repetitions", one.get("repetition", 1))
         if type(count) is not int or not 1 <= count <= _MOST_REPETITIONS:
-            raise NotTakenError(f"the repetitions of run {number} are {shown(count)}", place)
+            raise NotTakenError(
+                f"the repetitions of run {number} must be a whole number from 1 to "
+                f"{_MOST_REPETITIONS:,}, not {shown(count)}",
+                place,
+            )
         runs.append(Run(_prompt(one, read_file, place), name, count))
     return tuple(runs)
 

@@ -108,7 +108,9 @@ def _parameters(
         raise NotTakenError("the function has parameters with defaults", *place)
     for name in others:
         if name not in given:
-            raise NotTakenError(f"the function takes '{name}', which is no parameter", *place)
+            raise NotTakenError(
+                f"the function takes '{name}', which is not among the prompt_parameters", *place
+            )
     return answer, tuple(others)
 
 
@@ -175,11 +177,14 @@ def marks(
             number = values.as_number(field.name, write(field.name))
             if number is None or field.steps or field.spec:
                 raise NotTakenError(
-                    f"the value of '{field.name}' would become code; here no value does", *place
+                    f"the value of '{field.name}' would become code, but here values are only data",
+                    *place,
                 )
             yield (*offsets.of(node), number)
     if _MARKS.search(_MARKS.sub(_blank_known(function), function.source)):
-        raise NotTakenError("a placeholder stands where no value can", *place)
+        raise NotTakenError(
+            "a placeholder of the function stands where Python takes no value", *place
+        )
 
 
 def _blank_known(function: Function) -> Callable[[re.Match[str]], str]:
@@ -208,7 +213,10 @@ def _sum(
             continue
         field = fields[int(part)]
         if field.steps or field.spec:
-            raise NotTakenError(f"a part of '{field.name}' stands in the function", *place)
+            raise NotTakenError(
+                f"the function uses '{field.name}' with a format or a part of it, not as a whole",
+                *place,
+            )
         written = write(field.name)
         terms.append(written if values.are_texts(field.name) else f"str({written})")
     return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"

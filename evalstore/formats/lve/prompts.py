@@ -89,7 +89,8 @@ def _turn(number: int, given: Json) -> Turn:
         raise NotTakenError(f"message {number} is {shown(given)}, not a mapping")
     role = given.get("role") or "user"
     if role not in _ROLES:
-        raise NotTakenError(f"message {number} has the role {shown(role)}")
+        known = ", ".join(_ROLES)
+        raise NotTakenError(f"message {number} has the role {shown(role)}; there are {known}")
     for name in ("content", "variable", "image_url"):
         if not isinstance(given.get(name), str | None):
             raise NotTakenError(f"'{name}' of message {number} must be a text")
@@ -103,7 +104,7 @@ def turn_names(turns: tuple[Turn, ...]) -> tuple[str, ...]:
         if turn.content is None and not turn.is_filled:
             raise NotTakenError(f"a message of the role '{turn.role}' has no content")
     if all(turn.role == "system" for turn in turns):
-        raise NotTakenError("there is no message of the user")
+        raise NotTakenError("there is no user message")
     names = [turn.variable for turn in turns if turn.is_filled]
     last = turns[-1]
     if last.role == "assistant" and not last.is_filled:

@@ -1,0 +1,58 @@
+"""`label`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.main import app, here
+
+if TYPE_CHECKING:
+    from evalstore.operations.labelling import Labelled
+
+
+@app.command()
+def label(
+    case: Annotated[
+        str, typer.Argument(metavar="CASE", help="PATH::row, PATH, or the id of a session.")
+    ],
+    verdict: Annotated[Literal["pass", "fail"], typer.Argument(metavar="pass|fail")],
+    note: Annotated[
+        str, typer.Option("-m", "--message", metavar="NOTE", help="Why, for those who read it.")
+    ] = "",
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="ID", help="The candidate, when several have answered."),
+    ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", help="Who says so; without it git's user.name."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Say what an answer is: a person's verdict, which decides.
+
+    It is appended like any judgement and counts until the instructions or the checks of the
+    case are edited. A second word of the same person takes the place of the first.
+    """
+    from evalstore.operations.labelling import label as operation
+
+    found = operation(here(), case, verdict, note=note, person=person, models=tuple(model or ()))
+    if json:
+        output.document({"labels": [one.document() for one in found]})
+    else:
+        for one in found:
+            _print(one)
+
+
+def _print(one: Labelled) -> None:
+    subject = one.subject
+    place = f"{subject.file} [{subject.row}]" if subject.row else subject.file
+    was = f" (was {subject.verdict})" if subject.verdict not in (None, one.verdict) else ""
+    output.line(
+        f"{output.paint(one.verdict)}  {output.safe(place)}  {output.safe(subject.model)}  "
+        f"by {output.safe(one.person)}{was}"
+    )
+    output.talk('(use "evalstore run" to have the verdict in the history)')

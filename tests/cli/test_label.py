@@ -1,0 +1,161 @@
+"""`label`: a person's word beside those of checks and models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import Echo, Evalstore
+from tests.cli.test_run import edit
+
+OSLO = "tests/weather.md::city=Oslo"
+
+
+def verdicts(document: Any) -> dict[str, str]:
+    return {case["row"]: case["verdict"] for case in document["cases"]}
+
+
+@pytest.fixture
+def ran(workspace: Path, documents: Any) -> dict[str, str]:
+    """The workspace after a run: Oslo fails, Rome passes; the sessions by row."""
+    found = documents("run")
+    assert verdicts(found) == {"city=Oslo": "fail", "city=Rome": "pass"}
+    return {case["row"]: case["session"] for case in found["cases"]}
+
+
+def test_the_word_of_a_person_decides(ran: Any, documents: Any, evalstore: Evalstore) -> None:
+    shown = evalstore("label", OSLO, "pass", "-m", "cold is right", "--as", "Ada")
+    line = "pass  tests/weather.md [city=Oslo]  scripted/one  by Ada (was fail)\n"
+    assert (shown.exit_code, shown.stdout) == (0, line)
+    found = documents("run")
+    assert verdicts(found) == {"city=Oslo": "pass", "city=Rome": "pass"}
+    assert (found["asked"], found["judged"]) == (0, 0)
+    assert "cold is right" in found["cases"][0]["feedback"]
+
+
+def test_a_session_can_be_labelled_by_its_id(ran: Any, documents: Any) -> None:
+    (one,) = documents("label", ran["city=Rome"][:8], "fail", "--as", "Ada")["labels"]
+    assert (one["row"], one["was"], one["verdict"], one["by"]) == (
+        *("city=Rome", "pass", "fail"),
+        "Ada",
+    )
+    assert verdicts(documents("run"))["city=Rome"] == "fail"
+
+
+def test_what_is_shown_of_a_session_says_who_has_labelled_it(
+    ran: Any, evalstore: Evalstore
+) -> None:
+    evalstore("label", OSLO, "pass", "-m", "It is meant.", "--as", "Ada")
+    assert "pass  by Ada  <short>  It is meant.\n" in evalstore("show", ran["city=Oslo"]).stdout
+
+
+def test_the_last_word_of_a_person_counts(ran: Any, documents: Any) -> None:
+    for word in ("pass", "fail", "pass"):
+        documents("label", OSLO, word, "--as", "Ada")
+    assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_people_who_disagree_leave_it_undecided(ran: Any, documents: Any) -> None:
+    documents("label", OSLO, "pass", "--as", "Ada")
+    documents("label", OSLO, "fail", "--as", "Bob")
+    assert verdicts(documents("run"))["city=Oslo"] == "undecided"
+
+
+def test_nobody_else_is_asked_about_what_a_person_has_labelled(
+    workspace: Path, documents: Any
+) -> None:
+    tree(
+        workspace, {"tests/weather.md": "# 👤\n\nHow is Oslo?\n\n---\n\nThe answer must be warm.\n"}
+    )
+    settings = "candidates: [scripted/one]\nevaluators: [scripted/judge]\n"
+    documents("run")
+    documents("label", "tests/weather.md", "pass", "--as", "Ada")
+    tree(workspace, {"evalstore.yaml": settings + "evaluationsPerEvaluator: 3\n"})
+    assert documents("status")["judge"] == 0
+
+
+@pytest.mark.parametrize("option", ["--refresh", "--retry-errors"])
+def test_a_label_counts_whatever_is_judged_again(
+    ran: Any, documents: Any, evalstore: Evalstore, option: str
+) -> None:
+    documents("label", OSLO, "pass", "--as", "Ada")
+    evalstore("judge", option)
+    assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_a_label_counts_until_the_instructions_are_edited(
+    workspace: Path, ran: Any, documents: Any
+) -> None:
+    documents("label", OSLO, "pass", "--as", "Ada")
+    edit(workspace / "tests/weather.md", "must be warm.", "must be warm.Really.")
+    assert verdicts(documents("run"))["city=Oslo"] == "fail"
+    edit(workspace / "tests/weather.md", "must be warm.Really.", "must be warm.")
+    assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_answers_that_are_judged_together_are_labelled_together(echo: Echo, documents: Any) -> None:
+    body = "# 👤\n\na\n\n---\n\n~~~checks\n- {allEqual: , scope: case}\n~~~\n"
+    tree(Path(), {"tests/t.md": f"---\nrepetitions: 2\nattempts: 2\n---\n\n{body}"})
+    documents("run")
+    found = documents("label", "tests/t.md", "fail", "--as", "Ada")["labels"]
+    assert [len(one["sessions"]) for one in found] == [2, 2]
+    assert verdicts(documents("run")) == {"": "fail"}
+
+
+def test_a_session_that_nothing_asks_for_any_more_is_labelled_as_it_was_judged(
+    workspace: Path, ran: Any, documents: Any
+) -> None:
+    text = (workspace / "tests/weather.md").read_text(encoding="utf-8")
+    edit(workspace / "tests/weather.md", "How is", "How warm is")
+    documents("label", ran["city=Oslo"], "pass", "--as", "Ada")
+    tree(workspace, {"tests/weather.md": text})
+    assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_the_name_is_that_of_git(ran: Any, workspace: Path, documents: Any) -> None:
+    tree(workspace, {".git/config": "[user]\nname = Grace\n", ".git/HEAD": "ref: refs/heads/m\n"})
+    tree(workspace, {".git/objects/.keep": "", ".git/refs/.keep": ""})
+    (one,) = documents("label", OSLO, "pass")["labels"]
+    assert one["by"] == "Grace"
+
+
+@pytest.mark.parametrize(
+    ("command", "message", "hint"),
+    [
+        (("tests/weather.md",), "is 2 cases", "tests/weather.md::city=Oslo, tests/weather.md::c"),
+        (("tests/none.md",), "there is no test file 'tests/none.md'", "weather"),
+        (("@",), "'@' is a run", "'evalstore show' names the sessions"),
+        (("abcd1234",), "there is no test file", "weather"),
+    ],
+)
+def test_what_cannot_be_labelled_is_told(
+    ran: Any, evalstore: Evalstore, command: tuple[str, ...], message: str, hint: str
+) -> None:
+    said = evalstore("label", *command, "pass")
+    assert (said.exit_code, said.stdout) == (2, "")
+    assert message in said.stderr
+    assert hint in said.stderr
+
+
+def test_a_case_without_an_answer_cannot_be_labelled(workspace: Path, evalstore: Evalstore) -> None:
+    evalstore("init")
+    said = evalstore("label", OSLO, "pass").stderr
+    assert "has no answer that could be labelled" in said
+
+
+def test_one_of_several_candidates_must_be_named(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    one_file = (workspace / "models/one.yaml").read_text(encoding="utf-8")
+    two = one_file.replace("/one", "/two")
+    tree(workspace, {"models/two.yaml": two})
+    edit(workspace / "evalstore.yaml", "[scripted/one]", "[scripted/one, scripted/two]")
+    documents("run", "--yes")
+    said = evalstore("label", OSLO, "pass").stderr
+    assert "2 candidates have answered" in said
+    assert "--model: scripted/one, scripted/two" in said
+    (one,) = documents("label", OSLO, "pass", "--model", "scripted/two")["labels"]
+    assert one["model"] == "scripted/two"
