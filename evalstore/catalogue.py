@@ -171,6 +171,8 @@ def provider_options(version: ModelVersion) -> dict[str, Json]:
     options = dict(version.options or {})
     body: dict[str, Json] = dict(options.get("providerOptions") or {})
     thinking = options.get("thinking")
+    if isinstance(thinking, dict) and thinking.keys() == {"effort"}:
+        thinking = thinking["effort"]
     if isinstance(thinking, dict):
         body.setdefault("thinking", thinking)
     elif isinstance(thinking, str):

@@ -13,7 +13,7 @@ from evalstore.catalogue import (
     read_provider,
 )
 from evalstore.errors import FileProblem
-from evalstore.values import ModelVersion
+from evalstore.values import Json, ModelVersion
 
 LOCAL = ProviderFile("local", "openai-compatible", "http://127.0.0.1:1/v1", "LOCAL_KEY")
 
@@ -125,6 +125,20 @@ evaluatorOverrides: {thinking: low, providerModelCode: d}
     }
     assert found.temperature("candidate", 0.7) == 0.0
     assert found.temperature("evaluator", 0.7) == 0.7
+
+
+@pytest.mark.parametrize(
+    ("thinking", "sent"),
+    [
+        ("low", {"reasoning_effort": "low"}),
+        ("{effort: low}", {"reasoning_effort": "low"}),
+        ("{type: enabled}", {"thinking": {"type": "enabled"}}),
+        ("{effort: low, budget: 1}", {"thinking": {"effort": "low", "budget": 1}}),
+    ],
+)
+def test_an_effort_is_sent_as_such(thinking: str, sent: dict[str, Json]) -> None:
+    found = model(f"code: c\nprovider: local\nthinking: {thinking}")
+    assert provider_options(found.version("candidate")) == sent
 
 
 @pytest.mark.parametrize(

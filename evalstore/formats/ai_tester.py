@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.formats.ai_tester_models import Models, read_models
 from evalstore.parse import normalise
 from evalstore.settings import FOLDERS, read_settings
 from evalstore.yaml_core import read_yaml
@@ -34,7 +35,16 @@ _FOLDERS = {
 _LEFT_OUT = {
     "AI_TESTER_SQLITE_DB_PATH": "'evalstore import ai-tester-db FILE' brings its answers along",
     "AI_TESTER_LOGS_DIR": "there is no log folder",
+    "AI_TESTER_OLLAMA_BASE_URL": "write a provider file with this 'baseURL', if it has none",
+    "MAX_TEST_THINKING_TOKENS": "a model file says how much its model thinks",
+    "MAX_EVALUATION_THINKING_TOKENS": "a model file says how much its model thinks",
 }
+_LIMITS = {
+    "MAX_TEST_OUTPUT_TOKENS": "maxTestOutputTokens",
+    "MAX_EVALUATION_OUTPUT_TOKENS": "maxEvaluationOutputTokens",
+    "MAX_WAIT_TIME": "timeout",
+}
+"""Limits of `.env`; the time is in milliseconds there."""
 _SETTINGS = (
     "candidates",
     "candidatesTemperature",
@@ -47,9 +57,12 @@ _SETTINGS = (
     "evaluationsPerEvaluator",
     "maxTestOutputTokens",
     "maxEvaluationOutputTokens",
+    "timeout",
     "analysisQueries",
 )
 _PARTICIPANT = ("id", "temperature", "requiredTags", "prohibitedTags")
+_NAMED = ("provider", "model")
+"""What stands for an id: the code of a provider, and the model's name there."""
 _LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*("[^"]*"|'[^']*'|[^#\n]*?)\s*(?:#.*)?$""")
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 _WORDS = frozenset({"true", "false", "null"})
@@ -64,7 +77,8 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
     """
     variables = _read_variables(folder)
     notes = [f"{name}: {why}" for name, why in _LEFT_OUT.items() if name in variables]
-    config = _config(folder, variables)
+    config = {**_limits(variables, notes), **_config(folder, variables)}
+    models = read_models(folder / (variables.get("AI_TESTER_MODELS_DIR") or FOLDERS["models"]))
     parts = []
     for name in config:
         if name not in _SETTINGS:
@@ -74,11 +88,14 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
         if value is None:
             continue
         if name in ("candidates", "evaluators") and isinstance(value, list):
-            value = [_participant(name, entry, notes) for entry in value]
+            value = [_participant(name, entry, models, notes) for entry in value]
+        if name == "analysisQueries" and isinstance(value, list):
+            value = [_query(entry, models, notes) for entry in value]
         parts.append(_setting(name, value))
     parts.append(
         "paths:\n" + "".join(_paths(folder.resolve(), (root or folder).resolve(), variables, notes))
     )
+    notes = list(dict.fromkeys([*notes, *models.notes]))
     text = "".join(parts)
     try:
         read_settings(text)
@@ -98,7 +115,7 @@ def _read_variables(folder: Path) -> dict[str, str]:
             continue
         for line in _text(path, name).split("\n"):
             setting = _LINE.match(line)
-            if setting and setting[1].startswith("AI_TESTER_"):
+            if setting and setting[1].startswith(("AI_TESTER_", "MAX_")):
                 found.setdefault(setting[1], setting[2].strip("\"'"))
     if not found.get(_CONFIG):
         raise EvalstoreError(
@@ -128,13 +145,49 @@ def _config(folder: Path, variables: dict[str, str]) -> dict[str, Json]:
     return value
 
 
-def _participant(name: str, entry: Json, notes: list[str]) -> Json:
+def _limits(variables: dict[str, str], notes: list[str]) -> dict[str, Json]:
+    """The limits of `.env` as settings."""
+    found: dict[str, Json] = {}
+    for variable, name in _LIMITS.items():
+        given = variables.get(variable)
+        if not given:
+            continue
+        if not given.isdigit() or not int(given):
+            notes.append(f"{variable}: '{given}' is left out: it is no whole number above 0")
+        elif name == "timeout":
+            seconds = int(given) / 1000
+            found[name] = int(seconds) if seconds.is_integer() else seconds
+        else:
+            found[name] = int(given)
+    return found
+
+
+def _participant(name: str, entry: Json, models: Models, notes: list[str]) -> Json:
     if not isinstance(entry, dict):
         return entry
+    if "id" not in entry and all(isinstance(entry.get(one), str) for one in _NAMED):
+        provider, model = entry["provider"], entry["model"]
+        id, is_known = models.id_of(provider, model)
+        if not is_known:
+            notes.append(f"'{id}' in '{name}' has no model file: no call knows more than its name")
+        rest = {field: value for field, value in entry.items() if field not in _NAMED}
+        entry = {"id": id, **rest}
     for field in entry:
         if field not in _PARTICIPANT:
             notes.append(f"'{field}' of '{entry.get('id')}' in '{name}' is left out")
     return {field: entry[field] for field in _PARTICIPANT if entry.get(field) is not None}
+
+
+def _query(entry: Json, models: Models, notes: list[str]) -> Json:
+    """A query, with its models by their ids."""
+    if not isinstance(entry, dict):
+        return entry
+    return {
+        field: [_participant(field, one, models, notes) for one in value]
+        if field in ("candidates", "evaluators") and isinstance(value, list)
+        else value
+        for field, value in entry.items()
+    }
 
 
 def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str]) -> list[str]:

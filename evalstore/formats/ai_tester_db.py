@@ -85,8 +85,13 @@ class _Reader:
         """Add every session that says all it must."""
         rulings: dict[int, list[Record]] = {}
         for row in self._rows("session_evaluations"):
-            rulings.setdefault(row["session_id"], []).append(row)
+            if row.get("active", True):
+                rulings.setdefault(row["session_id"], []).append(row)
+        passed = 0
         for row in self._rows("sessions"):
+            if not row.get("active", True):
+                passed += 1
+                continue
             try:
                 found = self._session(row, rulings.get(row["id"], []))
             except (_NotReadError, KeyError, ValueError, TypeError) as problem:
@@ -95,6 +100,10 @@ class _Reader:
                 self._imported.left.append(Left(str(self._path), words))
                 continue
             self._imported.conversed.append(found)
+        if passed:
+            sessions = "1 session" if passed == 1 else f"{passed:,} sessions"
+            reason = f"{sessions} passed over: switched off ('active' is false there)"
+            self._imported.warnings.append(Left(str(self._path), reason))
 
     def _rows(self, table: str) -> Iterator[dict[str, Any]]:
         if _columns(self._database, table):
@@ -131,6 +140,7 @@ class _Reader:
             messages=tuple(_messages(_whole(test["content"]))),
             reply=Reply(
                 **_answer(row["answer"], may_call=bool(tools)),
+                finish_reason=_finished(row.get("finish_reason")),
                 usage=_usage(row),
                 latency=row["time_taken"] / 1000,
             ),
@@ -201,6 +211,11 @@ def _answer(text: str, *, may_call: bool) -> dict[str, Any]:
             called = tuple([ToolCall(one["name"], one["arguments"]) for one in calls])
             return {"text": None, "tool_calls": called}
     return {"text": text}
+
+
+def _finished(reason: str | None) -> str | None:
+    """Why an answer ended, in the words of providers."""
+    return reason.replace("-", "_") if reason and reason != "unknown" else None
 
 
 def _tool(text: str) -> ToolVersion:

@@ -131,6 +131,72 @@ def test_what_has_no_place_is_noted(folder: Path) -> None:
     assert "'weight' of 'a' in 'candidates' is left out" in notes
 
 
+def test_models_are_named_by_provider_and_code(folder: Path) -> None:
+    config = (
+        "candidates:\n"
+        "  - {provider: local, model: 'a:free'}\n"
+        "  - {provider: local, model: big-1, temperature: 0.5, requiredTags: [x]}\n"
+        "  - {provider: vertex, model: gemini-9}\n"
+        "analysisQueries:\n"
+        "  - {description: d, currency: USD, candidates: [{provider: local, model: big-1}]}\n"
+    )
+    models = {
+        "data/models/old.yaml": (
+            "code: old\nprovider: local\nproviderModelCode: big-1\nactive: false\n"
+        ),
+        "data/models/new.yaml": "code: new\nprovider: local\nproviderModelCode: big-1\n",
+        "data/models/a.yaml": "id: local/a\nprovider: local\nproviderModelCode: 'a:free'\n",
+        "data/models/broken.yaml": "code: [\n",
+    }
+    text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config, **models}))
+    settings = read_settings(text)
+    assert settings.candidates == (
+        Participant("local/a"),
+        Participant("new", 0.5, ("x",)),
+        Participant("vertex_ai/gemini-9"),
+    )
+    assert "currency: USD, candidates: [{id: new}]" in text
+    assert [one for one in notes if "no model file" in one] == [
+        "'vertex_ai/gemini-9' in 'candidates' has no model file: no call knows more than its name"
+    ]
+
+
+def test_limits_of_the_environment_are_settings(folder: Path) -> None:
+    env = (
+        "MAX_WAIT_TIME=1500\nMAX_TEST_OUTPUT_TOKENS=7000\nMAX_EVALUATION_OUTPUT_TOKENS=lots\n"
+        "MAX_TEST_THINKING_TOKENS=10\n"
+    )
+    config = "evaluatorsTemperature: 0.2\n"
+    text, notes = adopt(
+        tree(folder, {**PROJECT, ".env": PROJECT[".env"] + env, "config.yaml": config})
+    )
+    assert "maxTestOutputTokens: 7000\ntimeout: 1.5\n" in text
+    assert (
+        "MAX_EVALUATION_OUTPUT_TOKENS: 'lots' is left out: it is no whole number above 0" in notes
+    )
+    assert "MAX_TEST_THINKING_TOKENS: a model file says how much its model thinks" in notes
+
+
+def test_what_a_configuration_says_comes_before_the_environment(folder: Path) -> None:
+    env = PROJECT[".env"] + "MAX_TEST_OUTPUT_TOKENS=1\n"
+    text, _ = adopt(tree(folder, {**PROJECT, ".env": env}))
+    assert "maxTestOutputTokens: 4000\n" in text
+
+
+def test_options_that_are_not_translated_are_noted(folder: Path) -> None:
+    model = (
+        "id: local/t\nprovider: local\ncode: t\nthinking: {effort: low}\n"
+        "providerOptions: {serviceTier: auto, top_k: 3}\n"
+        "evaluatorOverrides: {thinking: {budgetTokens: 5}}\n"
+    )
+    _, notes = adopt(tree(folder, {**PROJECT, "data/models/t.yaml": model}))
+    assert [one for one in notes if one.startswith("the model")] == [
+        "the model 'local/t': 'serviceTier' in 'providerOptions' is sent as it stands: "
+        "is it 'service_tier'?",
+        "the model 'local/t': 'thinking' is sent as it stands: write it as the provider wants it",
+    ]
+
+
 @pytest.mark.parametrize("env", ["", "AI_TESTER_TESTS_DIR=tests\n"])
 def test_not_every_folder_is_a_project(folder: Path, env: str) -> None:
     assert "is no ai-tester project" in str(refusal(tree(folder, {".env": env})))

@@ -211,6 +211,32 @@ def test_columns_that_came_later_may_be_missing(database: Database, document: Do
     assert imported(document, database)["history"]["sessions"] == 1
 
 
+def test_what_is_switched_off_does_not_count(database: Database, document: Document) -> None:
+    for table in ("sessions", "session_evaluations"):
+        database.execute(f"ALTER TABLE {table} ADD active integer DEFAULT true NOT NULL")
+    test = database.test("# 👤\n\nHello")
+    session = database.session(test, "Hi!")
+    database.session(test, "cut", active=0)
+    database.verdict(session, "Expect greeting", **FAILED, active=0)
+    done = imported(document, database)
+    assert (done["history"]["sessions"], done["history"]["verdicts"], done["left"]) == (1, 0, [])
+    assert [one["reason"] for one in done["warnings"]] == [
+        "1 session passed over: switched off ('active' is false there)"
+    ]
+
+
+@pytest.mark.parametrize(("there", "here"), [("tool-calls", "tool_calls"), ("unknown", None)])
+def test_why_an_answer_ended_is_kept(
+    database: Database, document: Document, there: str, here: str | None
+) -> None:
+    database.execute("ALTER TABLE sessions ADD finish_reason text")
+    database.session(database.test("# 👤\n\nHello"), "Hi!", finish_reason=there)
+    imported(document, database)
+    (case,) = document("judge")["cases"]
+    (turn,) = document("show", case["session"])["turns"]
+    assert turn.get("finishReason") == here
+
+
 def test_another_file_is_refused(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -338,3 +338,35 @@ def test_no_history_is_stored_unless_it_is_asked_for(
     given = Imported(tmp_path, capsys, sums(), of(1, 2, "3"))
     done = given.json("import", "lve", str(given.source), "--into", "other")
     assert done["history"] is None
+
+
+def test_lines_that_say_the_same_are_stored_and_counted_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = of(1, 2, "3")
+    given = Imported(tmp_path, capsys, sums(), line, of(2, 2, "5"), line, line)
+    assert (given.history["sessions"], given.history["verdicts"], given.sizes()["sessions"]) == (
+        2,
+        2,
+        2,
+    )
+
+
+def test_lines_that_say_the_same_are_told_with_the_first_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = of(1, 2, "3")
+    given = Imported(tmp_path, capsys, sums(), line, of(2, 2, "5"), line, line)
+    (told,) = given.document["warnings"]
+    assert (told["line"], told["reason"]) == (
+        3,
+        "2 lines repeat one before word for word: each answer is stored once",
+    )
+
+
+def test_the_same_answer_of_another_second_is_another_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = of(1, 2, "3").replace(":30 2023", ":31 2023")
+    given = Imported(tmp_path, capsys, sums(), of(1, 2, "3"), later)
+    assert given.history["sessions"] == 2

@@ -81,6 +81,7 @@ def test_tolerances_become_thresholds(tmp_path: Path) -> None:
         ("{TOY} {PET}", "unresolved {TOY}"),
         ("{PET", "unresolved {PET"),
         ("PET1} {PET2}", "unresolved PET1}"),
+        ("a PET and {PET}s", "unresolved PET"),
     ],
 )
 def test_a_broken_markup_is_a_warning(text: str, told: str, tmp_path: Path) -> None:

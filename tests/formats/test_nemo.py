@@ -21,7 +21,7 @@ CONTAINS = {
     "params": {"check": ["{{sample.output_text}}", "contains", "{{item.ideal_response}}"]},
 }
 ROW = {"Prompt": "Oslo is cold.", "ideal response": "Oslo"}
-TOOL = {
+TOOL: dict[str, Any] = {
     "type": "function",
     "function": {"name": "f", "description": "d", "parameters": {"type": "object"}},
 }
@@ -132,11 +132,26 @@ def test_tool_calls_are_expected_and_tools_become_files(tmp_path: Path) -> None:
     assert [made.verdict("tests/qa.md", one) for one in (right, wrong)] == ["pass", "fail"]
 
 
-def test_rows_with_different_tools_are_left(tmp_path: Path) -> None:
+def test_rows_that_offer_the_same_tools_share_a_test(tmp_path: Path) -> None:
+    template = {"messages": MESSAGES, "tools": "{{ item.tools | tojson }}"}
+    other = {**TOOL, "function": {**TOOL["function"], "description": "another"}}
+    rows = [{**ROW, "tools": tools} for tools in ([TOOL], [], [TOOL], [other], json.dumps([TOOL]))]
+    made = imported_job(tmp_path, job({"a": CONTAINS}, template), *rows)
+    assert (made.left, [len(made.messages(f"tests/qa-{one}.md")) for one in (1, 2, 3)]) == (
+        [],
+        [3, 1, 1],
+    )
+    assert "availableTools: [f]" in made.text("tests/qa-1.md")
+    assert "availableTools" not in made.text("tests/qa-2.md")
+    assert "availableTools: [f-2]" in made.text("tests/qa-3.md")
+
+
+def test_a_limit_counts_before_rows_are_told_apart_by_their_tools(tmp_path: Path) -> None:
     template = {"messages": MESSAGES, "tools": "{{ item.tools }}"}
-    rows = [{**ROW, "tools": [TOOL]}, {**ROW, "tools": []}]
-    (one,) = imported_job(tmp_path, job({"a": CONTAINS}, template), *rows).left
-    assert "its rows offer different tools" in one[2]
+    given = job({"a": CONTAINS}, template, dataset={"files_url": "hf://d/qa", "limit": 2})
+    rows = [{**ROW, "tools": tools} for tools in ([TOOL], [], [TOOL])]
+    made = imported_job(tmp_path, given, *rows)
+    assert [len(made.messages(f"tests/qa-{one}.md")) for one in (1, 2)] == [1, 1]
 
 
 def judge(text: str, **score: Any) -> dict[str, Any]:
@@ -170,7 +185,9 @@ def test_a_judge_that_needs_the_row_on_both_sides_reads_another_order(tmp_path: 
 
 
 def test_the_scale_of_a_judge_is_that_of_its_prompt(tmp_path: Path) -> None:
-    made = imported_job(tmp_path, job({"j": judge("Rate from 1 to 5: {{item.prompt}}")}), ROW)
+    made = imported_job(
+        tmp_path, job({"j": judge("Rate from 1 to 5: {{sample.output_text}}")}), ROW
+    )
     assert (
         "    parser: {regex: 'SCORE: (\\d)', method: match, min: 1, max: 5}\n    pass: '>= 3'\n"
         in made.text("tests/qa.md")
@@ -181,7 +198,7 @@ def test_the_scale_of_a_judge_is_that_of_its_prompt(tmp_path: Path) -> None:
 
 
 def test_every_judge_has_a_test_so_that_answers_are_shared(tmp_path: Path) -> None:
-    first = judge("{{item.prompt}}")
+    first = judge("{{sample.output_text}}")
     first["params"]["scores"]["style"] = {"parser": {"type": "json", "json_path": "s"}}
     made = imported_job(tmp_path, job({"j": first, "a": CONTAINS}), ROW)
     assert sorted(path for path in made.imported.files if path.startswith("tests/")) == [
@@ -192,7 +209,7 @@ def test_every_judge_has_a_test_so_that_answers_are_shared(tmp_path: Path) -> No
 
 
 def test_keys_are_never_written(tmp_path: Path) -> None:
-    made = imported_job(tmp_path, job({"j": judge("{{item.prompt}}")}), ROW)
+    made = imported_job(tmp_path, job({"j": judge("{{sample.output_text}}")}), ROW)
     assert all(b"nvapi-secret" not in content for content in made.imported.files.values())
     assert "apiKeyEnvVar: BIG_JUDGE_API_KEY" in made.text("providers/big-judge.yaml")
     assert made.imported.settings == {"evaluators": ["big/judge"]}

@@ -48,7 +48,7 @@ def test_lists_of_values_are_combined(tmp_path: Path) -> None:
     made = config(
         tmp_path,
         "prompts: ['{{a}}{{b}}']\n"
-        "tests: [{vars: {a: [1, 2], b: [x, y]}, assert: [{type: regex, value: .}]}]",
+        "tests: [{vars: {a: ['1', '2'], b: [x, y]}, assert: [{type: regex, value: .}]}]",
     )
     assert [one[0][1] for one in made.messages(PATH)] == ["1x", "1y", "2x", "2y"]
 

@@ -94,8 +94,9 @@ def _filled(text: str, names: list[str]) -> str:
 
 
 def _broken(text: str, names: list[str], markup: str) -> list[str]:
-    """What looks like a markup and is not filled."""
+    """What looks like a markup and is not filled: also its name without braces, in capitals."""
     rest = [one for one in _BRACES.findall(text) if one[1:-1] not in names]
     name = re.escape(markup)
     rest += re.findall(rf"\{{{name}[0-9]*(?![\w}}])|(?<![\w{{]){name}[0-9]*\}}", text)
+    rest += re.findall(rf"(?<![\w{{]){name}[0-9]*(?![\w}}])", text)
     return [f"unresolved {', '.join(dict.fromkeys(rest))}"] if rest else []

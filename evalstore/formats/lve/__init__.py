@@ -236,7 +236,7 @@ class _Reader:
     ) -> None:
         """Add the answers and verdicts of the instances."""
         turns = tuple(one.names for one in held for _ in range(one.run.repetitions))
-        for instance, row, path in instances:
+        for instance, row, path in self._distinct(instances):
             try:
                 answers = answers_of(instance.response, turns)
                 compare_shown(held[0], row, instance)
@@ -261,3 +261,21 @@ class _Reader:
                         line=instance.line,
                     )
                 )
+
+    def _distinct(
+        self, instances: list[tuple[Instance, Row, Path]]
+    ) -> Iterator[tuple[Instance, Row, Path]]:
+        """Each line once: the same answer of the same second is no second answer."""
+        seen: set[str] = set()
+        repeated: dict[Path, list[int]] = {}
+        for one in instances:
+            instance, _, path = one
+            if instance.text in seen:
+                repeated.setdefault(path, []).append(instance.line)
+                continue
+            seen.add(instance.text)
+            yield one
+        for path, lines in repeated.items():
+            words = f"{len(lines):,} lines repeat" if len(lines) > 1 else "this line repeats"
+            reason = f"{words} one before word for word: each answer is stored once"
+            self.imported.warnings.append(Left(str(path), reason, lines[0]))

@@ -31,6 +31,8 @@ class Instance:
     """Microseconds since 1970; 0 when nobody knows."""
     shown: list[Json] | None = None
     """The messages with the answers, if they were kept."""
+    text: str = ""
+    """The line itself."""
 
 
 def read_instance(line: int, text: str) -> Instance:
@@ -60,6 +62,7 @@ def read_instance(line: int, text: str) -> Instance:
         passed=passed,
         started=_started(given["run_info"].get("timestamp")),
         shown=kept if isinstance(kept, list) else None,
+        text=text.strip(),
     )
 
 

@@ -14,6 +14,8 @@ from evalstore.dataset.spec import DatasetSpec
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import Left
 from evalstore.formats.json_lines import Row, read_bytes, read_rows, write_rows
+from evalstore.formats.nemo.metric_jobs import as_tasks
+from evalstore.formats.shapes import whole
 from evalstore.values import Json
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
@@ -39,6 +41,24 @@ class Data:
         """The names of the columns, in lower case."""
         return frozenset(name.lower() for row in self.rows for name in row.values)
 
+    def has(self, column: str) -> bool:
+        """Whether there is a column of this name, as templates have it."""
+        return column in {re.sub(r"\W", "_", name) for name in self.columns}
+
+    def split(self, keys: list[str]) -> list[tuple[int, Data]]:
+        """The rows with one key each, in their order, and the first of them."""
+        limit = self.spec.get("limit", len(self.rows))
+        found: dict[str, list[int]] = {}
+        for number, key in enumerate(keys[:limit]):
+            found.setdefault(key, []).append(number)
+        spec = {name: one for name, one in self.spec.items() if name != "limit"}
+        parts = []
+        for count, numbers in enumerate(found.values(), 1):
+            rows = [self.rows[number] for number in numbers]
+            name = f"{Path(self.name).stem}-{count}.jsonl"
+            parts.append((numbers[0], Data(self.source, name, write_rows(rows), rows, spec)))
+        return parts
+
     def has_empty(self, mentioned: str) -> bool:
         """Whether a column that a template mentions is empty in a row."""
         words = set(re.findall(r"\w+", mentioned.lower()))
@@ -57,13 +77,14 @@ class Data:
         self.content = write_rows(self.rows)
 
 
-def find_data(dataset: Any, job: Path, given: list[Path], left: list[Left]) -> Data:
+def find_data(dataset: Any, limit: Any, job: Path, given: list[Path], left: list[Left]) -> Data:
     """The data of a task; raises `EvalstoreError` when it says nothing of them."""
+    if isinstance(dataset, str) and dataset:
+        dataset = {"files_url": dataset}
     if not isinstance(dataset, dict):
         raise EvalstoreError("it has no 'dataset'")
-    spec: dict[str, Json] = {}
-    if isinstance(dataset.get("limit"), int) and dataset["limit"] > 0:
-        spec["limit"] = dataset["limit"]
+    limit = dataset.get("limit", limit)
+    spec: dict[str, Json] = {"limit": whole(limit)} if whole(limit) else {}
     if isinstance(rows := dataset.get("rows"), list):
         kept = [Row(number, row) for number, row in enumerate(rows, 1) if isinstance(row, dict)]
         return Data(str(job), "rows.jsonl", write_rows(kept), kept, spec)
@@ -114,6 +135,9 @@ def tasks_of(document: Any) -> dict[str, Any] | None:
     for one in (document, document.get("config"), document.get("spec")):
         if isinstance(one, dict) and isinstance(one.get("tasks"), dict):
             return one
+    for one in (document, document.get("spec")):
+        if isinstance(one, dict) and (config := as_tasks(one)) is not None:
+            return config
     return None
 
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalstore.formats.grading import Grading, Message, middle_of, split_prompt
+from evalstore.formats.grading import Grading, Message, Piece, middle_of, split_prompt
 from evalstore.formats.nemo import templates
 from evalstore.formats.nemo.metrics import NotTakenError
 from evalstore.values import Json
 
 _SCALE = re.compile(r"\b(\d{1,3})\s*(?:to|-|–|and)\s*(\d{1,3})\b")
 _USUAL = (0.0, 10.0)
+_OF_ANSWER = re.compile(r"\bsample(?:\.\w+)*")
 
 
 @dataclass
@@ -31,8 +32,10 @@ class Judge:
         return split_prompt(id, self.messages), {"judge": {"prompt": id, **self.check}}
 
 
-def read_judges(name: str, params: Mapping[str, Any], line: int | None) -> Iterator[Judge]:
-    """A judge for each score; raises `NotTakenError`."""
+def read_judges(
+    name: str, params: Mapping[str, Any], line: int | None, answer: str | None
+) -> Iterator[Judge]:
+    """A judge for each score; raises `NotTakenError`. `answer` is the column of the answers."""
     template = params.get("template", params.get("prompt_template"))
     given = template.get("messages") if isinstance(template, dict) else None
     if isinstance(template, str):
@@ -40,14 +43,26 @@ def read_judges(name: str, params: Mapping[str, Any], line: int | None) -> Itera
     if not isinstance(given, list) or not given or not all(map(_is_message, given)):
         raise NotTakenError("its template has no messages that can be read")
     messages: list[Message] = [
-        (one["role"], list(templates.pieces(one["content"]))) for one in given
+        (one["role"], list(templates.pieces(one["content"], answer))) for one in given
     ]
+    _require_answer([piece for _, pieces in messages for piece in pieces])
     text = "\n".join(one["content"] for one in given)
     scores = _scores(params)
     for score, settings in scores:
         title = name if len(scores) == 1 else f"{name}.{score}"
         check, warnings = _check(score, settings, text)
         yield Judge(title, messages, check, line, warnings)
+
+
+def _require_answer(pieces: list[Piece]) -> None:
+    """Raise unless the answer is shown, and shown as a whole."""
+    for piece in pieces:
+        if piece.is_template and (found := _OF_ANSWER.search(piece.text)):
+            raise NotTakenError(
+                f"its template uses '{found[0]}': judges are shown the answer whole"
+            )
+    if not any(piece.runtime for piece in pieces):
+        raise NotTakenError("its template never shows the answer ('{{ sample.output_text }}')")
 
 
 def _is_message(given: Any) -> bool:
@@ -95,6 +110,8 @@ def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Js
 
 def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:
     given = score.get("parser")
+    if given is None and ("rubric" in score or "minimum" in score):
+        return {"json": name}  # what newer jobs mean without one
     given = given if isinstance(given, dict) else {}
     if isinstance(given.get("json_path"), str):
         return {"json": given["json_path"].removeprefix("$.")}

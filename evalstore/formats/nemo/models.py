@@ -22,7 +22,7 @@ def participants(
 ) -> None:
     """Model and provider files for the models of a job, and settings that name them."""
     target = document.get("target")
-    candidate = target.get("model") if isinstance(target, dict) else None
+    candidate = target.get("model") if isinstance(target, dict) else config.get("model")
     for field, models in (("candidates", [candidate]), ("evaluators", list(_judges(config)))):
         for given in models:
             id = _model(given, file, imported)
@@ -43,6 +43,8 @@ def _judges(config: Mapping[str, Any]) -> Iterator[Any]:
 
 def _model(given: Any, file: str, imported: Imported) -> str | None:
     """The id of a model, with its files written; keys are never taken over."""
+    if isinstance(given, str):
+        given = {"name": given}
     endpoint = mapping(mapping(given).get("api_endpoint", given))
     code, url = endpoint.get("model_id") or endpoint.get("name"), endpoint.get("url")
     if not isinstance(code, str) or not code or code.startswith("<"):

@@ -13,10 +13,14 @@ from evalstore.formats.json_lines import json_as_yaml, read_bytes
 from evalstore.formats.nemo.data import tasks_of
 from evalstore.formats.nemo.models import participants
 from evalstore.formats.nemo.tasks import Task, write_task
+from evalstore.formats.shapes import mapping
 from evalstore.yaml_core import Document, read_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def read(paths: list[Path], options: Options) -> Imported:
@@ -25,14 +29,14 @@ def read(paths: list[Path], options: Options) -> Imported:
     found = [
         file
         for path in paths
-        for file in (sorted(path.rglob("*.json")) if path.is_dir() else [path])
-        if file.suffix == ".json"
+        for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
+        if file.suffix in _SUFFIXES
     ]
     jobs = [job for file in found if (job := _read_job(file, imported, only=len(found) == 1))]
     if not jobs and not imported.left:
         raise EvalstoreError(
             "there is no job of NeMo Evaluator here",
-            hint="name the JSON of a job or a configuration: it has 'tasks'",
+            hint="name the JSON or YAML of a job or a configuration: it has 'tasks', or a 'metric'",
         )
     for job in jobs:
         job.write(paths, options, imported)
@@ -53,7 +57,11 @@ class _Job:
 
     def line(self, *steps: str) -> int | None:
         """The line of a part of the configuration."""
-        return self.places.line(*self.prefix, *steps) if self.places else None
+        if self.places is None:
+            return None
+        if "tasks" not in self.places.at(*self.prefix).value:  # a job that has metrics itself
+            steps = steps[2:3] if steps[2:3] != ("metrics",) else ("metric",)
+        return self.places.line(*self.prefix, *steps)
 
     def write(self, given: list[Path], options: Options, imported: Imported) -> None:
         several = len(self.config["tasks"]) > 1
@@ -66,6 +74,7 @@ class _Job:
                 name=stem,
                 task=task,
                 config=self.config,
+                dataset=self._dataset(task),
                 file=self.path,
                 given=given,
                 prefix=options.name,
@@ -75,7 +84,19 @@ class _Job:
                 write_task(one, imported)
             except EvalstoreError as problem:
                 self._leave(imported, name, str(problem))
+        if mapping(self.document.get("target")).get("cached_outputs"):
+            reason = "the recorded answers of 'cached_outputs' are not taken over: models are asked"
+            line = self.places.line("target", "cached_outputs") if self.places else None
+            imported.left.append(Left(str(self.path), reason, line))
         participants(self.document, self.config, str(self.path), imported)
+
+    def _dataset(self, task: Mapping[str, Any]) -> Any:
+        """The data of a task: its own, those of all tasks, or those that are the target."""
+        target = mapping(self.document.get("target"))
+        given = [task.get("dataset"), self.config.get("dataset"), target.get("dataset")]
+        if isinstance(target.get("rows"), list):
+            given.append({"rows": target["rows"]})
+        return next((one for one in given if one), None)
 
     def _leave(self, imported: Imported, name: str, reason: str) -> None:
         line = self.line("tasks", name)
@@ -85,9 +106,14 @@ class _Job:
 def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
     try:
         text = read_bytes(path).decode("utf-8-sig")
-        document = json.loads(text)
+        places, document = _read_text(path, text)
     except UnicodeDecodeError:
         imported.left.append(Left(str(path), "is not UTF-8"))
+        return None
+    except FileProblem as problem:
+        if only or "tasks" in text:
+            place = problem.line, problem.column
+            imported.left.append(Left(str(path), f"is not YAML: {problem.message}", *place))
         return None
     except ValueError as error:
         if only or '"tasks"' in text:
@@ -96,13 +122,23 @@ def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
         return None
     config = tasks_of(document)
     if config is None:
+        if isinstance(document, dict) and isinstance(document.get("tasks"), list):
+            line = places.line("tasks") if places else None
+            reason = "its 'tasks' are a list, as in the first versions: give each a name"
+            imported.left.append(Left(str(path), reason, line))
         return None
-    prefix = next(
-        ((name,) for name in ("config", "spec") if document.get(name) is config),
-        (),
-    )
-    try:
-        places = read_yaml(json_as_yaml(text))
-    except FileProblem:
-        places = None
+    inside = [name for name in ("config", "spec") if tasks_of({name: document.get(name)})]
+    prefix = () if tasks_of({**document, "config": None, "spec": None}) else (inside[0],)
     return _Job(path, document, config, places, prefix)
+
+
+def _read_text(path: Path, text: str) -> tuple[Document | None, Any]:
+    """A document with its lines, and its value; raises `ValueError` or `FileProblem`."""
+    if path.suffix != ".json":
+        places = read_yaml(text)
+        return places, places.value
+    value = json.loads(text)
+    try:
+        return read_yaml(json_as_yaml(text)), value
+    except FileProblem:
+        return None, value

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evalstore.dataset.names import Columns
-from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.errors import EvalstoreError
 from evalstore.formats.base import Imported, Left
 from evalstore.formats.nemo import templates
 from evalstore.formats.nemo.data import Data, find_data
 from evalstore.formats.nemo.judges import Judge, read_judges
 from evalstore.formats.nemo.metrics import GRADED, METRICS, NotTakenError, tool_call
+from evalstore.formats.nemo.tools import evaluate_rows, offered_tools, parsed, write_tools
 from evalstore.formats.shapes import listing, mapping
 from evalstore.formats.writing import file_name, unique, write_test
-from evalstore.formats.yaml_text import block
 from evalstore.values import Json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _QUESTIONS = ("messages", "input", "prompt", "question")
-_ANSWERS = ("output", "response", "completion", "answer", "prediction")
+_ANSWERS = ("output", "response", "completion", "prediction")
+_REFERENCE = re.compile("reference|ideal|expected|truth|target|label|gold")
+"""Columns that are compared with answers, and hold none."""
 _OPTIONS = {
     "temperature": "temperature",
     "top_p": "topP",
@@ -39,6 +42,8 @@ class Task:
     name: str
     task: Mapping[str, Any]
     config: Mapping[str, Any]
+    dataset: Any
+    """What it says of its data, or what the job says."""
     file: Path
     given: list[Path]
     prefix: str
@@ -54,17 +59,36 @@ class _Parts:
     turns: list[tuple[str, str]] = field(default_factory=list)
     checks: list[Json] = field(default_factory=list)
     judges: list[Judge] = field(default_factory=list)
+    answer: str | None = None
+    """The column with the recorded answers."""
 
 
 def write_task(task: Task, imported: Imported) -> None:
-    """The tests of a task: one, and one more for each further judge."""
-    data = find_data(task.task.get("dataset"), task.file, task.given, imported.left)
+    """The tests of a task: for each list of tools that rows offer, and for each further judge."""
+    params, general = mapping(task.task.get("params")), mapping(task.config.get("params"))
+    limit = params.get("limit_samples", general.get("limit_samples"))
+    data = find_data(task.dataset, limit, task.file, task.given, imported.left)
+    name = unique(f"tests/{file_name(task.name)}", (one[:-3] for one in imported.files))[6:]
+    offered = offered_tools(mapping(params.get("template")).get("tools"), data)
+    keys = [json.dumps(one, sort_keys=True) for one in offered]
+    if len(set(keys)) <= 1:
+        _write(task, data, offered[0] if offered else [], name, name, imported)
+        return
+    for number, (first, part) in enumerate(data.split(keys), 1):
+        _write(task, part, offered[first], f"{name}-{number}", name, imported)
+
+
+def _write(
+    task: Task, data: Data, tools: list[Json], name: str, base: str, imported: Imported
+) -> None:
+    """The tests of rows that offer the same tools; they share the judges' prompts of `base`."""
     parts = _Parts(data)
-    _conversation(task, parts, imported)
+    _conversation(task, parts)
+    if tools:
+        parts.front["availableTools"] = write_tools(tools, imported)
     _metrics(task, parts, imported)
     if not parts.checks and not parts.judges:
         raise EvalstoreError("none of its metrics can be taken over")
-    name = unique(f"tests/{file_name(task.name)}", (one[:-3] for one in imported.files))[6:]
     front = {"dataset": _dataset(data, name, task, imported), **parts.front}
     imported.rows += len(data.rows)
     judges: list[Judge | None] = [*parts.judges]
@@ -73,9 +97,9 @@ def write_task(task: Task, imported: Imported) -> None:
         title = name if judge is None or number == 0 else f"{name}.{file_name(judge.name)}"
         instructions = ""
         if judge is not None:
-            id = f"{task.prefix}/{name}.{file_name(judge.name)}".lstrip("/")
+            id = f"{task.prefix}/{base}.{file_name(judge.name)}".lstrip("/")
             grading, check = judge.write(id)
-            imported.files[f"prompts/{name}.{file_name(judge.name)}.md"] = grading.prompt
+            imported.files[f"prompts/{base}.{file_name(judge.name)}.md"] = grading.prompt
             instructions = grading.instructions
             checks.append(check)
             if grading.differs:
@@ -105,7 +129,7 @@ def _dataset(data: Data, name: str, task: Task, imported: Imported) -> Json:
 # --- what the candidate is shown ----------------------------------------------------------
 
 
-def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
+def _conversation(task: Task, parts: _Parts) -> None:
     params = mapping(task.task.get("params"))
     template = params.get("template")
     general = mapping(task.config.get("params"))
@@ -135,8 +159,6 @@ def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
             parts.turns = []
     else:
         raise EvalstoreError("its template has no 'messages' that can be read")
-    if inside.get("tools") is not None:
-        _tools(inside["tools"], parts, imported)
 
 
 def _is_message(given: Any) -> bool:
@@ -156,11 +178,14 @@ def _breaks_order(roles: list[str]) -> bool:
 
 def _recorded(task: Task, parts: _Parts) -> None:
     """A task of data alone: the answers are in the rows."""
-    columns = parts.data.columns
-    answer = next((one for one in _ANSWERS if one in columns), None)
+    judged = [one for one in _judged_columns(task) if not _REFERENCE.search(one)]
+    known = [one for one in judged if one in _ANSWERS]
+    candidates = [*known, *_ANSWERS, *judged, "answer"]
+    answer = next((one for one in candidates if parts.data.has(one)), None)
     if answer is None:
         raise EvalstoreError("it has no template, and its data have no column 'output'")
-    question = next((one for one in _QUESTIONS if one in columns), None)
+    parts.answer = answer
+    question = next((one for one in _QUESTIONS if parts.data.has(one) and one != answer), None)
     parts.front["answer"] = f"{{{{ item.{answer} | default(none) }}}}"
     if question == "messages":
         parts.front["messages"] = "{{ item.messages }}"
@@ -169,41 +194,15 @@ def _recorded(task: Task, parts: _Parts) -> None:
         parts.turns = [("user", text)]
 
 
-def _tools(given: Json, parts: _Parts, imported: Imported) -> None:
-    """The tools, as files; raises when the rows offer different ones."""
-    if (expression := templates.lone_expression(given)) is not None:
-        offered = _evaluate(expression, parts.data)
-        if not offered:
-            raise EvalstoreError("its tools are in the data, which are not here")
-        if any(one != offered[0] for one in offered):
-            raise EvalstoreError(
-                "its rows offer different tools; here all rows of a test share them"
-            )
-        given = offered[0]
-    names = []
-    for tool in listing(given):
-        function = mapping(mapping(tool).get("function", tool))
-        if not isinstance(function.get("name"), str):
-            raise EvalstoreError("one of its tools has no name")
-        name = function["name"]
-        fields: dict[str, Json] = {"id": name, "name": name}
-        fields["description"] = function.get("description") or name
-        fields["parameters"] = function.get("parameters") or {"type": "object", "properties": {}}
-        imported.files[f"tools/{file_name(name)}.yaml"] = block(fields).encode()
-        names.append(name)
-    if names:
-        parts.front["availableTools"] = names
-
-
-def _evaluate(expression: str, data: Data) -> list[Json]:
-    """What an expression comes to in each row; raises `EvalstoreError`."""
-    from evalstore.sandbox import evaluate
-
-    columns = Columns(dict.fromkeys(name for row in data.rows for name in row.values))
-    try:
-        return [evaluate(expression, 1, {"item": columns.item(row.values)}) for row in data.rows]
-    except FileProblem as problem:
-        raise EvalstoreError(problem.message) from problem
+def _judged_columns(task: Task) -> Iterator[str]:
+    """The columns that metrics look at, in their order."""
+    for metric in mapping(task.task.get("metrics")).values():
+        params = mapping(mapping(metric).get("params") or metric)
+        check = params.get("check")
+        left = check[0] if isinstance(check, list) and check else params.get("left_template")
+        for given in (left, params.get("candidate"), params.get("prediction")):
+            if (name := templates.column(given)) is not None:
+                yield name
 
 
 # --- how the answer is judged -------------------------------------------------------------
@@ -224,11 +223,13 @@ def _metrics(task: Task, parts: _Parts, imported: Imported) -> None:
 def _metric(
     name: str, metric: Any, line: int | None, task: Task, parts: _Parts, imported: Imported
 ) -> None:
+    if isinstance(metric, str):
+        raise NotTakenError("only its name is here: the service keeps it")
     if not isinstance(metric, dict):
         raise NotTakenError("it must be a mapping with a 'type'")
     kind, params = str(metric.get("type")), mapping(metric.get("params") or metric)
     if kind == "llm-judge":
-        for judge in read_judges(name, params, line):
+        for judge in read_judges(name, params, line, parts.answer):
             parts.judges.append(judge)
             imported.warnings += [Left(str(task.file), one, line) for one in judge.warnings]
         return
@@ -250,16 +251,17 @@ def _metric(
 
 def _tool_calling(params: Mapping[str, Any], data: Data) -> dict[str, Json]:
     """The check of tool calls: by name and arguments, in any order."""
-    expression = templates.lone_expression(params.get("tool_calls_ground_truth"))
+    given = params.get("tool_calls_ground_truth", params.get("reference"))
+    expression = templates.lone_expression(given)
     if expression is None:
         raise NotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
     if not data.rows:
         raise NotTakenError("the expected calls are in the data, which are not here")
     try:
-        expected = _evaluate(expression, data)
+        expected = evaluate_rows(expression, data)
     except EvalstoreError as problem:
         raise NotTakenError(str(problem)) from problem
-    calls = [[tool_call(call) for call in listing(one)] for one in expected]
+    calls = [[tool_call(call) for call in listing(parsed(one))] for one in expected]
     data.add_column("expected_calls", calls)
     check: dict[str, Json] = {"toolCalls": "{{ item.expected_calls }}"}
     return check if all(calls) else {**check, "allowEmpty": True}

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 _PART = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}|<!--", re.DOTALL)
-_OUTPUT = re.compile(r"\{\{-?\s*(?:sample\.)?output_text\s*(?:\|\s*trim\s*)?-?\}\}")
+_OUTPUT = re.compile(
+    r"\{\{-?\s*(?:(?:sample\.)?output_text|sample\.tool_calls"
+    r"|sample\.response\.choices\[0\]\.message(?:\.content|\.tool_calls)?)"
+    r"\s*(?:\|\s*(?:trim|tojson)\s*)?-?\}\}"
+)
+"""All that a judge is shown as the answer: with its calls of tools, when it has some."""
+_COLUMN = re.compile(r"(?:item\.)?(\w+)\s*(?:\|\s*trim\s*)?")
 _BARE_OUTPUT = re.compile(r"(?<![\w.'\"])output_text\b")
 _TO_JSON = re.compile(r"\{\{-?\s*(.+?)\s*\|\s*tojson\s*-?\}\}", re.DOTALL)
 _LONE = re.compile(r"\s*\{\{-?\s*((?:(?!\}\}).)+?)\s*-?\}\}\s*", re.DOTALL)
@@ -50,14 +56,23 @@ def is_output(given: Json) -> bool:
     return lone_expression(given) == "sample.output_text"
 
 
-def pieces(template: str) -> Iterator[Piece]:
-    """A template of a judge: its own text, the answer, and what the row fills."""
+def column(given: Json) -> str | None:
+    """The column that a template shows, if it shows nothing else."""
+    found = _COLUMN.fullmatch(lone_expression(given) or "")
+    return found[1].lower() if found else None
+
+
+def pieces(template: str, answer: str | None = None) -> Iterator[Piece]:
+    """A template of a judge: its own text, the answer, and what the row fills.
+
+    `answer` is the column that holds recorded answers.
+    """
     at = 0
     for found in _PART.finditer(template):
         if found.start() > at:
             yield Piece(template[at : found.start()])
         text = found[0]
-        if _OUTPUT.fullmatch(text):
+        if _OUTPUT.fullmatch(text) or (answer and column(text) == answer):
             yield Piece("", runtime=ANSWER)
         elif text.startswith(("{{", "{%")):
             yield Piece(_BARE_OUTPUT.sub("sample.output_text", text), is_template=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.formats.base import Left
 from evalstore.formats.promptfoo import files
-from evalstore.formats.promptfoo.asserts import TYPES
+from evalstore.formats.promptfoo.assertions import Assertion, Assertions, compact, number_of
 from evalstore.formats.promptfoo.nunjucks import NotTakenError
 from evalstore.formats.shapes import mapping
 from evalstore.values import Json
@@ -20,23 +21,13 @@ if TYPE_CHECKING:
 
     from evalstore.yaml_core import Document
 
-_COMPACT = re.compile(r"((?:not-)?[a-z][a-z0-9-]*)(?:\(([\d.]+)\))?\s*:\s*(.*)", re.DOTALL)
-_LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 _KNOWN = ("vars", "assert", "description", "threshold", "metadata", "options")
-_OPTIONS = ("prefix", "suffix", "provider", "rubricPrompt", "runSerially")
-
-
-@dataclass(frozen=True, slots=True)
-class Assertion:
-    """One thing that is asserted."""
-
-    kind: str
-    value: Json = None
-    threshold: float | None = None
-    weight: float = 1
-    metric: str | None = None
-    config: Any = None
-    line: int | None = None
+_OPTIONS = ("prefix", "suffix", "runSerially", "disableVarExpansion", "disableConversationMemory")
+_OF_JUDGES = ("provider", "rubricPrompt")
+_NAMED = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_NESTED = 5
+"""How often values in values are filled."""
+_CHANGING = ("transform", "postprocess", "transformVars")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +52,8 @@ class Tests:
     file: str
     left: list[Left]
     warnings: list[Left]
+    root: Any = None
+    """The whole configuration, which `$ref` points into."""
     default: Case = field(default_factory=lambda: Case({}, ()))
 
     def read(self, document: Document) -> Iterator[Case]:
@@ -91,8 +84,7 @@ class Tests:
         for path in files.find(name, folder):
             if path.suffix in (".csv", ".jsonl"):
                 for line, row in files.read_rows(path):
-                    given = _from_row(row) if path.suffix == ".csv" else row
-                    yield from self._row(given, path, line)
+                    yield from self._row(row, path, line)
                 continue
             if path.suffix not in (".yaml", ".yml", ".json"):
                 raise NotTakenError(f"'{path.name}' is no table, YAML or JSON")
@@ -107,6 +99,7 @@ class Tests:
         try:
             if not isinstance(given, dict):
                 raise NotTakenError("it is no mapping", line)
+            given = _from_row(given) if path.suffix == ".csv" else given
             yield from self.case(given, path.parent, str(path), None, line)
         except NotTakenError as problem:
             self.left.append(problem.at(str(path), "a test", line))
@@ -118,32 +111,46 @@ class Tests:
         file: str,
         document: Document | None,
         line: int | None = None,
+        *,
+        is_default: bool = False,
     ) -> Iterator[Case]:
         """A test, once for each combination of values that are lists."""
         line = document.line() if document else line
         options = mapping(given.get("options"))
         for name in options:
-            if name not in _OPTIONS:
-                raise NotTakenError(f"'options.{name}' changes the answer before it is judged")
+            if name in _CHANGING:
+                raise NotTakenError(f"'options.{name}' changes what is asked or judged by code")
+            if name == "provider" and is_default:
+                continue  # the evaluators of the settings
+            if name in _OF_JUDGES:
+                reason = f"a test's 'options.{name}' is not taken over"
+                self.warnings.append(Left(file, reason, line))
+            elif name not in _OPTIONS:
+                raise NotTakenError(f"'options.{name}' has no counterpart here")
         for name in given:
             if name not in _KNOWN:
                 self.warnings.append(Left(file, f"a test's '{name}' is not taken over", line))
-        if (_number(given, "threshold", None) or 0) > 1:
+        if (number_of(given, "threshold", None) or 0) > 1:
             raise NotTakenError("its 'threshold' is above 1, which no score reaches")
         variables = {**self.default.values, **self._variables(given.get("vars"), folder)}
+        reader = Assertions((folder, self.folder), self.root, file)
         base = Case(
             values={},
-            assertions=(*self.default.assertions, *_assertions(given.get("assert"), document)),
+            assertions=(*self.default.assertions, *reader.read(given.get("assert"), document)),
             description=str(given.get("description") or ""),
-            threshold=_number(given, "threshold", self.default.threshold),
+            threshold=number_of(given, "threshold", self.default.threshold),
             prefix=str(options.get("prefix") or self.default.prefix),
             suffix=str(options.get("suffix") or self.default.suffix),
             file=file,
             line=line,
         )
-        lists = [one if isinstance(one, list) and one else [one] for one in variables.values()]
+        expands = options.get("disableVarExpansion") is not True
+        lists = [
+            one if expands and isinstance(one, list) and one and isinstance(one[0], str) else [one]
+            for one in variables.values()
+        ]
         for values in itertools.product(*lists):
-            yield replace(base, values=dict(zip(variables, values, strict=True)))
+            yield replace(base, values=_filled(dict(zip(variables, values, strict=True))))
 
     def take_default(self, document: Document) -> None:
         """What holds for every test."""
@@ -155,8 +162,49 @@ class Tests:
         if not isinstance(given, dict):
             return
         variables = self._variables(given.get("vars"), self.folder)
-        (found, *_) = self.case({**given, "vars": None}, self.folder, self.file, document)
-        self.default = replace(found, values=variables)
+        cases = self.case(
+            {**given, "vars": None}, self.folder, self.file, document, is_default=True
+        )
+        found = next(cases)
+        self.default = replace(found, values={**self.default.values, **variables})
+
+    def scenarios(self, document: Document) -> Iterator[Case]:
+        """The cases of scenarios: every test with every set of variables."""
+        given = document.value
+        parts = (
+            [document.at(number) for number in range(len(given))]
+            if isinstance(given, list)
+            else [document]
+        )
+        for part in parts:
+            try:
+                if isinstance(part.value, str):
+                    for path in files.find(part.value, self.folder):
+                        inner = replace(self, folder=path.parent, file=str(path))
+                        yield from inner.scenarios(files.read_document(path))
+                else:
+                    yield from self._scenario(part)
+            except NotTakenError as problem:
+                self.left.append(problem.at(self.file, "a scenario", part.line()))
+
+    def _scenario(self, document: Document) -> Iterator[Case]:
+        given = document.value
+        if not isinstance(given, dict) or not isinstance(given.get("config"), list):
+            raise NotTakenError("it needs a list 'config'")
+        for number, one in enumerate(given["config"]):
+            part = document.at("config", number)
+            if not isinstance(one, dict) or any(name.startswith("$") for name in one):
+                what = "a set of variables that is no mapping, or is elsewhere ('$values')"
+                self.left.append(Left(self.file, f"a scenario: {what}", part.line()))
+                continue
+            inner = replace(self)
+            inner.take_default(part)
+            if given.get("tests"):
+                yield from inner.read(document.at("tests"))
+            else:
+                yield Case(
+                    inner.default.values, inner.default.assertions, file=self.file, line=part.line()
+                )
 
     def _variables(self, given: Any, folder: Path) -> dict[str, Json]:
         if isinstance(given, str):
@@ -176,66 +224,39 @@ class Tests:
         return value
 
 
-def _assertions(given: Any, document: Document | None) -> Iterator[Assertion]:
-    """The assertions of a test; sets of them without a bound of their own are taken apart."""
-    for number, one in enumerate(given if isinstance(given, list) else []):
-        line = document.line("assert", number) if document else None
-        if isinstance(one, str):
-            yield replace(compact(one), line=line)
-            continue
-        if not isinstance(one, dict) or not isinstance(one.get("type"), str):
-            raise NotTakenError("an assertion has no 'type'", line)
-        if one["type"] == "assert-set":
-            if one.get("threshold") not in (None, 1):
-                raise NotTakenError("an 'assert-set' with a bound of its own", line)
-            for inner in _assertions(one.get("assert"), None):
-                yield replace(inner, line=line)
-            continue
-        if "transform" in one:
-            raise NotTakenError("'transform' changes the answer before it is judged", line)
-        yield Assertion(
-            kind=one["type"],
-            value=one.get("value"),
-            threshold=_number(one, "threshold", None),
-            weight=_number(one, "weight", 1) or 0,
-            metric=one.get("metric"),
-            config=one.get("config"),
-            line=line,
-        )
+def _filled(values: dict[str, Json]) -> dict[str, Json]:
+    """The values, with those of others where texts name them, such as `Dear {{name}}`."""
 
+    def value(found: re.Match[str]) -> str:
+        given = values.get(found[1])
+        return given if isinstance(given, str) else found[0] if given is None else json.dumps(given)
 
-def _number(given: dict[str, Any], name: str, default: float | None) -> float | None:
-    """A number, or what counts when there is none; raises `NotTakenError`."""
-    value = given.get(name)
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
-        raise NotTakenError(f"its '{name}' is no number from 0 up")
-    return value
-
-
-def compact(text: str) -> Assertion:
-    """An assertion as the cells of tables hold it: `type: value`, or what is to be equal."""
-    found = _COMPACT.fullmatch(text.strip())
-    if not found or found[1].removeprefix("not-") not in TYPES:
-        return Assertion("equals", text)
-    kind, threshold, value = found[1], found[2], found[3]
-    if kind.removeprefix("not-") in _LISTS:
-        listed = [one.strip().strip('"') for one in re.split(r"(?<!\\),", value)]
-        return Assertion(kind, [one.replace("\\,", ",") for one in listed])
-    return Assertion(kind, value or None, float(threshold) if threshold else None)
+    for _ in range(_NESTED):
+        before = values
+        values = {
+            name: _NAMED.sub(value, one) if isinstance(one, str) else one
+            for name, one in before.items()
+        }
+        if values == before:
+            break
+    return values
 
 
 def _from_row(row: dict[str, str]) -> dict[str, Any]:
     """A row of a table as a test."""
-    expected = [
-        compact(cell) for name, cell in row.items() if re.fullmatch(r"__expected\d*", name) and cell
-    ]
+    expected = []
+    for name, cell in row.items():
+        if not re.fullmatch(r"__expected\d*", name) or not cell:
+            continue
+        one = compact(cell)
+        bound = row.get(f"__config:{name}:threshold")
+        threshold = _cell_number(bound, "a bound") if bound else one.threshold
+        expected.append({"type": one.kind, "value": one.value, "threshold": threshold})
+        if row.get("__metric"):
+            expected[-1]["metric"] = row["__metric"]
     given: dict[str, Any] = {
-        "vars": {name: cell for name, cell in row.items() if not name.startswith("__")},
-        "assert": [
-            {"type": one.kind, "value": one.value, "threshold": one.threshold} for one in expected
-        ],
+        "vars": {name: cell for name, cell in row.items() if name and not name.startswith("__")},
+        "assert": expected,
         "options": {
             name: row[f"__{name}"] for name in ("prefix", "suffix") if row.get(f"__{name}")
         },
@@ -243,8 +264,12 @@ def _from_row(row: dict[str, str]) -> dict[str, Any]:
     if row.get("__description"):
         given["description"] = row["__description"]
     if row.get("__threshold"):
-        try:
-            given["threshold"] = float(row["__threshold"])
-        except ValueError:
-            raise NotTakenError("'__threshold' is no number") from None
+        given["threshold"] = _cell_number(row["__threshold"], "'__threshold'")
     return given
+
+
+def _cell_number(cell: str, what: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise NotTakenError(f"{what} is no number: '{cell}'") from None

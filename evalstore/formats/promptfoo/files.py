@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evalstore.errors import FileProblem
 from evalstore.formats.json_lines import json_as_yaml
 from evalstore.formats.promptfoo.nunjucks import NotTakenError
+from evalstore.values import Json
 from evalstore.yaml_core import Document, read_yaml
 
 PREFIX = "file://"
@@ -52,9 +54,24 @@ def read_document(path: Path) -> Document:
     """YAML or JSON with its lines; raises `NotTakenError`."""
     text = read_text(path)
     try:
-        return read_yaml(json_as_yaml(text) if path.suffix == ".json" else text)
+        document = read_yaml(json_as_yaml(text) if path.suffix == ".json" else text)
     except FileProblem as problem:
         raise NotTakenError(f"'{path.name}': {problem.message}", problem.line) from problem
+    return replace(document, value=_merged(document.value))
+
+
+def _merged(value: Json) -> Json:
+    """A value with its merge keys (`<<: *name`) in effect."""
+    if isinstance(value, list):
+        return [_merged(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    own = {name: _merged(one) for name, one in value.items() if name != "<<"}
+    given = value.get("<<")
+    for one in given if isinstance(given, list) else [given]:
+        if isinstance(one, dict):
+            own = {**_merged(one), **own}
+    return own
 
 
 def read_value(path: Path) -> Any:

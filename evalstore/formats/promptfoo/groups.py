@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import FileProblem
 from evalstore.formats.base import Imported, Left
-from evalstore.formats.promptfoo import asserts, files
+from evalstore.formats.promptfoo import asserts
 from evalstore.formats.promptfoo.nunjucks import (
     NotTakenError,
     as_template,
@@ -21,9 +22,11 @@ from evalstore.sandbox import run
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.formats.promptfoo.cases import Assertion, Case
+    from evalstore.formats.promptfoo.assertions import Assertion
+    from evalstore.formats.promptfoo.cases import Case
     from evalstore.formats.promptfoo.prompts import Prompt
 
+_LONE = re.compile(r"\s*\{\{\s*(\w+)\s*\}\}\s*")
 _LONGEST_NAME = 3
 """Kinds of assertions in the name of a test file."""
 
@@ -62,17 +65,27 @@ def group(cases: Iterable[Case], imported: Imported) -> list[Group]:
 def _usable(case: Case, imported: Imported) -> Iterable[Assertion]:
     """The assertions that can be taken over; the others are told."""
     for one in case.assertions:
+        file, line = (one.file, one.line) if one.line else (case.file, case.line)
         try:
-            asserts.make(one.kind, one.value, one.threshold)
+            if one.problem:
+                raise NotTakenError(one.problem)
+            made = asserts.make(one.kind, one.value, one.threshold)
             if isinstance(one.value, str):
-                if one.value.startswith(files.PREFIX):
-                    raise NotTakenError(f"the value of '{one.kind}' is in a file")
                 names_in(one.value)
             if not one.weight:
                 raise NotTakenError(f"'{one.kind}' has the weight 0: it only measures")
         except NotTakenError as problem:
-            imported.left.append(problem.at(case.file, "an assertion", one.line or case.line))
+            imported.left.append(problem.at(file, "an assertion", line))
         else:
+            others = list(one.others)
+            if made.instruction:  # judges have one verdict for all their instructions
+                others += ["weight"] * (one.weight != 1) + ["metric"] * bool(one.metric)
+            if others:
+                names = " and ".join(f"'{name}'" for name in others)
+                reason = (
+                    f"{names} of '{one.kind}' {'is' if len(others) == 1 else 'are'} not taken over"
+                )
+                imported.warnings.append(Left(file, reason, line))
             yield one
 
 
@@ -101,18 +114,29 @@ def _fill(found: Group, imported: Imported) -> None:
             value = f"{{{{ {name} }}}}"
         made = asserts.make(assertion.kind, value, assertion.threshold)
         if made.warning:
-            imported.warnings.append(Left(found.cases[0].file, made.warning, assertion.line))
+            first = found.cases[0]
+            imported.warnings.append(
+                Left(assertion.file or first.file, made.warning, assertion.line or first.line)
+            )
         if made.instruction:
             found.instructions.append(made.instruction)
         else:
             check = _labelled(made.check, assertion)
-            if isinstance(check, dict) and any(one in ("", []) for one in values):
+            pairs = zip(values, found.cases, strict=True)
+            if isinstance(check, dict) and any(_is_empty(one, case) for one, case in pairs):
                 check = {**check, "allowEmpty": True}
             found.checks.append(check)
     descriptions = [case.description for case in found.cases]
     if any(descriptions) and "description" not in taken:
         for row, text in zip(found.rows, descriptions, strict=True):
             row["description"] = text
+
+
+def _is_empty(value: Json, case: Case) -> bool:
+    """Whether nothing is expected in a row, as when the cell of a column is empty."""
+    if isinstance(value, str) and (found := _LONE.fullmatch(value)):
+        value = case.values.get(found[1], "")
+    return value in ("", [])
 
 
 def _columns(rows: list[dict[str, Json]]) -> list[str]:
@@ -199,8 +223,16 @@ def write(prompt: Prompt, found: Group, dataset: str, imported: Imported) -> byt
     takes_turns = roles == [
         "user" if number % 2 == 0 else "assistant" for number in range(len(roles))
     ]
-    if not roles or not takes_turns or "system" in [role for role, _ in turns[1:]]:
-        front["messages"] = [{"role": role, "content": text} for role, text in turns]
+    if (
+        not roles
+        or not takes_turns
+        or any(prompt.images)
+        or "system" in [role for role, _ in turns[1:]]
+    ):
+        front["messages"] = [
+            {"role": role, "content": text, **_shown(image, columns)}
+            for (role, text), image in zip(turns, prompt.images or [None] * len(turns), strict=True)
+        ]
         turns = []
     checks: Json = found.checks
     if not found.checks and not found.instructions:
@@ -213,6 +245,10 @@ def write(prompt: Prompt, found: Group, dataset: str, imported: Imported) -> byt
         as_section(one) if is_template(one) else literal(one) for one in found.instructions
     )
     return write_test(front, turns, instructions=instructions, checks=checks)
+
+
+def _shown(image: str | None, columns: list[str]) -> dict[str, Json]:
+    return {} if image is None else {"image": as_template(image, columns)}
 
 
 def needed_rows(found: Group, prompts: Iterable[Prompt]) -> list[dict[str, Any]]:

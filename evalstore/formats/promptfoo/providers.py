@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from evalstore.formats.base import Imported, Left
@@ -24,6 +25,7 @@ _SERVICES = {
     "vertex": "vertex_ai",
     "azure:chat": "azure",
     "bedrock": "bedrock",
+    "bedrock:converse": "bedrock/converse",
     "mistral": "mistral",
     "groq": "groq",
     "openrouter": "openrouter",
@@ -32,6 +34,10 @@ _SERVICES = {
     "xai": "xai",
 }
 """promptfoo's names for services, and litellm's."""
+_NO_CHAT = re.compile(
+    r"(?:embeddings?|image|moderation|assistant|realtime|transcription|video|speech|agents?):"
+)
+"""What comes before the names of models that do not answer in text."""
 
 
 def read_providers(document: Document, file: str, imported: Imported) -> None:
@@ -51,6 +57,8 @@ def read_providers(document: Document, file: str, imported: Imported) -> None:
 
 def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> None:
     config: Any = None
+    if field == "evaluators" and isinstance(given, dict) and "id" not in given and "text" in given:
+        given = given["text"]  # beside one for embeddings
     name = given
     if isinstance(given, dict):
         name = given.get("id")
@@ -60,7 +68,8 @@ def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> No
             config = inner.get("config") if isinstance(inner, dict) else None
     id = _model_id(name)
     if id is None:
-        reason = f"the provider '{name}' names no model that can be taken over"
+        what = "a provider" if name is None else f"the provider '{name}'"
+        reason = f"{what} names no model that can be taken over"
         imported.left.append(Left(file, reason, line))
         return
     entry: Json = id
@@ -70,6 +79,9 @@ def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> No
     listed: list[Json] = imported.settings.setdefault(field, [])
     if entry not in listed:
         listed.append(entry)
+    if isinstance(given, dict) and given.get("prompts"):
+        reason = f"the provider '{name}' is for some prompts only: here every candidate gets all"
+        imported.warnings.append(Left(file, reason, line))
     others = set(config) - {"temperature"} if isinstance(config, dict) else set()
     if others:
         names = ", ".join(sorted(others))
@@ -83,5 +95,5 @@ def _model_id(name: Any) -> str | None:
         return None
     for service in sorted(_SERVICES, key=len, reverse=True):
         if name.startswith(f"{service}:") and (model := name[len(service) + 1 :]):
-            return f"{_SERVICES[service]}/{model}"
+            return None if _NO_CHAT.match(model) else f"{_SERVICES[service]}/{model}"
     return None

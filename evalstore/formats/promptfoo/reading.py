@@ -21,9 +21,21 @@ if TYPE_CHECKING:
     from evalstore.yaml_core import Document
 
 _NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
-_KNOWN = ("prompts", "tests", "defaultTest", "providers", "targets", "description", "$schema")
-_QUIET = ("outputPath", "commandLineOptions", "sharing", "tags")
-"""Fields that are about promptfoo itself."""
+_KNOWN = (
+    "prompts",
+    "tests",
+    "defaultTest",
+    "providers",
+    "targets",
+    "description",
+    "$schema",
+    "scenarios",
+)
+_QUIET = (
+    *("outputPath", "commandLineOptions", "sharing", "tags", "writeLatestResults", "metadata"),
+    "assertionTemplates",
+)
+"""Fields that are about promptfoo itself, or that others refer to."""
 
 
 def read(paths: list[Path], options: Options) -> Imported:
@@ -59,19 +71,25 @@ def _read(config: Path, prefix: str, imported: Imported) -> None:
         raise NotTakenError("the configuration must be a mapping of fields", 1)
     file = str(config)
     _told(document, file, imported)
+    if not any(document.value.get(name) for name in ("prompts", "tests", "scenarios")):
+        raise NotTakenError("it has neither prompts nor tests", 1)
     prompts = _prompts(document, config.parent, file, imported)
-    tests = Tests(config.parent, file, imported.left, imported.warnings)
+    tests = Tests(config.parent, file, imported.left, imported.warnings, document.value)
     if "defaultTest" in document.value:
         tests.take_default(document.at("defaultTest"))
-    cases = list(tests.read(document.at("tests"))) if "tests" in document.value else []
-    if "tests" not in document.value:
+    cases: list[Case] = []
+    if document.value.get("tests"):
+        cases += tests.read(document.at("tests"))
+    if document.value.get("scenarios"):
+        cases += tests.scenarios(document.at("scenarios"))
+    if not any(document.value.get(name) for name in ("tests", "scenarios")):
         cases = [Case(tests.default.values, tests.default.assertions, file=file)]
     _write(prompts, cases, prefix, imported)
     read_providers(document, file, imported)
 
 
 def _prompts(document: Document, folder: Path, file: str, imported: Imported) -> list[Prompt]:
-    if "prompts" not in document.value:
+    if not document.value.get("prompts"):
         return [Prompt("", (("user", "{{prompt}}"),), frozenset({"prompt"}))]
     prompts = read_prompts(document.at("prompts"), folder, file, imported.left)
     if not prompts:
@@ -83,8 +101,8 @@ def _told(document: Document, file: str, imported: Imported) -> None:
     """What stands in a configuration and has no meaning here."""
     for name, value in document.value.items():
         line = document.line(name)
-        if name in _KNOWN or name in _QUIET:
-            continue
+        if name in _KNOWN or name in _QUIET or str(name).startswith(("x-", ".")):
+            continue  # the last are for anchors
         if name == "evaluateOptions" and isinstance(value, dict):
             repeat = value.get("repeat")
             if isinstance(repeat, int) and repeat > 1:

@@ -1,0 +1,75 @@
+"""The tools of a task: the same for all rows, or those that each row offers."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from evalstore.dataset.names import Columns
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.formats.nemo import templates
+from evalstore.formats.shapes import listing, mapping
+from evalstore.formats.writing import file_name
+from evalstore.formats.yaml_text import block
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.formats.base import Imported
+    from evalstore.formats.nemo.data import Data
+
+
+def offered_tools(given: Json, data: Data) -> list[list[Json]]:
+    """The tools of each row, or one list for all of them; raises `EvalstoreError`."""
+    expression = templates.lone_expression(given)
+    if expression is None:
+        return [listing(parsed(given))]
+    offered = evaluate_rows(expression, data)
+    if not offered:
+        raise EvalstoreError("its tools are in the data, which are not here")
+    return [listing(parsed(one)) for one in offered]
+
+
+def write_tools(tools: list[Json], imported: Imported) -> list[str]:
+    """The ids of these tools, with their files; other tools of the same name keep theirs."""
+    ids = []
+    for tool in tools:
+        function = mapping(mapping(tool).get("function", tool))
+        name = function.get("name")
+        if not isinstance(name, str) or not name:
+            raise EvalstoreError("one of its tools has no name")
+        id, number = name, 1
+        while True:
+            fields: dict[str, Json] = {"id": id, "name": name}
+            fields["description"] = function.get("description") or name
+            fields["parameters"] = function.get("parameters") or {
+                "type": "object",
+                "properties": {},
+            }
+            content = block(fields).encode()
+            if imported.files.setdefault(f"tools/{file_name(id)}.yaml", content) == content:
+                break
+            number += 1
+            id = f"{name}-{number}"
+        ids.append(id)
+    return ids
+
+
+def evaluate_rows(expression: str, data: Data) -> list[Json]:
+    """What an expression comes to in each row; raises `EvalstoreError`."""
+    from evalstore.sandbox import evaluate
+
+    columns = Columns(dict.fromkeys(name for row in data.rows for name in row.values))
+    try:
+        return [evaluate(expression, 1, {"item": columns.item(row.values)}) for row in data.rows]
+    except FileProblem as problem:
+        raise EvalstoreError(problem.message) from problem
+
+
+def parsed(given: Json) -> Json:
+    """A value, or what it is as JSON."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return json.loads(given)
+    except ValueError:
+        return given
