@@ -24,6 +24,7 @@ class Dialog(Page, ModalScreen[None]):
     DEFAULT_CSS = """
     Dialog {
         align: center bottom;
+        background: $background 60%;
         & > #box { height: 60%; border: round $primary; background: $surface; }
         & .title { height: 1; padding: 0 1; text-style: bold; background: $panel; }
         & .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
@@ -59,7 +60,6 @@ class Prompt(ModalScreen[str | None]):
         & Static { height: auto; padding: 0 1; }
         & .title { text-style: bold; }
         & .hint { color: $text-muted; }
-        & Input { height: 1; border: none; }
     }
     """
 
@@ -72,7 +72,9 @@ class Prompt(ModalScreen[str | None]):
         """The question, the line, and what the keys do."""
         with Vertical():
             yield Static(Content(safe(self._title)), classes="title", markup=False)
-            yield Input(self._text, placeholder=self._placeholder, select_on_focus=False)
+            yield Input(
+                self._text, placeholder=self._placeholder, select_on_focus=False, compact=True
+            )
             yield Static(Content(safe(self._hint)), classes="hint", markup=False)
 
     def on_input_submitted(self, message: Input.Submitted) -> None:

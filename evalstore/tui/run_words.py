@@ -35,8 +35,9 @@ def plan_lines(intent: Intent, planned: Planned) -> Iterator[Line]:
         yield heading(f"{what_to_do(found)}: {price}")
         if planned.max_cost is not None:
             yield from text_lines(f"It stops before it costs more than {money(planned.max_cost)}.")
-        reused = plural(found.reuse, "stored answer")
-        yield from text_lines(f"{reused} used again.", "faint")
+        if found.reuse:
+            reused = plural(found.reuse, "stored answer")
+            yield from text_lines(f"{reused} used again.", "faint")
         for kind, title in (("ask", "ask"), ("record", "take from files"), ("judge", "judge")):
             items = [one for one in found.items if one.kind == kind]
             if items:

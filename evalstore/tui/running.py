@@ -247,18 +247,24 @@ class RunPage(Dialog):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "cases", "Its cases", id="run.cases"),
-        Binding("c", "stop", "Stop", id="run.stop"),
+        Binding("c,escape,backspace", "stop", "Stop", id="run.stop"),
         Binding("b", "hide", "Go on browsing", id="run.hide"),
-        Binding("escape,backspace", "back", "Back", show=False, id="page.back"),
+        Binding("escape,backspace", "back", "Close", id="page.back"),
     ]
 
+    DEFAULT_CSS = """
+    RunPage.-going > #box { height: 9; }
+    """
+
     def __init__(self, runner: Runner) -> None:
-        super().__init__()
+        super().__init__(classes="-going")
         self.runner = runner
 
     def on_mount(self) -> None:
         """Draw, again and again."""
         self.told.focus()
+        if self.runner.is_over:
+            self.show_end()
         self.show_progress()
         self.set_interval(_LOOK_SECONDS, self.show_progress)
 
@@ -275,6 +281,7 @@ class RunPage(Dialog):
 
     def show_end(self) -> None:
         """Say how it ended."""
+        self.remove_class("-going")
         runner = self.runner
         if runner.problem is not None:
             self.set_title(runner.intent.title, "failed")
@@ -291,7 +298,7 @@ class RunPage(Dialog):
             return not self.runner.is_over
         if action == "cases":
             return self.runner.ended is not None
-        return True
+        return action != "back" or self.runner.is_over
 
     def action_stop(self) -> None:
         """Stop the run; a second time, at once."""
@@ -301,13 +308,6 @@ class RunPage(Dialog):
     def action_hide(self) -> None:
         """Leave the run to itself."""
         self.app.pop_screen()
-
-    def action_back(self) -> None:
-        """Stop what goes, leave what is over."""
-        if self.runner.is_over:
-            self.app.pop_screen()
-        else:
-            self.action_stop()
 
     def action_cases(self) -> None:
         """Show the cases of the run."""

@@ -165,6 +165,14 @@ class StatusPage(Acting):
                 yield Line((Span("was  ", "faint"), Span(safe(one.was), "old")), 0)
                 yield Line((Span("now  ", "faint"), Span(safe(one.now), "new")), 0)
 
+    @on(Grid.Chosen, "#items")
+    def open_line(self) -> None:
+        """Open the file; above a part, say what doing it all would mean."""
+        if isinstance(self._highlighted, _Title):
+            self.action_run()
+        else:
+            self.action_edit()
+
     @property
     def place(self) -> tuple[str, int | None] | None:
         """The file of the highlighted line."""
