@@ -17,7 +17,7 @@ from evalstore.checks import python_code
 from evalstore.checks.expressions import keys_of, names_in
 from evalstore.checks.judges import JUDGE
 from evalstore.checks.patterns import matches_all
-from evalstore.checks.reading import read_check, split
+from evalstore.checks.reading import Form, read_check, split
 from evalstore.checks.registry import find_kind
 from evalstore.dataset.names import Columns
 from evalstore.errors import FileProblem, Problem
@@ -78,6 +78,8 @@ class CheckTemplates:
         self._checks = checks
         self._fixed: dict[int, dict[str, Json]] = {}
         """Checks in which nothing is filled, by number: they are read once."""
+        self._forms: dict[int, _Form | None] = {}
+        """Checks of which only a few texts are filled: the rest is read once."""
         later = (JUDGED_NAMES | set(named)) - filler.known.keys()
         self._entries: list[_Entry] = []
         for entry in checks.entries:
@@ -145,10 +147,53 @@ class CheckTemplates:
         shapes: Sequence[Shape],
     ) -> dict[str, Json]:
         if entry.texts or entry.kept or entry.names or entry.type == python_code.NAME:
-            return _fill(entry, row, desk, shapes)
+            if form := self._forms.get(number):
+                return form.fill(row, desk)
+            found = _fill(entry, row, desk, shapes)
+            if number not in self._forms:
+                self._forms[number] = _form_of(entry, found)
+            return found
         if number not in self._fixed:
             self._fixed[number] = _fill(entry, row, desk, shapes)
         return self._fixed[number]
+
+
+class _Form:
+    """A check whose own settings are filled with the row, and nothing else of it."""
+
+    def __init__(self, entry: _Entry, form: Form, texts: Sequence[tuple[Place, Template]]) -> None:
+        self._entry, self._form, self._texts = entry, form, texts
+        self._is_deep = any(len(place) > 1 for place, _ in texts)
+
+    def fill(self, row: Row, desk: Desk) -> dict[str, Json]:
+        """The check for a row."""
+        settings = _copied(self._form.settings) if self._is_deep else {**self._form.settings}
+        for place, template in self._texts:
+            value = template.value(row.lookup, row.typed)
+            if len(place) == 1:
+                settings[place[0]] = value
+            else:
+                settings = _put(settings, place, value)
+        found = self._form.read(settings)
+        if matches_all(found):
+            desk.result.add_once([_matching_all(desk.path, self._entry.entry)])
+        return found
+
+
+def _form_of(entry: _Entry, found: Mapping[str, Json]) -> _Form | None:
+    """The check to be read again with the next row; None when more than its texts may differ."""
+    kind = find_kind(entry.type)
+    assert kind is not None
+    if entry.kept or entry.names or kind.by_models or entry.type == python_code.NAME:
+        return None
+    if "expression" in found or "schema" in found:
+        return None
+    form = Form(entry.entry.given, entry.entry.line)
+    places = dict(_texts(form.settings, ()))
+    compiled = {_at(entry.entry.given, place): template for place, template in entry.texts}
+    if len(places) != len(entry.texts) or not all(text in compiled for text in places.values()):
+        return None  # a setting that all checks have is filled, too
+    return _Form(entry, form, [(place, compiled[text]) for place, text in places.items()])
 
 
 def _name_prompts(check: dict[str, Json], line: int, desk: Desk) -> dict[str, Json]:

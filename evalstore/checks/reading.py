@@ -37,19 +37,52 @@ def read_check(
     arguments = Arguments(settings, line, _example(kind, name))
     common = {} if kind.by_models else _read_common(arguments, kind, name)
     arguments.allow_empty = arguments.flag("allowEmpty")
-    if kind.main and not arguments.allow_empty and settings.get(kind.main) in _EMPTY:
-        raise FileProblem(
-            f"the check '{name}' has an empty '{kind.main}'",
-            line,
-            hint="say 'allowEmpty: true' if that is meant",
-        )
-    own = kind.read(arguments)
-    arguments.finish(name)
+    own = _read_own(arguments, kind, name, settings)
     if schema_id is not None and isinstance(own.get("schema"), str):
         own["schema"] = schema_id(own["schema"])
     if find_file is not None and name == "python":
         own["file"] = find_file(own)
     return {"type": name, "revision": kind.revision, **own, **common}
+
+
+class Form:
+    """A check that is read again and again with other values of its own settings."""
+
+    def __init__(self, given: Json, line: int | None) -> None:
+        """`given` could be read."""
+        self.name, settings = split(given, line)
+        kind = find_kind(self.name)
+        assert kind is not None
+        self._kind, self._line = kind, line
+        arguments = Arguments(settings, line)
+        self._common = _read_common(arguments, kind, self.name)
+        self._allow_empty = arguments.flag("allowEmpty")
+        self.settings = {
+            name: value for name, value in settings.items() if name not in (*_COMMON, "allowEmpty")
+        }
+        """Those that may have other values; by the names that `type: value` stands for, too."""
+
+    def read(self, settings: dict[str, Json]) -> dict[str, Json]:
+        """The canonical form with these values; raises `FileProblem`."""
+        arguments = Arguments(settings, self._line, _example(self._kind, self.name))
+        arguments.allow_empty = self._allow_empty
+        own = _read_own(arguments, self._kind, self.name, settings)
+        return {"type": self.name, "revision": self._kind.revision, **own, **self._common}
+
+
+def _read_own(
+    arguments: Arguments, kind: Kind, name: str, settings: Mapping[str, Json]
+) -> dict[str, Json]:
+    """The settings that only this type of check has."""
+    if kind.main and not arguments.allow_empty and settings.get(kind.main) in _EMPTY:
+        raise FileProblem(
+            f"the check '{name}' has an empty '{kind.main}'",
+            arguments.line,
+            hint="say 'allowEmpty: true' if that is meant",
+        )
+    own = kind.read(arguments)
+    arguments.finish(name)
+    return own
 
 
 def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
