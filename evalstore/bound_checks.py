@@ -17,7 +17,7 @@ from evalstore.checks import python_code
 from evalstore.checks.expressions import keys_of, names_in
 from evalstore.checks.judges import JUDGE
 from evalstore.checks.patterns import matches_all
-from evalstore.checks.reading import Form, read_check, split
+from evalstore.checks.reading import COMMON, Form, read_check, split
 from evalstore.checks.registry import find_kind
 from evalstore.dataset.names import Columns
 from evalstore.errors import FileProblem, Problem
@@ -188,11 +188,12 @@ def _form_of(entry: _Entry, found: Mapping[str, Json]) -> _Form | None:
         return None
     if "expression" in found or "schema" in found:
         return None
+    _, settings = split(entry.entry.given, entry.entry.line)
+    places = dict(_texts(settings, ()))
+    if any(place[0] in (*COMMON, "allowEmpty") for place in places):
+        return None
     form = Form(entry.entry.given, entry.entry.line)
-    places = dict(_texts(form.settings, ()))
     compiled = {_at(entry.entry.given, place): template for place, template in entry.texts}
-    if len(places) != len(entry.texts) or not all(text in compiled for text in places.values()):
-        return None  # a setting that all checks have is filled, too
     return _Form(entry, form, [(place, compiled[text]) for place, text in places.items()])
 
 
