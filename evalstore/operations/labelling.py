@@ -153,13 +153,13 @@ def _of_result(desk: Desk, result: Result) -> Iterator[Subject]:
 
 def _together(desk: Desk, result: Result, sessions: Sequence[str]) -> list[tuple[str, ...]]:
     """Which of the sessions of a cell, that nobody has judged, are judged together."""
-    places = (result.test, result.evaluation, result.sessions)
+    place = (result.test, result.evaluation, set(result.sessions))
     with suppress(EvalstoreError):  # what is wrong with the files is no matter here
         plan = desk.plan(Wanted())
         for cell in plan.cells:
             found = list(cell.subjects(plan.sessions))
-            all_of_it = tuple(id for some in found for id in some)
-            if (cell.case.tests[0], cell.case.evaluation, all_of_it) == places:
+            every = {id for some in found for id in some}
+            if (cell.case.tests[0], cell.case.evaluation, every) == place:
                 return [some for some in found if set(some) & set(sessions)]
     if result.wanted > 1 and len(set(desk.store.find_questions_of(result.sessions).values())) > 1:
         return []  # several conversations, and some of them are not held yet

@@ -143,8 +143,7 @@ class Acting(Doing):
         results = [one for one in self.chosen if one.sessions and one.evaluation]
         if not results:
             self.complain(
-                "There is no answer here that could be labelled: it is not there yet, "
-                "or nothing judges the case."
+                "Nothing here can be labelled: there is no answer yet, or nothing judges the case."
             )
             return
         first = results[0]
@@ -185,7 +184,7 @@ class Acting(Doing):
             return
         results = self.chosen
         if not results:
-            self.complain("There is no case here that could be judged again.")
+            self.complain("Nothing here can be judged again: the candidate has no such case.")
             return
         self.app.push_screen(PlanPage(lambda: self.source.again(results)))
 

@@ -80,8 +80,9 @@ def edit(app: App[None], path: Path, line: int | None) -> bool:
     except OSError as problem:
         raise EvalstoreError(f"'{command[0]}' cannot be started: {problem.strerror}") from problem
     if code:
+        how = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
         raise EvalstoreError(
-            f"'{command[0]}' ended with exit code {code}",
+            f"'{command[0]}' {how}",
             hint="w says what the files as they are now mean",
         )
     return _content(path) != before

@@ -106,7 +106,7 @@ def test_what_cannot_be_labelled_says_why(workspace: Path) -> None:
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "down", "p")
-        assert "no answer here that could be labelled" in notified(pilot)
+        assert "Nothing here can be labelled" in notified(pilot)
 
     drive(scenario)
 
