@@ -14,7 +14,7 @@ from evalstore.wording import money, plural, safe
 if TYPE_CHECKING:
     from evalstore.operations.acting import Ended, Intent, Planned
     from evalstore.operations.summary import Item, Status
-    from evalstore.tui.running import Runner
+    from evalstore.tui.runner import Runner
 
 _REASONS = 12
 """More are only counted."""
