@@ -258,7 +258,7 @@ def _evaluator_name(store: Store, id: str) -> str:
     return str(content.get("human") or content.get("system") or "checks")
 
 
-def _place(store: Store, session: str) -> tuple[dict[str, Json], list[str]]:
+def place_of(store: Store, session: str) -> tuple[dict[str, Json], list[str]]:
     """Where the newest run that knows a session has it, and the judgements that it has there.
 
     `current` is what it is judged under.
@@ -286,7 +286,7 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
         return store.load_contents(kind, [id]).get(id) if id else None
 
     if kind == "session":
-        place, judged = _place(store, id)
+        place, judged = place_of(store, id)
         votes = list(_votes_on(store, id, judged))
         found = store.load_evaluations([vote.id for vote in votes])
         return {
