@@ -232,6 +232,21 @@ class CasesPage(Page):
                     self._cases, self.listed, self.listed.index(case), shown.model
                 )
 
+    def select(self, case: CaseRow, model: str) -> None:
+        """Highlight a case, and the candidate if it has a column."""
+        grid = self.query_one("#cases", Grid)
+        if self._cases and model in self._cases.models:
+            grid.picked = self._cases.models.index(model)
+        for number, one in enumerate(self._listed):
+            if not isinstance(one, _Group) and (one.file, one.row, one.prompt) == (
+                case.file,
+                case.row,
+                case.prompt,
+            ):
+                grid.move_to(number)
+                break
+        grid.refresh()
+
     # --- keys
 
     def action_filter(self) -> None:
@@ -292,6 +307,11 @@ class CasesPage(Page):
         """Group by the next of nothing, file, tag."""
         self._group = _GROUPS[(_GROUPS.index(self._group) + 1) % len(_GROUPS)]
         self.list_cases()
+
+    def action_versions(self) -> None:
+        """Show the versions of the highlighted test."""
+        if self.case:
+            self.browser.show_versions(self.case.file, self.case.row)
 
 
 def _worst(case: CaseRow) -> int:
