@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
-from textual.widgets import Footer, Markdown
+from textual.widgets import Footer
 
-from evalstore.errors import EvalstoreError
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.looks import FAILING
 from evalstore.tui.page import Page
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
+    from evalstore.errors import EvalstoreError
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.operations.reading import SessionView
     from evalstore.report.compare import Result
@@ -92,8 +92,7 @@ class SessionPage(Page):
         with Container(id="texts"):
             yield Reader(id="text")
             yield Reader(id="other")
-            with _Rendered(id="rendered"):
-                yield Markdown(open_links=False)
+            yield _Rendered(id="rendered")
         yield Footer()
 
     def on_mount(self) -> None:
@@ -310,8 +309,11 @@ class SessionPage(Page):
         rendered, reader = self.query_one("#rendered"), self.query_one("#text")
         moves = rendered.display != shows
         rendered.display, reader.display = shows, not shows
+        rendered.remove_children()
         if shows:
-            self.query_one(Markdown).update(safe(self._answer, lines=True))
+            from textual.widgets import Markdown  # loads a parser, which few need
+
+            rendered.mount(Markdown(safe(self._answer, lines=True), open_links=False))
         if moves:
             (rendered if shows else reader).focus()
 

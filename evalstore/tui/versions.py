@@ -37,6 +37,7 @@ class VersionsPage(Page):
     VersionsPage > Grid { height: 1fr; }
     VersionsPage > Reader { height: 2fr; border-top: solid $panel; }
     VersionsPage.-wide-text > Grid { display: none; }
+    VersionsPage.-none > Grid, VersionsPage.-none > Reader { display: none; }
     VersionsPage.-short.-wide-text > Reader { display: block; }
     """
 
@@ -84,7 +85,7 @@ class VersionsPage(Page):
         self.set_title("versions", plural(len(versions), "version"), self.file, self.row)
         self.set_empty("" if versions else _EMPTY)
         grid = self.query_one(Grid)
-        grid.display = self.query_one(Reader).display = bool(versions)
+        self.set_class(not versions, "-none")
         cursor = next((n for n, one in enumerate(versions) if one.run == run), 0)
         grid.show(self._columns(), len(versions), self._cells, cursor=cursor)
 
