@@ -43,8 +43,8 @@ class Version:
     """Of that run, in microseconds since 1970, UTC."""
     edits: tuple[str, ...]
     """What differs from the version before."""
-    verdicts: Mapping[str, str]
-    """By candidate; a candidate that was asked with several system prompts for each of them."""
+    verdicts: Mapping[str, tuple[str, ...]]
+    """By candidate; one for each system prompt."""
     parts: Mapping[str, str]
     """What was shown and told, by the name of the part; empty when the test was gone."""
     candidates: tuple[str, ...] = ()
@@ -241,17 +241,15 @@ def _candidates(was: _Span, now: _Span) -> Iterator[str]:
             yield f"temperature of {id}: {was.asked[id][1]} -> {now.asked[id][1]}"
 
 
-def _verdicts(results: Iterable[Result]) -> dict[str, str]:
+def _verdicts(results: Iterable[Result]) -> dict[str, tuple[str, ...]]:
     """The last word on each candidate; what is pending counts when there is nothing else."""
-    results = list(results)
-    prompts = {one.prompt_number for one in results}
-    found: dict[str, str] = {}
+    found: dict[str, dict[int, str]] = {}
     for one in sorted(results, key=lambda one: (one.model, one.prompt_number)):
-        name = f"{one.model} (prompt {one.prompt_number + 1})" if len(prompts) > 1 else one.model
+        words = found.setdefault(one.model, {})
         word = one.word or "answered"
-        if word != "pending" or name not in found:
-            found[name] = word
-    return found
+        if word != "pending" or one.prompt_number not in words:
+            words[one.prompt_number] = word
+    return {model: tuple(words.values()) for model, words in found.items()}
 
 
 # --- what was shown and told

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Input
 
 from evalstore.tui.grid import Cell, Column, Grid
-from evalstore.tui.looks import FAILING, counted, verdict
+from evalstore.tui.looks import FAILING, URGENCY, counted, verdict
 from evalstore.tui.page import Page
 from evalstore.tui.query import Query, read_query
 from evalstore.tui.reader import Line, Reader, Span, heading, text_lines
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.report.compare import Result
 
-_URGENCY = {"error": 0, "fail": 1, "undecided": 2, "pending": 3, "answered": 4, "pass": 5}
 _SORTS = ("file", "verdict", "row")
 _GROUPS = ("", "file", "tag")
 
@@ -315,7 +314,7 @@ class CasesPage(Page):
 
 
 def _worst(case: CaseRow) -> int:
-    return min((_URGENCY[one.word or "answered"] for one in case.results if one), default=9)
+    return min((URGENCY.index(one.word or "answered") for one in case.results if one), default=9)
 
 
 _ORDERS: dict[str, Callable[[CaseRow], Any]] = {

@@ -176,7 +176,7 @@ class SessionPage(Page):
         head = list(tell_place(shown.case, result, shown.attempt))
         self._tell_title(reading=True)
         if not stay:
-            self._show_sides([*head, *text_lines("reading …", "faint")], None)
+            self._show_sides([*head, *text_lines("reading …", "faint")], ())
 
         def view_of(one: Result, id: str | None) -> SessionView:
             return source.session(id, one) if id else source.question(one, run)
@@ -185,7 +185,7 @@ class SessionPage(Page):
             view = view_of(result, session)
             if other is None:
                 lines = [*head, *tell(view, result, is_now=run is None)]
-                return lambda: self._show(shown, view, lines, None, stay=stay)
+                return lambda: self._show(shown, view, lines, (), stay=stay)
             beside = view_of(other, next(iter(other.sessions), None))
             left, right = tell_beside(view, beside)
             lines = [*head, *left]
@@ -199,7 +199,7 @@ class SessionPage(Page):
         shown: _Shown,
         view: SessionView,
         lines: Sequence[Line],
-        others: Sequence[Line] | None,
+        others: Sequence[Line],
         *,
         stay: bool,
     ) -> None:
@@ -211,13 +211,12 @@ class SessionPage(Page):
         self._render_answer()
 
     def _show_sides(
-        self, lines: Sequence[Line], others: Sequence[Line] | None, *, stay: bool = False
+        self, lines: Sequence[Line], others: Sequence[Line], *, stay: bool = False
     ) -> None:
         self.query_one("#text", Reader).show(lines, stay=stay)
         other = self.query_one("#other", Reader)
         other.display = self._other is not None
-        if others is not None:
-            other.show(others, stay=stay)
+        other.show(others, stay=stay)
 
     def _tell_title(self, *, reading: bool = False) -> None:
         case = self.case

@@ -103,8 +103,10 @@ def _opinion(one: Opinion) -> Iterator[Line]:
     )
     for check in one.checks:
         found = verdict(check.verdict) if check.verdict else None
-        feedback = text_lines(f"{check.name}: {check.feedback}" if check.feedback else check.name)
-        for number, line in enumerate(feedback):
+        told = check.feedback or check.name
+        if not told.startswith(check.name):
+            told = f"{check.name}: {told}"
+        for number, line in enumerate(text_lines(told)):
             sign = (Span(f"{found.text}  ", found.colour),) if found and not number else ()
             yield Line((*sign, *line.spans), 2 * _INDENT)
     if one.feedback and not any(check.feedback for check in one.checks):

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 
 from evalstore.tui.grid import Cell, Column, Grid
-from evalstore.tui.looks import verdict, when
+from evalstore.tui.looks import URGENCY, verdict, when
 from evalstore.tui.page import Page
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.wording import plural, safe, short
@@ -86,6 +86,7 @@ class VersionsPage(Page):
         self.set_empty("" if versions else _EMPTY)
         grid = self.query_one(Grid)
         self.set_class(not versions, "-none")
+        self.query_one(Grid).styles.max_height = len(versions) + 1
         cursor = next((n for n, one in enumerate(versions) if one.run == run), 0)
         grid.show(self._columns(), len(versions), self._cells, cursor=cursor)
 
@@ -108,7 +109,9 @@ class VersionsPage(Page):
             Cell(when(one.started) if one.run else "not run yet"),
             Cell(", ".join(one.edits), "faint" if is_other else ""),
             *(
-                verdict(one.verdicts[name]) if name in one.verdicts else Cell("")
+                verdict(min(one.verdicts[name], key=URGENCY.index))
+                if name in one.verdicts
+                else Cell("")
                 for name in self._candidates
             ),
         )
@@ -162,9 +165,9 @@ def _tell(now: Version, was: Version | None, edits: Sequence[Edit]) -> Iterator[
     name = f"run {short(now.run)}" if now.run else "the workspace"
     before = f" (before: run {short(was.run)})" if was and was.run else ""
     yield heading(f"{', '.join(now.edits)} in {name}{before}")
-    for text, word in now.verdicts.items():
-        cell = verdict(word)
-        yield Line((Span(f"{cell.text}  ", cell.colour), Span(safe(text))))
+    for model, words in now.verdicts.items():
+        cells = [verdict(word) for word in words]
+        yield Line((*(Span(f"{cell.text}  ", cell.colour) for cell in cells), Span(safe(model))))
     for text in now.candidates:
         yield from text_lines(text)
     if not edits and was is not None:
