@@ -18,7 +18,7 @@ from evalstore.operations.times import iso
 from evalstore.report.difference import Difference, Find, differ_evaluations, differ_tests
 from evalstore.restoring import restore_case_file, restore_question
 from evalstore.store.revisions import resolve, resolve_run
-from evalstore.store.trees import read_tree
+from evalstore.store.trees import find_entry, read_tree
 from evalstore.values import CaseFile, Json, Vote
 
 if TYPE_CHECKING:
@@ -99,11 +99,13 @@ def in_order(verdicts: Mapping[str, int]) -> dict[str, int]:
 
 def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
     """The runs at which the file's cases differ from the run before, newest first."""
-    known: list[tuple[str, Json, str]] = []
-    for id, content in store.find_runs():
-        node = read_tree(content["snapshot"], store.load_nodes).get(file)
-        if node:
-            known.append((id, content, node))
+    runs = store.find_runs()
+    nodes = find_entry({content["snapshot"] for _, content in runs}, file, store.load_nodes)
+    known = [
+        (id, content, nodes[content["snapshot"]])
+        for id, content in runs
+        if content["snapshot"] in nodes
+    ]
     files = store.load_case_files(list({node for _, _, node in known}))
     for number, (id, content, node) in enumerate(known):
         before = known[number + 1][2] if number + 1 < len(known) else None

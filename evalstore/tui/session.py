@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -10,10 +9,10 @@ from textual.containers import Container, VerticalScroll
 from textual.widgets import Footer
 
 from evalstore.tui.cases import CasesPage
-from evalstore.tui.looks import FAILING
 from evalstore.tui.page import Page
 from evalstore.tui.reader import Line, Reader, text_lines
 from evalstore.tui.telling import tell, tell_beside, tell_place
+from evalstore.tui.walk import Walk
 from evalstore.wording import safe
 
 if TYPE_CHECKING:
@@ -25,20 +24,10 @@ if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.operations.reading import SessionView
     from evalstore.report.compare import Result
+    from evalstore.tui.walk import Stop
 
 _RENDERED = 50_000
 """Characters of an answer that are shown as Markdown; more takes seconds."""
-
-
-@dataclass(frozen=True)
-class _Shown:
-    """What is, or is to be, on the page."""
-
-    case: CaseRow
-    model: str
-    attempt: int
-    other: str | None
-    """The candidate whose answer stands beside."""
 
 
 class _Rendered(VerticalScroll, can_focus=True):
@@ -76,12 +65,7 @@ class SessionPage(Page):
 
     def __init__(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
         super().__init__()
-        self._cases = cases
-        self._listed = list(listed)
-        self._number = number
-        self._model = model
-        self._attempt = 0
-        self._other: str | None = None
+        self.walk = Walk(cases, listed, number, model)
         self._is_rendered = False
         self._answer = ""
 
@@ -105,75 +89,47 @@ class SessionPage(Page):
     @property
     def case(self) -> CaseRow:
         """The case that is shown."""
-        return self._listed[self._number]
-
-    @property
-    def models(self) -> list[str]:
-        """The candidates of this case."""
-        both = zip(self._cases.models, self.case.results, strict=True)
-        return [model for model, one in both if one is not None]
+        return self.walk.case
 
     @property
     def model(self) -> str:
         """The candidate that is shown."""
-        return self._model
+        return self.walk.model
 
     @property
     def result(self) -> Result:
         """What the candidate came to."""
-        found = self._result_of(self._model)
-        assert found is not None
-        return found
+        return self.walk.result
 
     @property
     def chosen(self) -> list[Result]:
         """What actions are about."""
-        return [self.result]
+        return [self.walk.result]
 
     @property
     def session(self) -> str | None:
         """The id of the answer that is shown; None when there is none."""
-        sessions = self.result.sessions
-        return sessions[self._attempt] if self._attempt < len(sessions) else None
-
-    def _result_of(self, model: str) -> Result | None:
-        both = zip(self._cases.models, self.case.results, strict=True)
-        return next((one for name, one in both if name == model), None)
-
-    @property
-    def _shown(self) -> _Shown:
-        return _Shown(self.case, self._model, self._attempt, self._other)
+        return self.walk.session
 
     # --- reading
 
     def reload(self, *, stay: bool = True) -> None:
         """Read again; in the workspace the case may have other answers and verdicts by now."""
-        if self._cases.run is None:
+        if self.walk.cases.run is None:
             self.fetch(lambda: self.source.cases(None), self._show_cases, group="cases")
         else:
             self.read(stay=stay)
 
     def _show_cases(self, cases: Cases) -> None:
-        """Take the new results of the cases that are listed; those that are gone stay."""
-        found = {(one.file, one.row, one.prompt): one for one in cases.rows}
-        models = cases.models
-        if self._model in models and (self.case.file, self.case.row, self.case.prompt) in found:
-            listed = [found.get((one.file, one.row, one.prompt)) for one in self._listed]
-            self._number -= sum(one is None for one in listed[: self._number])
-            self._listed = [one for one in listed if one is not None]
-            self._cases = cases
-            if self._model not in self.models:
-                self._model = self.models[0]
-            if self._other not in self.models:
-                self._other = None
+        self.walk.renew(cases)
         self.read(stay=True)
 
     def read(self, *, stay: bool = False) -> None:
         """Read what is to be shown; until it is there only the place is."""
-        shown, result, session = self._shown, self.result, self.session
-        other = self._result_of(shown.other) if shown.other else None
-        run, source = self._cases.run, self.source
-        head = list(tell_place(shown.case, result, shown.attempt))
+        walk, source = self.walk, self.source
+        stop, result, session, other = walk.stop, walk.result, walk.session, walk.beside
+        run = walk.cases.run
+        head = list(tell_place(stop.case, result, stop.attempt))
         self._tell_title(reading=True)
         if not stay:
             self._show_sides([*head, *text_lines("reading …", "faint")], ())
@@ -185,25 +141,25 @@ class SessionPage(Page):
             view = view_of(result, session)
             if other is None:
                 lines = [*head, *tell(view, result, is_now=run is None)]
-                return lambda: self._show(shown, view, lines, (), stay=stay)
+                return lambda: self._show(stop, view, lines, (), stay=stay)
             beside = view_of(other, next(iter(other.sessions), None))
             left, right = tell_beside(view, beside)
             lines = [*head, *left]
-            others = [*tell_place(shown.case, other, 0), *right]
-            return lambda: self._show(shown, view, lines, others, stay=stay)
+            others = [*tell_place(stop.case, other, 0), *right]
+            return lambda: self._show(stop, view, lines, others, stay=stay)
 
         self.fetch(work, lambda show: show())
 
     def _show(
         self,
-        shown: _Shown,
+        stop: Stop,
         view: SessionView,
         lines: Sequence[Line],
         others: Sequence[Line],
         *,
         stay: bool,
     ) -> None:
-        if shown != self._shown:  # the reader has moved on
+        if stop != self.walk.stop:  # the reader has moved on
             return
         self._answer = view.answer
         self._show_sides(lines, others, stay=stay)
@@ -215,18 +171,18 @@ class SessionPage(Page):
     ) -> None:
         self.query_one("#text", Reader).show(lines, stay=stay)
         other = self.query_one("#other", Reader)
-        other.display = self._other is not None
+        other.display = self.walk.other is not None
         other.show(others, stay=stay)
 
     def _tell_title(self, *, reading: bool = False) -> None:
-        case = self.case
+        walk, case = self.walk, self.case
         self.set_title(
-            f"{self._number + 1:,}/{len(self._listed):,}",
+            f"{walk.number + 1:,}/{len(walk.listed):,}",
             "reading …" if reading else "",
             case.file,
             case.row,
             case.prompt,
-            f"{self._model} beside {self._other}" if self._other else self._model,
+            f"{walk.model} beside {walk.other}" if walk.other else walk.model,
         )
 
     def show_problem(self, problem: EvalstoreError) -> None:
@@ -236,64 +192,32 @@ class SessionPage(Page):
 
     # --- keys
 
-    def _go(self, number: int, model: str | None = None) -> None:
-        """Show another case, of the same candidate where it has one."""
-        self._number = number
-        wanted = model or self._model
-        self._model = wanted if wanted in self.models else self.models[0]
-        self._attempt = 0
-        if self._other == self._model or self._other not in self.models:
-            self._other = None
-        self.read()
+    def _step(self, is_made: bool, otherwise: str) -> None:
+        if is_made:
+            self.read()
+        else:
+            self.notify(otherwise, markup=False)
 
     def action_candidate(self, by: int) -> None:
         """Show the next candidate of this case."""
-        models = self.models
-        if len(models) < 2:
-            self.notify("no other candidate has this case", markup=False)
-            return
-        self._go(self._number, models[(models.index(self._model) + by) % len(models)])
+        self._step(self.walk.to_candidate(by), "no other candidate has this case")
 
     def action_case(self, by: int) -> None:
         """Show the next case, or the one before."""
-        number = self._number + by
-        while 0 <= number < len(self._listed) and not any(self._listed[number].results):
-            number += by
-        if 0 <= number < len(self._listed):
-            self._go(number)
-        else:
-            self.notify(f"this is the {'last' if by > 0 else 'first'} case", markup=False)
+        which = "last" if by > 0 else "first"
+        self._step(self.walk.to_case(by), f"this is the {which} case")
 
     def action_failure(self, by: int) -> None:
         """Show the next case that did not pass, or the one before."""
-        count = len(self._listed)
-        for step in range(1, count + 1):
-            number = (self._number + by * step) % count
-            both = zip(self._cases.models, self._listed[number].results, strict=True)
-            failing = [model for model, one in both if one and one.word in FAILING]
-            if failing:
-                self._go(number, self._model if self._model in failing else failing[0])
-                return
-        self.notify("no case failed", markup=False)
+        self._step(self.walk.to_failure(by), "no case failed")
 
     def action_attempt(self) -> None:
         """Show the next answer to the same case."""
-        count = len(self.result.sessions)
-        if count < 2:
-            self.notify("there is no other answer", markup=False)
-            return
-        self._attempt = (self._attempt + 1) % count
-        self.read()
+        self._step(self.walk.to_attempt(), "there is no other answer")
 
     def action_beside(self) -> None:
         """Show the answer of the next candidate beside this one; after the last, none."""
-        others = [model for model in self.models if model != self._model]
-        if not others:
-            self.notify("no other candidate has this case", markup=False)
-            return
-        number = others.index(self._other) + 1 if self._other in others else 0
-        self._other = others[number] if number < len(others) else None
-        self.read()
+        self._step(self.walk.take_beside(), "no other candidate has this case")
 
     def action_markdown(self) -> None:
         """Show the answer as the Markdown that it may be, or as it is."""
@@ -324,5 +248,5 @@ class SessionPage(Page):
         """Leave; the list that the reader comes from follows to the case."""
         below = self.app.screen_stack[-2]
         if isinstance(below, CasesPage):
-            below.select(self.case, self._model)
+            below.select(self.case, self.model)
         super().action_back()

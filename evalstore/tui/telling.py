@@ -13,7 +13,8 @@ from evalstore.wording import clip, money, safe, short
 
 if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow
-    from evalstore.operations.reading import Facts, Opinion, SessionView
+    from evalstore.operations.hearing import Opinion
+    from evalstore.operations.reading import Facts, SessionView
     from evalstore.report.compare import Result
     from evalstore.report.words import Pieces
 
