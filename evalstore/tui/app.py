@@ -12,6 +12,8 @@ from evalstore.errors import EvalstoreError
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.history import History
 from evalstore.tui.page import Page
+from evalstore.tui.session import SessionPage
+from evalstore.tui.versions import VersionsPage
 
 if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
@@ -73,6 +75,11 @@ class Browser(App[None]):
         self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str
     ) -> None:
         """What a candidate answered to a case, among those that are listed."""
+        self.push_screen(SessionPage(cases, listed, number, model))
+
+    def show_versions(self, file: str, row: str) -> None:
+        """The runs at which a test changed."""
+        self.push_screen(VersionsPage(file, row))
 
     def go_back(self) -> None:
         """Leave the screen; the first one stays."""

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from evalstore.operations.browsing import Cases, RunLine
     from evalstore.operations.orders import Where
+    from evalstore.operations.reading import SessionView
+    from evalstore.operations.timeline import Version
+    from evalstore.report.compare import Result
 
 
 class Source(Protocol):
@@ -24,6 +27,15 @@ class Source(Protocol):
 
     def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
         """The feedback of these judgements by id."""
+
+    def session(self, id: str, result: Result) -> SessionView:
+        """An answer of a case with all that belongs to it."""
+
+    def question(self, result: Result, run: str | None) -> SessionView:
+        """What is asked of a candidate that has not answered."""
+
+    def versions(self, file: str, row: str) -> list[Version]:
+        """The versions of a test, newest first."""
 
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
@@ -52,6 +64,24 @@ class Workspace:
         from evalstore.operations import browsing
 
         return browsing.feedback(self.where, evaluations)
+
+    def session(self, id: str, result: Result) -> SessionView:
+        """An answer of a case with all that belongs to it."""
+        from evalstore.operations import reading
+
+        return reading.session_of(self.where, id, result)
+
+    def question(self, result: Result, run: str | None) -> SessionView:
+        """What is asked of a candidate that has not answered."""
+        from evalstore.operations import reading
+
+        return reading.question_of(self.where, result, run)
+
+    def versions(self, file: str, row: str) -> list[Version]:
+        """The versions of a test, newest first."""
+        from evalstore.operations import timeline
+
+        return timeline.versions_of(self.where, file, row)
 
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
