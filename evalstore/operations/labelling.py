@@ -103,12 +103,14 @@ def label_results(
     *,
     note: str = "",
     person: str | None = None,
+    session: str | None = None,
 ) -> list[Labelled]:
     """Label what cells of a run, or of the workspace, came to; one label for each attempt.
 
-    A label is under the evaluation version that the cell was judged by, which need not be what
-    the case has now. Raises `EvalstoreError`, before anything is said, when none of the cells
-    has an answer and something that judges it.
+    With a session, only the attempt that it belongs to. A label is under the evaluation version
+    that the cell was judged by, which need not be what the case has now. Raises
+    `EvalstoreError`, before anything is said, when none of the cells has an answer and something
+    that judges it.
     """
     with open_desk(where) as desk:
         now = {
@@ -118,7 +120,12 @@ def label_results(
         }
         found: dict[Subject, bool] = {}
         for one in results:
-            found |= dict.fromkeys(_of_result(desk, one), (one.test, one.evaluation) in now)
+            subjects = [
+                some
+                for some in _of_result(desk, one)
+                if session is None or session in some.sessions
+            ]
+            found |= dict.fromkeys(subjects, (one.test, one.evaluation) in now)
         if not found:
             raise EvalstoreError(
                 "there is no answer here that could be labelled",

@@ -160,11 +160,14 @@ def iterate_results(store: Store, run: Json, only: str | None = None) -> Iterato
     while some := list(islice(paths, _FILES_AT_ONCE)):
         leaves = store.load_nodes(entries[path] for path in some)
         files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
-        yield [
-            _result(path, files[leaves[entries[path]]["cases"]], cell)
-            for path in some
-            for cell in leaves[entries[path]]["cells"]
-        ]
+        yield [one for path in some for one in results_of(path, leaves[entries[path]], files)]
+
+
+def results_of(path: str, leaf: Json, files: Mapping[str, CaseFile]) -> Iterator[Result]:
+    """The cells of a leaf of a result tree; `files` are leaves of the snapshot by id."""
+    file = files[leaf["cases"]]
+    for cell in leaf["cells"]:
+        yield _result(path, file, cell)
 
 
 def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:

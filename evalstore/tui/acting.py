@@ -131,6 +131,11 @@ class Acting(Doing):
         return []
 
     @property
+    def session(self) -> str | None:
+        """Of what is chosen, the answer that alone is labelled; None: all of them are."""
+        return None
+
+    @property
     def place(self) -> tuple[str, int | None] | None:
         """The file that is highlighted, and perhaps a line of it."""
         chosen = self.chosen
@@ -154,12 +159,14 @@ class Acting(Doing):
             "Enter says so, with or without a note; Escape leaves it",
             placeholder="why",
         )
-        self.app.push_screen(prompt, partial(self._label, results, verdict))
+        self.app.push_screen(prompt, partial(self._label, results, self.session, verdict))
 
-    def _label(self, results: list[Result], verdict: Verdict, note: str | None) -> None:
+    def _label(
+        self, results: list[Result], session: str | None, verdict: Verdict, note: str | None
+    ) -> None:
         if note is not None:
             self.fetch(
-                lambda: self.source.label(results, verdict, note.strip()),
+                lambda: self.source.label(results, verdict, note.strip(), session),
                 self._show_labelled,
                 group=f"label {id(results)}",
             )
@@ -174,6 +181,7 @@ class Acting(Doing):
                 "it counts for that run, not for the workspace."
             )
         self.notify(words, markup=False)
+        self.browser.mark_stale(self)
         self.reload()
 
     # --- judge again
@@ -226,7 +234,12 @@ class Acting(Doing):
 
     def action_copy_answer(self) -> None:
         """Copy what was answered."""
-        sessions = list(dict.fromkeys(id for one in self.chosen[:1] for id in one.sessions))
+        found = (
+            [self.session]
+            if self.session
+            else [id for one in self.chosen[:1] for id in one.sessions]
+        )
+        sessions = list(dict.fromkeys(found))
         self.fetch(
             lambda: self.source.answers(sessions),
             lambda texts: self.copy("the answer", "\n\n".join(texts)),

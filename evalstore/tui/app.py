@@ -14,7 +14,9 @@ from evalstore.tui.dialog import Dialog
 from evalstore.tui.history import History
 from evalstore.tui.page import Page
 from evalstore.tui.running import Runs
+from evalstore.tui.session import SessionPage
 from evalstore.tui.status import StatusPage
+from evalstore.tui.versions import VersionsPage
 
 if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
@@ -69,7 +71,14 @@ class Browser(App[None]):
         page = next((one for one in reversed(pages) if not isinstance(one, Dialog)), None)
         self._is_behind = page is not None and page.is_reading
         if page is not None and not self._is_behind:
+            self.mark_stale(page)
             page.reload()
+
+    def mark_stale(self, page: Page) -> None:
+        """Let all other pages read again when they are shown again."""
+        for one in self.screen_stack:
+            if isinstance(one, Page) and one is not page:
+                one.is_stale = True
 
     async def action_quit(self) -> None:
         """Leave; a run that is under way is stopped first, unless it is said twice."""
@@ -96,6 +105,11 @@ class Browser(App[None]):
         self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str
     ) -> None:
         """What a candidate answered to a case, among those that are listed."""
+        self.push_screen(SessionPage(cases, listed, number, model))
+
+    def show_versions(self, file: str, row: str) -> None:
+        """The runs at which a test changed."""
+        self.push_screen(VersionsPage(file, row))
 
     def go_back(self) -> None:
         """Leave the screen; the first one stays."""

@@ -47,6 +47,9 @@ class Page(Screen[None]):
         Binding("r", "reload", "Reload", show=False, id="page.reload"),
     ]
 
+    is_stale = False
+    """Whether somebody has written to the store since the page was read."""
+
     @dataclass
     class Fetched(Message):
         """Something that was read has arrived."""
@@ -114,6 +117,12 @@ class Page(Screen[None]):
                     self.post_message(self.Fetched(then, value))
 
         self.run_worker(work, thread=True, exclusive=True, group=group, exit_on_error=False)
+
+    def on_screen_resume(self) -> None:
+        """Read again what has changed while another page was above."""
+        if self.is_stale:
+            self.is_stale = False
+            self.reload()
 
     @property
     def is_reading(self) -> bool:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from evalstore.operations.browsing import Cases, RunLine
     from evalstore.operations.labelling import Labelled
     from evalstore.operations.orders import Where
+    from evalstore.operations.reading import SessionView
     from evalstore.operations.summary import Status
+    from evalstore.operations.timeline import Version
     from evalstore.operations.watching import Watcher
     from evalstore.report.compare import Result
     from evalstore.values import Verdict
@@ -33,13 +35,24 @@ class Source(Protocol):
     def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
         """The feedback of these judgements by id."""
 
+    def session(self, id: str, result: Result) -> SessionView:
+        """An answer of a case with all that belongs to it."""
+
+    def question(self, result: Result, run: str | None) -> SessionView:
+        """What is asked of a candidate that has not answered."""
+
+    def versions(self, file: str, row: str) -> list[Version]:
+        """The versions of a test, newest first."""
+
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
 
     # --- what a person does
 
-    def label(self, results: Sequence[Result], verdict: Verdict, note: str) -> list[Labelled]:
-        """Append a person's verdict on what these came to."""
+    def label(
+        self, results: Sequence[Result], verdict: Verdict, note: str, session: str | None
+    ) -> list[Labelled]:
+        """Append a person's verdict on what these came to; with a session, on that alone."""
 
     def status(self) -> Status:
         """What changed since the last run, what a run would do, why, and its price."""
@@ -95,6 +108,24 @@ class Workspace:
 
         return browsing.feedback(self.where, evaluations)
 
+    def session(self, id: str, result: Result) -> SessionView:
+        """An answer of a case with all that belongs to it."""
+        from evalstore.operations import reading
+
+        return reading.session_of(self.where, id, result)
+
+    def question(self, result: Result, run: str | None) -> SessionView:
+        """What is asked of a candidate that has not answered."""
+        from evalstore.operations import reading
+
+        return reading.question_of(self.where, result, run)
+
+    def versions(self, file: str, row: str) -> list[Version]:
+        """The versions of a test, newest first."""
+        from evalstore.operations import timeline
+
+        return timeline.versions_of(self.where, file, row)
+
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
         from evalstore.operations import browsing
@@ -103,11 +134,13 @@ class Workspace:
 
     # --- what a person does
 
-    def label(self, results: Sequence[Result], verdict: Verdict, note: str) -> list[Labelled]:
-        """Append a person's verdict on what these came to."""
+    def label(
+        self, results: Sequence[Result], verdict: Verdict, note: str, session: str | None
+    ) -> list[Labelled]:
+        """Append a person's verdict on what these came to; with a session, on that alone."""
         from evalstore.operations import labelling
 
-        return labelling.label_results(self.where, results, verdict, note=note)
+        return labelling.label_results(self.where, results, verdict, note=note, session=session)
 
     def status(self) -> Status:
         """What changed since the last run, what a run would do, why, and its price."""

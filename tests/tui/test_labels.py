@@ -204,3 +204,34 @@ def test_every_attempt_of_a_case_is_labelled(
         assert pilot.app.screen.query_one("#cases", Grid).cursor == 1
 
     drive(scenario)
+
+
+def test_the_answer_that_is_read_is_labelled_alone(workspace: Path) -> None:
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(settings.read_text() + "attempts: 2\n")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "enter", "p", *"cold", "enter")
+        assert "pass: 1 answer, by Ada" in notified(pilot)
+        text = screen(pilot)
+        assert "Ada" in text
+        assert "cold" in text
+        await press(pilot, "a", "p", "enter", "y", "Y")
+        assert pilot.app.clipboard == "Cold."
+        await press(pilot, "J")
+        assert "the word" in screen(pilot)
+        await press(pilot, "escape", "escape")
+        assert words(pilot) == ["pass", "pass"]
+
+    drive(scenario)
+
+
+def test_a_label_on_an_answer_of_a_run_is_told_beside_its_verdict(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "p", "enter")
+        assert "Ada" in screen(pilot)
+        await press(pilot, "escape")
+        assert "✗ fail ✎ pass" in screen(pilot)
+
+    drive(scenario, revision="@")
