@@ -13,7 +13,8 @@ from evalstore.errors import FileProblem
 from evalstore.fields import suggest
 from evalstore.values import Json
 
-_COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
+COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
+"""Settings that all checks have."""
 _BOUND = re.compile(r"(>=|>|<=|<|==)\s*([0-9.eE+-]+)\Z")
 _EMPTY: tuple[Json, ...] = ("", [], {})
 
@@ -49,7 +50,7 @@ class Form:
     """A check that is read again and again with other values of its own settings."""
 
     def __init__(self, given: Json, line: int | None) -> None:
-        """`given` could be read."""
+        """`given` could be read, and no setting of `COMMON` is filled."""
         self.name, settings = split(given, line)
         kind = find_kind(self.name)
         assert kind is not None
@@ -58,7 +59,7 @@ class Form:
         self._common = _read_common(arguments, kind, self.name)
         self._allow_empty = arguments.flag("allowEmpty")
         self.settings = {
-            name: value for name, value in settings.items() if name not in (*_COMMON, "allowEmpty")
+            name: value for name, value in settings.items() if name not in (*COMMON, "allowEmpty")
         }
         """Those that may have other values; by the names that `type: value` stands for, too."""
 
@@ -105,7 +106,7 @@ def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
     if len(types) > 1:
         raise FileProblem(f"these are two checks in one: '{types[0]}' and '{types[1]}'", line)
     if not types:
-        names = [name for name in settings if name not in _COMMON]
+        names = [name for name in settings if name not in COMMON]
         raise _unknown(names[0] if names else next(iter(settings)), line)
     name = types[0]
     value = settings.pop(name)
@@ -128,7 +129,7 @@ def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
 
 
 def _types_in(settings: Mapping[str, Json]) -> list[str]:
-    return [name for name in settings if name not in _COMMON and find_kind(name) is not None]
+    return [name for name in settings if name not in COMMON and find_kind(name) is not None]
 
 
 def _are_settings(kind: Kind, value: dict[str, Json], *, alone: bool) -> bool:
@@ -147,7 +148,7 @@ def _unknown(name: str, line: int | None) -> FileProblem:
 
 def _read_common(arguments: Arguments, kind: Kind, name: str) -> dict[str, Json]:
     found: dict[str, Json] = {}
-    if arguments.has_none_of(_COMMON) and not kind.graded and not kind.joint:
+    if arguments.has_none_of(COMMON) and not kind.graded and not kind.joint:
         return found
     if arguments.flag("not"):
         found["not"] = True
