@@ -11,7 +11,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.fields import suggest
 from evalstore.operations.desk import Desk, open_desk, open_store
 from evalstore.operations.history import file_edits
-from evalstore.operations.orders import Wanted, Where
+from evalstore.operations.orders import Wanted, Where, is_partial
 from evalstore.operations.results import (
     as_result,
     join_feedback,
@@ -298,7 +298,7 @@ def _run_side(desk: Desk, revision: str) -> _Side:
     restricted = content.get("selection", {}).get("models")
     asked = {one["id"] for one in content.get("candidates", ())}
     models = None if restricted else {RECORDED, *asked}
-    partial = bool(content.get("selection"))
+    partial = is_partial(content)
     return _Side(id, read_results(desk.store, content), nodes, files, models, partial)
 
 

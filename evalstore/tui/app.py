@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 
 from evalstore.errors import EvalstoreError
 from evalstore.tui.cases import CasesPage
+from evalstore.tui.compare import ComparePage
 from evalstore.tui.history import History
 from evalstore.tui.page import Page
 
@@ -73,6 +74,12 @@ class Browser(App[None]):
         self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str
     ) -> None:
         """What a candidate answered to a case, among those that are listed."""
+
+    def show_comparison(
+        self, was: str | None, now: str | None, models: tuple[str, str] | None = None
+    ) -> None:
+        """A run beside a run or the workspace (None), or two candidates of one of them."""
+        self.push_screen(ComparePage(was, now, models))
 
     def go_back(self) -> None:
         """Leave the screen; the first one stays."""

@@ -10,6 +10,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Input
 
+from evalstore.tui.choice import Choice
 from evalstore.tui.grid import Cell, Column, Grid
 from evalstore.tui.looks import FAILING, counted, verdict
 from evalstore.tui.page import Page
@@ -282,6 +283,24 @@ class CasesPage(Page):
                 grid.move_to(number)
                 return
         self.notify("no case failed", markup=False)
+
+    def action_compare_models(self) -> None:
+        """Compare the candidate under the cursor with another one."""
+        models = self._cases.models if self._cases else ()
+        picked = self.query_one("#cases", Grid).picked
+        if len(models) < 2:
+            self.notify("there is only one candidate", markup=False)
+            return
+        chosen, others = models[picked], (*models[picked + 1 :], *models[:picked])
+
+        def compare(other: str | None) -> None:
+            if other:
+                self.browser.show_comparison(self.revision, self.revision, (chosen, other))
+
+        if len(others) == 1:
+            compare(others[0])
+        else:
+            self.browser.push_screen(Choice(f"{chosen} beside", others), compare)
 
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""

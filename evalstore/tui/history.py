@@ -147,3 +147,23 @@ class History(Page):
     def open_run(self) -> None:
         """Show its cases."""
         self.browser.show_cases(self.highlighted)
+
+    # --- keys
+
+    def action_compare(self) -> None:
+        """Compare two marked runs, else the highlighted one with the run before it."""
+        if not self._runs:
+            self.notify("nothing has been run yet: 'evalstore run' does", markup=False)
+            return
+        grid = self.query_one("#runs", Grid)
+        newer, older = grid.cursor, grid.cursor + 1
+        if len(grid.marked) == 2:
+            newer, older = sorted(grid.marked)
+        elif len(grid.marked) > 2:
+            self.notify("mark two runs, or none", markup=False)
+            return
+        if older > len(self._runs):
+            self.notify("there is no run before this one", markup=False)
+            return
+        now = self._runs[newer - 1].id if newer else None
+        self.browser.show_comparison(self._runs[older - 1].id, now)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from evalstore.operations.browsing import Cases, RunLine
+    from evalstore.operations.diff import Diff
     from evalstore.operations.orders import Where
 
 
@@ -24,6 +25,12 @@ class Source(Protocol):
 
     def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
         """The feedback of these judgements by id."""
+
+    def compare(self, was: str | None, now: str | None, models: tuple[str, str] | None) -> Diff:
+        """A run with a run or the workspace, or with models two candidates of `now`."""
+
+    def answers(self, sessions: Sequence[str]) -> dict[str, str]:
+        """The last answers of these sessions by id."""
 
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
@@ -52,6 +59,20 @@ class Workspace:
         from evalstore.operations import browsing
 
         return browsing.feedback(self.where, evaluations)
+
+    def compare(self, was: str | None, now: str | None, models: tuple[str, str] | None) -> Diff:
+        """A run with a run or the workspace, or with models two candidates of `now`."""
+        from evalstore.operations import diff
+
+        if models:
+            return diff.diff_models(self.where, now, models)
+        return diff.diff(self.where, was, now)
+
+    def answers(self, sessions: Sequence[str]) -> dict[str, str]:
+        """The last answers of these sessions by id."""
+        from evalstore.operations import diff
+
+        return diff.read_answers(self.where, sessions)
 
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
