@@ -154,7 +154,7 @@ class ComparePage(Page):
             yield Line((Span("; ".join(found.notes), "pending"),))
 
     def _columns(self, found: Diff) -> list[Column]:
-        was, now = found.names if found.models else ("was", "now")
+        was, now = _tails(*found.names) if found.models else ("was", "now")
         candidate = [] if found.models else [Column("candidate", 16, since=84)]
         return [
             Column("", 9, since=46),
@@ -278,3 +278,11 @@ u lists the cases that are unchanged; 'evalstore diff' says the same."""
 
 def _sides(pair: Pair) -> list[Result]:
     return [side for side in (pair.was, pair.now) if side]
+
+
+def _tails(*names: str) -> list[str]:
+    """Names without the folders that all of them have: what tells them apart."""
+    parts = [name.split("/") for name in names]
+    while all(len(one) > 1 for one in parts) and len({one[0] for one in parts}) == 1:
+        parts = [one[1:] for one in parts]
+    return ["/".join(one) for one in parts]

@@ -152,10 +152,11 @@ class History(Page):
 
     def action_compare(self) -> None:
         """Compare two marked runs, else the highlighted one with the run before it."""
-        if not self._runs:
-            self.notify("nothing has been run yet: 'evalstore run' does", markup=False)
-            return
         grid = self.query_one("#runs", Grid)
+        if not self._runs:
+            if grid.row_count:
+                self.notify("there are no runs yet: 'evalstore run' makes one", markup=False)
+            return
         newer, older = grid.cursor, grid.cursor + 1
         if len(grid.marked) == 2:
             newer, older = sorted(grid.marked)

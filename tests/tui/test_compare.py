@@ -113,7 +113,7 @@ def test_two_marked_runs_are_compared_the_older_one_first(two_runs: Path) -> Non
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "down", "space", "space", "d")
         assert "1 broke, 1 fixed" in screen(pilot)
-        await press(pilot, "escape", "G", "d")
+        await press(pilot, "escape", "r", "G", "d")
         assert not isinstance(pilot.app.screen, ComparePage)
 
     drive(scenario)
@@ -125,7 +125,7 @@ def test_two_candidates_are_compared(workspace: Path) -> None:
         text = screen(pilot)
         assert " compare › run ######## › scripted/one -> scripted/two" in text
         assert "1 fixed, 2 unchanged" in text
-        assert "scripted/o…  scripted/t…" in text
+        assert "one          two" in text
         assert "how the answers" not in told(pilot)
         assert "✗ fail  scripted/one\nIt is cold there.\n✓ pass  scripted/two" in told(pilot)
 
