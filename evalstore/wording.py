@@ -58,7 +58,7 @@ def percent(share: float | None) -> str:
 
 
 def interval_bar(low: float | None, rate: float | None, high: float | None, width: int) -> str:
-    """A share with its interval on a scale from 0 to 1 of so many columns: `  ├──●─┤   `."""
+    """A share with its interval on a scale from 0 to 1 of so many columns: `··├──●─┤···`."""
     if low is None or rate is None or high is None:
         return ""
     first, middle, last = (round(share * (width - 1)) for share in (low, rate, high))
@@ -71,7 +71,7 @@ def interval_bar(low: float | None, rate: float | None, high: float | None, widt
         if place == last
         else "─"
         if first < place < last
-        else " "
+        else "·"
         for place in range(width)
     )
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from evalstore.report.groups import Group
 
 _BAR = 16
+_ALWAYS = ("passed", "judged")
+"""Columns that are there though they are empty."""
 
 
 @app.command()
@@ -70,10 +72,6 @@ def print_stats(found: Stats) -> None:
     if found.total.unpriced:
         count = f"{found.total.unpriced:,} sessions and judgements"
         output.talk(f"note: the price of {count} is unknown; costs are without them")
-
-
-_ALWAYS = ("judged", "tests", "cases", "sessions", "judgements", "answers", "per 100", "judging")
-"""Columns that are shown though they are empty."""
 
 
 def _row(one: Group, currency: str) -> list[str]:

@@ -68,7 +68,7 @@ class Filter:
         query = self._query
         if query is None or (not query.evaluators and query.evaluators_temperature is None):
             return None
-        known = desk.store.load_evaluators()
+        known = desk.store.load_all("evaluator")
         models: dict[str, set[str]] = {}
         for one in content.get("evaluators", ()):
             models.setdefault(one["id"], set()).add(known.get(one["evaluator"], {}).get("model"))

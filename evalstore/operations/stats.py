@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.fields import suggest
-from evalstore.operations.desk import Desk, open_desk
+from evalstore.operations.desk import Desk, open_catalogue
 from evalstore.operations.filtering import Filter
 from evalstore.operations.results import iterate_cases, prompt_label
 from evalstore.operations.times import iso
 from evalstore.plan import CHECKS
+from evalstore.providers.services import SCRIPTED
 from evalstore.report.groups import Fact, Group, Looked, Sum
 from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED, Case, Json, Verdict
@@ -34,6 +35,8 @@ DIMENSIONS = ("model", "prompt", "tag", "file")
 _AT_ONCE = 4_000
 """Results whose answers and judgements are looked up together."""
 _DAY = 86_400_000_000
+_FREE = (SCRIPTED, RECORDED)
+"""Providers whose answers cost nothing when they have no price."""
 
 By = tuple[str, ...]
 _Key = tuple[str | None, ...]
@@ -98,7 +101,7 @@ def read_stats(
         if name not in DIMENSIONS:
             hint = suggest(name, DIMENSIONS, "groups")
             raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)
-    with open_desk(where) as desk:
+    with open_catalogue(where) as desk:
         chosen = _find_query(desk, query) if query is not None else None
         code = currency or (chosen.currency if chosen else None) or "USD"
         convert = _converter(desk, code)
@@ -194,17 +197,18 @@ def _look(
     store: Store, run: Json, keep: Filter, convert: Callable[[float, int], float]
 ) -> Iterator[tuple[Looked, Case]]:
     """The results that are selected, with what is known of their answers and judgements."""
-    evaluators = store.load_evaluators()
+    purse = _Purse(store, convert)
     rule = run.get("settings", {}).get("verdict", "majority")
     for some in _portions(store, run, keep):
         spent = store.find_spent(id for result, _ in some for id in result.sessions)
         judged = store.find_judgements(id for result, _ in some for id in result.evaluations)
         answers = {
-            id: Fact(id, None if one.usd is None else convert(one.usd, one.started), one.seconds)
+            id: Fact(id, purse.cost(one.usd, one.started, one.model), one.seconds)
             for id, one in spent.items()
         }
         judgements = {
-            id: Fact(id, _cost_of(one, evaluators, convert)) for id, one in judged.items()
+            id: Fact(id, purse.cost(one.usd, one.vote.started, purse.model_of(one)))
+            for id, one in judged.items()
         }
         for result, case in some:
             votes = [
@@ -224,13 +228,7 @@ def _look(
                 Looked(
                     result,
                     verdict,
-                    [
-                        answers[id]._replace(cost=0.0)
-                        if result.model == RECORDED and answers[id].cost is None
-                        else answers[id]
-                        for id in result.sessions
-                        if id in answers
-                    ],
+                    [answers[id] for id in result.sessions if id in answers],
                     [judgements[one.vote.id] for one in votes],
                     [word for word, _ in attempts] if len(attempts) == wanted else [],
                 ),
@@ -248,13 +246,25 @@ def _portions(store: Store, run: Json, keep: Filter) -> Iterator[list[tuple[Resu
     yield waiting
 
 
-def _cost_of(
-    one: Judgement, evaluators: dict[str, Json], convert: Callable[[float, int], float]
-) -> float | None:
-    """What a judgement has cost; only a model's can have a price."""
-    if one.usd is not None:
-        return convert(one.usd, one.vote.started)
-    return None if "model" in evaluators.get(one.vote.evaluator, {}) else 0.0
+class _Purse:
+    """What answers and judgements have cost, in the currency that is wanted."""
+
+    def __init__(self, store: Store, convert: Callable[[float, int], float]) -> None:
+        self._convert = convert
+        self._evaluators = store.load_all("evaluator")
+        self._models = store.load_all("model")
+
+    def model_of(self, one: Judgement) -> str | None:
+        """The model version that has judged; None: checks, or a person."""
+        model: str | None = self._evaluators.get(one.vote.evaluator, {}).get("model")
+        return model
+
+    def cost(self, usd: float | None, at: int, model: str | None) -> float | None:
+        """None when it has cost something that nobody knows."""
+        if usd is not None:
+            return self._convert(usd, at)
+        is_free = model is None or self._models.get(model, {}).get("provider") in _FREE
+        return 0.0 if is_free else None
 
 
 def _by_attempt(

@@ -76,8 +76,10 @@ class Spent(NamedTuple):
 
     started: int
     """Microseconds since 1970, UTC."""
+    model: str
+    """Id of the model version."""
     usd: float | None
-    """None: its price was not known."""
+    """None: it was free, or its price was not known."""
     seconds: float | None
     """Of all its turns; None: not known."""
 
@@ -292,7 +294,8 @@ class Store(Database):
     def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
         """What these sessions took, by id."""
         statement = (
-            "SELECT id, started, json_extract(content, '$.cost.usd'), CASE "
+            "SELECT id, started, json_extract(content, '$.model'), "
+            "json_extract(content, '$.cost.usd'), CASE "
             "json_array_length(content, '$.turns') "
             "WHEN 1 THEN json_extract(content, '$.turns[0].latency') "
             "ELSE (SELECT sum(json_extract(value, '$.latency')) "
@@ -327,12 +330,13 @@ class Store(Database):
                 found[vote.id] = Judgement(vote, as_digits(subject), usd)
         return found
 
-    def load_evaluators(self) -> dict[str, Json]:
-        """All evaluators by id: models with prompts, checks, people."""
+    def load_all(self, kind: str) -> dict[str, Json]:
+        """All versions of a kind by id: for evaluators and models, of which there are few."""
         with self._reading() as connection:
+            table = VERSIONS[kind].__tablename__
             return {
                 as_digits(id): json.loads(content)
-                for id, content in connection.execute("SELECT id, content FROM evaluators")
+                for id, content in connection.execute(f"SELECT id, content FROM {table}")
             }
 
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:

@@ -13,6 +13,7 @@ from evalstore.tui.cases import CasesPage
 from evalstore.tui.compare import ComparePage
 from evalstore.tui.history import History
 from evalstore.tui.page import Page
+from evalstore.tui.stats import StatsPage
 
 if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
@@ -80,6 +81,10 @@ class Browser(App[None]):
     ) -> None:
         """A run beside a run or the workspace (None), or two candidates of one of them."""
         self.push_screen(ComparePage(was, now, models))
+
+    def show_stats(self, run: str) -> None:
+        """What a run comes to by candidate, system prompt, tag and file."""
+        self.push_screen(StatsPage(run))
 
     def go_back(self) -> None:
         """Leave the screen; the first one stays."""

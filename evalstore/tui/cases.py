@@ -48,6 +48,7 @@ class CasesPage(Page):
         Binding("t", "group", "Group", show=False, id="cases.group"),
         Binding("v", "versions", "Versions", show=False, id="cases.versions"),
         Binding("x", "compare_models", "Compare models", show=False, id="cases.compare_models"),
+        Binding("S", "stats", "Statistics", show=False, id="cases.stats"),
     ]
     DEFAULT_CSS = """
     CasesPage > Reader { height: 7; border-top: solid $panel; }
@@ -301,6 +302,15 @@ class CasesPage(Page):
             compare(others[0])
         else:
             self.browser.push_screen(Choice(f"{chosen} beside", others), compare)
+
+    def action_stats(self) -> None:
+        """Show the statistics of the run."""
+        if self._cases is None:
+            return
+        if self._cases.run is None:
+            self.notify("statistics are about runs: 'evalstore run' makes one", markup=False)
+        else:
+            self.browser.show_stats(self._cases.run)
 
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""

@@ -168,3 +168,11 @@ class History(Page):
             return
         now = self._runs[newer - 1].id if newer else None
         self.browser.show_comparison(self._runs[older - 1].id, now)
+
+    def action_stats(self) -> None:
+        """Show the statistics of the highlighted run; on the workspace, of the newest."""
+        run = self.highlighted or (self._runs[0].id if self._runs else None)
+        if run:
+            self.browser.show_stats(run)
+        elif self.query_one("#runs", Grid).row_count:
+            self.notify("there are no runs yet: 'evalstore run' makes one", markup=False)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from evalstore.operations.browsing import Cases, RunLine
     from evalstore.operations.diff import Diff
     from evalstore.operations.orders import Where
+    from evalstore.operations.stats import Stats
 
 
 class Source(Protocol):
@@ -31,6 +32,9 @@ class Source(Protocol):
 
     def answers(self, sessions: Sequence[str]) -> dict[str, str]:
         """The last answers of these sessions by id."""
+
+    def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
+        """The results of a run, added up in each of these ways."""
 
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
@@ -73,6 +77,12 @@ class Workspace:
         from evalstore.operations import diff
 
         return diff.read_answers(self.where, sessions)
+
+    def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
+        """The results of a run, added up in each of these ways."""
+        from evalstore.operations.stats import read_stats
+
+        return read_stats(self.where, run, [(name,) for name in groupings])
 
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
