@@ -11,7 +11,7 @@ from evalstore import hashing
 from evalstore.plan import CHECKS, Plan, counted_votes
 from evalstore.report.compare import Result
 from evalstore.store.trees import read_tree
-from evalstore.values import Case, Json, Sample, Verdict, Vote
+from evalstore.values import Case, CaseFile, Json, Sample, Verdict, Vote
 from evalstore.verdicts import Judged, combine, judge_session, wants_models
 
 if TYPE_CHECKING:
@@ -168,12 +168,22 @@ def iterate_cases(
     while some := list(islice(paths, _FILES_AT_ONCE)):
         leaves = store.load_nodes(entries[path] for path in some)
         files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
-        yield [
-            _result(path, case_file.cases[cell["case"]], cell)
-            for path in some
-            for case_file in (files[leaves[entries[path]]["cases"]],)
-            for cell in leaves[entries[path]]["cells"]
-        ]
+        yield [one for path in some for one in _cells_of(path, leaves[entries[path]], files)]
+
+
+def results_of(path: str, leaf: Json, files: Mapping[str, CaseFile]) -> Iterator[Result]:
+    """The cells of a leaf of a result tree; `files` are leaves of the snapshot by id."""
+    for result, _ in _cells_of(path, leaf, files):
+        yield result
+
+
+def _cells_of(
+    path: str, leaf: Json, files: Mapping[str, CaseFile]
+) -> Iterator[tuple[Result, Case]]:
+    cases = files[leaf["cases"]].cases
+    for cell in leaf["cells"]:
+        case = cases[cell["case"]]
+        yield _result(path, case, cell), case
 
 
 def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:
@@ -184,9 +194,9 @@ def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:
             yield one, join_feedback(one.evaluations, feedback)
 
 
-def _result(path: str, case: Case, cell: Json) -> tuple[Result, Case]:
+def _result(path: str, case: Case, cell: Json) -> Result:
     number = cell.get("prompt", 0)
-    result = Result(
+    return Result(
         file=path,
         row=case.row,
         key=case.key,
@@ -201,7 +211,6 @@ def _result(path: str, case: Case, cell: Json) -> tuple[Result, Case]:
         evaluations=tuple(cell.get("evaluations", ())),
         wanted=cell.get("wanted", 1),
     )
-    return result, case
 
 
 def as_result(found: CellResult) -> Result:

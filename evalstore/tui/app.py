@@ -13,7 +13,9 @@ from evalstore.tui.cases import CasesPage
 from evalstore.tui.compare import ComparePage
 from evalstore.tui.history import History
 from evalstore.tui.page import Page
+from evalstore.tui.session import SessionPage
 from evalstore.tui.stats import StatsPage
+from evalstore.tui.versions import VersionsPage
 
 if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
@@ -75,6 +77,11 @@ class Browser(App[None]):
         self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str
     ) -> None:
         """What a candidate answered to a case, among those that are listed."""
+        self.push_screen(SessionPage(cases, listed, number, model))
+
+    def show_versions(self, file: str, row: str) -> None:
+        """The runs at which a test changed."""
+        self.push_screen(VersionsPage(file, row))
 
     def show_comparison(
         self, was: str | None, now: str | None, models: tuple[str, str] | None = None

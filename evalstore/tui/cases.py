@@ -12,7 +12,7 @@ from textual.widgets import Footer, Input
 
 from evalstore.tui.choice import Choice
 from evalstore.tui.grid import Cell, Column, Grid
-from evalstore.tui.looks import FAILING, counted, verdict
+from evalstore.tui.looks import FAILING, URGENCY, counted, verdict
 from evalstore.tui.page import Page
 from evalstore.tui.query import Query, read_query
 from evalstore.tui.reader import Line, Reader, Span, heading, text_lines
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.report.compare import Result
 
-_URGENCY = {"error": 0, "fail": 1, "undecided": 2, "pending": 3, "answered": 4, "pass": 5}
 _SORTS = ("file", "verdict", "row")
 _GROUPS = ("", "file", "tag")
 
@@ -234,6 +233,21 @@ class CasesPage(Page):
                     self._cases, self.listed, self.listed.index(case), shown.model
                 )
 
+    def select(self, case: CaseRow, model: str) -> None:
+        """Highlight a case, and the candidate if it has a column."""
+        grid = self.query_one("#cases", Grid)
+        if self._cases and model in self._cases.models:
+            grid.picked = self._cases.models.index(model)
+        for number, one in enumerate(self._listed):
+            if not isinstance(one, _Group) and (one.file, one.row, one.prompt) == (
+                case.file,
+                case.row,
+                case.prompt,
+            ):
+                grid.move_to(number)
+                break
+        grid.refresh()
+
     # --- keys
 
     def action_filter(self) -> None:
@@ -322,9 +336,14 @@ class CasesPage(Page):
         self._group = _GROUPS[(_GROUPS.index(self._group) + 1) % len(_GROUPS)]
         self.list_cases()
 
+    def action_versions(self) -> None:
+        """Show the versions of the highlighted test."""
+        if self.case:
+            self.browser.show_versions(self.case.file, self.case.row)
+
 
 def _worst(case: CaseRow) -> int:
-    return min((_URGENCY[one.word or "answered"] for one in case.results if one), default=9)
+    return min((URGENCY.index(one.word or "answered") for one in case.results if one), default=9)
 
 
 _ORDERS: dict[str, Callable[[CaseRow], Any]] = {

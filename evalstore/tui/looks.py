@@ -20,6 +20,8 @@ SIGNS = {
     "pending": "…",
     "answered": "·",
 }
+URGENCY = ("error", "fail", "undecided", "pending", "answered", "pass")
+"""Verdicts in the order in which somebody wants to see them."""
 FAILING = ("fail", "error", "undecided")
 """Verdicts that somebody has to look at."""
 _BLOCKS = " ▁▂▃▄▅▆▇█"

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from evalstore.operations.browsing import Cases, RunLine
     from evalstore.operations.diff import Diff
     from evalstore.operations.orders import Where
+    from evalstore.operations.reading import SessionView
     from evalstore.operations.stats import Stats
+    from evalstore.operations.timeline import Version
+    from evalstore.report.compare import Result
 
 
 class Source(Protocol):
@@ -35,6 +38,15 @@ class Source(Protocol):
 
     def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
         """The results of a run, added up in each of these ways."""
+
+    def session(self, id: str, result: Result) -> SessionView:
+        """An answer of a case with all that belongs to it."""
+
+    def question(self, result: Result, run: str | None) -> SessionView:
+        """What is asked of a candidate that has not answered."""
+
+    def versions(self, file: str, row: str) -> list[Version]:
+        """The versions of a test, newest first."""
 
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
@@ -83,6 +95,24 @@ class Workspace:
         from evalstore.operations.stats import read_stats
 
         return read_stats(self.where, run, [(name,) for name in groupings])
+
+    def session(self, id: str, result: Result) -> SessionView:
+        """An answer of a case with all that belongs to it."""
+        from evalstore.operations import reading
+
+        return reading.session_of(self.where, id, result)
+
+    def question(self, result: Result, run: str | None) -> SessionView:
+        """What is asked of a candidate that has not answered."""
+        from evalstore.operations import reading
+
+        return reading.question_of(self.where, result, run)
+
+    def versions(self, file: str, row: str) -> list[Version]:
+        """The versions of a test, newest first."""
+        from evalstore.operations import timeline
+
+        return timeline.versions_of(self.where, file, row)
 
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import tree
-from tests.cli.conftest import ONE, Evalstore, Ran
+from tests.cli.conftest import ONE, Evalstore
 from tests.cli.test_run import edit
 
 BOTH = "[scripted/one, scripted/two]"
