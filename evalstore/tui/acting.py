@@ -229,6 +229,6 @@ class Acting(Doing):
         sessions = list(dict.fromkeys(id for one in self.chosen[:1] for id in one.sessions))
         self.fetch(
             lambda: self.source.answers(sessions),
-            lambda texts: self.copy("the answer", "\n\n".join(texts)),
+            lambda texts: self.copy("the answer", "\n\n".join(texts.values())),
             group="copy",
         )
