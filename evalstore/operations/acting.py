@@ -203,17 +203,3 @@ def _pairs(store: Store, intent: Intent, run: str) -> Iterator[tuple[Result, Res
 def path_of(where: Where, file: str) -> Path:
     """Where a file of the workspace is."""
     return open_workspace(where).root / file
-
-
-def answers(where: Where, sessions: Sequence[str]) -> list[str]:
-    """The answers of sessions, each the last turn: its text, or its calls of tools."""
-    with open_store(where) as store:
-        found = store.load_sessions(sessions)
-    return [
-        answer.text
-        or answer.refusal
-        or "\n".join(f"{call.name}({call.arguments})" for call in answer.tool_calls)
-        for id in sessions
-        if id in found
-        for answer in (found[id].answer,)
-    ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.operations.desk import Desk, open_desk, open_store, open_workspace, store_path
 from evalstore.operations.history import in_order
-from evalstore.operations.orders import Wanted
+from evalstore.operations.orders import Wanted, is_partial
 from evalstore.operations.quiet import see
 from evalstore.operations.results import VERDICTS, as_result, iterate_results, settle
 from evalstore.operations.said import Opinions, read_opinions
@@ -114,7 +114,7 @@ def _line(id: str, content: Json) -> RunLine:
         failed=content.get("failed", 0),
         cost=content.get("cost"),
         git=f"{git['commit'][:8]}{'+' * bool(git.get('dirty'))}" if git else "",
-        is_partial=bool(content.get("selection")),
+        is_partial=is_partial(content),
         models=tuple(dict.fromkeys(one["id"] for one in content.get("candidates", ()))),
     )
 

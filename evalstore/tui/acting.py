@@ -242,6 +242,6 @@ class Acting(Doing):
         sessions = list(dict.fromkeys(found))
         self.fetch(
             lambda: self.source.answers(sessions),
-            lambda texts: self.copy("the answer", "\n\n".join(texts)),
+            lambda texts: self.copy("the answer", "\n\n".join(texts.values())),
             group="copy",
         )

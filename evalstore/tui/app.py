@@ -10,11 +10,13 @@ from textual.binding import Binding, BindingType
 
 from evalstore.errors import EvalstoreError
 from evalstore.tui.cases import CasesPage
+from evalstore.tui.compare import ComparePage
 from evalstore.tui.dialog import Dialog
 from evalstore.tui.history import History
 from evalstore.tui.page import Page
 from evalstore.tui.running import Runs
 from evalstore.tui.session import SessionPage
+from evalstore.tui.stats import StatsPage
 from evalstore.tui.status import StatusPage
 from evalstore.tui.versions import VersionsPage
 
@@ -110,6 +112,16 @@ class Browser(App[None]):
     def show_versions(self, file: str, row: str) -> None:
         """The runs at which a test changed."""
         self.push_screen(VersionsPage(file, row))
+
+    def show_comparison(
+        self, was: str | None, now: str | None, models: tuple[str, str] | None = None
+    ) -> None:
+        """A run beside a run or the workspace (None), or two candidates of one of them."""
+        self.push_screen(ComparePage(was, now, models))
+
+    def show_stats(self, run: str) -> None:
+        """What a run comes to by candidate, system prompt, tag and file."""
+        self.push_screen(StatsPage(run))
 
     def go_back(self) -> None:
         """Leave the screen; the first one stays."""

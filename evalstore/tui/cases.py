@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Input
 
 from evalstore.tui.acting import Acting
+from evalstore.tui.choice import Choice
 from evalstore.tui.grid import Cell, Column, Grid
 from evalstore.tui.looks import FAILING, URGENCY, counted, verdict, when
 from evalstore.tui.query import Query, read_query
@@ -46,6 +47,7 @@ class CasesPage(Acting):
         Binding("t", "group", "Group", show=False, id="cases.group"),
         Binding("v", "versions", "Versions", show=False, id="cases.versions"),
         Binding("x", "compare_models", "Compare models", show=False, id="cases.compare_models"),
+        Binding("S", "stats", "Statistics", show=False, id="cases.stats"),
     ]
     DEFAULT_CSS = """
     CasesPage > Reader { height: 7; border-top: solid $panel; }
@@ -346,6 +348,33 @@ class CasesPage(Acting):
                 grid.move_to(number)
                 return
         self.notify("no case failed", markup=False)
+
+    def action_compare_models(self) -> None:
+        """Compare the candidate under the cursor with another one."""
+        models = self._cases.models if self._cases else ()
+        picked = self.query_one("#cases", Grid).picked
+        if len(models) < 2:
+            self.notify("there is only one candidate", markup=False)
+            return
+        chosen, others = models[picked], (*models[picked + 1 :], *models[:picked])
+
+        def compare(other: str | None) -> None:
+            if other:
+                self.browser.show_comparison(self.revision, self.revision, (chosen, other))
+
+        if len(others) == 1:
+            compare(others[0])
+        else:
+            self.browser.push_screen(Choice(f"{chosen} beside", others), compare)
+
+    def action_stats(self) -> None:
+        """Show the statistics of the run."""
+        if self._cases is None:
+            return
+        if self._cases.run is None:
+            self.notify("statistics are about runs: 'evalstore run' makes one", markup=False)
+        else:
+            self.browser.show_stats(self._cases.run)
 
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""

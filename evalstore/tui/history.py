@@ -158,3 +158,32 @@ class History(Doing):
     def open_run(self) -> None:
         """Show its cases."""
         self.browser.show_cases(self.highlighted)
+
+    # --- keys
+
+    def action_compare(self) -> None:
+        """Compare two marked runs, else the highlighted one with the run before it."""
+        grid = self.query_one("#runs", Grid)
+        if not self._runs:
+            if grid.row_count:
+                self.notify("there are no runs yet: 'evalstore run' makes one", markup=False)
+            return
+        newer, older = grid.cursor, grid.cursor + 1
+        if len(grid.marked) == 2:
+            newer, older = sorted(grid.marked)
+        elif len(grid.marked) > 2:
+            self.notify("mark two runs, or none", markup=False)
+            return
+        if older > len(self._runs):
+            self.notify("there is no run before this one", markup=False)
+            return
+        now = self._runs[newer - 1].id if newer else None
+        self.browser.show_comparison(self._runs[older - 1].id, now)
+
+    def action_stats(self) -> None:
+        """Show the statistics of the highlighted run; on the workspace, of the newest."""
+        run = self.highlighted or (self._runs[0].id if self._runs else None)
+        if run:
+            self.browser.show_stats(run)
+        elif self.query_one("#runs", Grid).row_count:
+            self.notify("there are no runs yet: 'evalstore run' makes one", markup=False)

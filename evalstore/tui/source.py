@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
     from evalstore.operations.acting import Ended, Intent, Planned
     from evalstore.operations.browsing import Cases, RunLine
+    from evalstore.operations.diff import Diff
     from evalstore.operations.labelling import Labelled
     from evalstore.operations.orders import Where
     from evalstore.operations.reading import SessionView
+    from evalstore.operations.stats import Stats
     from evalstore.operations.summary import Status
     from evalstore.operations.timeline import Version
     from evalstore.operations.watching import Watcher
@@ -34,6 +36,15 @@ class Source(Protocol):
 
     def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
         """The feedback of these judgements by id."""
+
+    def compare(self, was: str | None, now: str | None, models: tuple[str, str] | None) -> Diff:
+        """A run with a run or the workspace, or with models two candidates of `now`."""
+
+    def answers(self, sessions: Sequence[str]) -> dict[str, str]:
+        """The last answers of these sessions by id."""
+
+    def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
+        """The results of a run, added up in each of these ways."""
 
     def session(self, id: str, result: Result) -> SessionView:
         """An answer of a case with all that belongs to it."""
@@ -75,9 +86,6 @@ class Source(Protocol):
     def path_of(self, file: str) -> Path:
         """Where a file of the workspace is."""
 
-    def answers(self, sessions: Sequence[str]) -> list[str]:
-        """What was answered in these sessions."""
-
 
 class Workspace:
     """The source that reads a workspace and its store."""
@@ -107,6 +115,26 @@ class Workspace:
         from evalstore.operations import browsing
 
         return browsing.feedback(self.where, evaluations)
+
+    def compare(self, was: str | None, now: str | None, models: tuple[str, str] | None) -> Diff:
+        """A run with a run or the workspace, or with models two candidates of `now`."""
+        from evalstore.operations import diff
+
+        if models:
+            return diff.diff_models(self.where, now, models)
+        return diff.diff(self.where, was, now)
+
+    def answers(self, sessions: Sequence[str]) -> dict[str, str]:
+        """The last answers of these sessions by id."""
+        from evalstore.operations import diff
+
+        return diff.read_answers(self.where, sessions)
+
+    def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
+        """The results of a run, added up in each of these ways."""
+        from evalstore.operations.stats import read_stats
+
+        return read_stats(self.where, run, [(name,) for name in groupings])
 
     def session(self, id: str, result: Result) -> SessionView:
         """An answer of a case with all that belongs to it."""
@@ -186,9 +214,3 @@ class Workspace:
         from evalstore.operations import acting
 
         return acting.path_of(self.where, file)
-
-    def answers(self, sessions: Sequence[str]) -> list[str]:
-        """What was answered in these sessions."""
-        from evalstore.operations import acting
-
-        return acting.answers(self.where, sessions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_a_label_decides_in_the_workspace_at_once(workspace: Path) -> None:
         assert words(pilot) == ["fail", "pass"]
         await press(pilot, "p", *"cold", "enter")
         assert words(pilot) == ["pass", "pass"]
-        assert "✎ pass  by Ada, just now: cold" in screen(pilot)
+        assert re.search("✎ pass  by Ada, .*: cold", screen(pilot))
         assert "pass: 1 answer, by Ada" in notified(pilot)
         await press(pilot, "f", "escape")
         assert words(pilot) == ["pass", "pass"]
@@ -72,7 +73,7 @@ def test_a_run_keeps_its_verdict_and_shows_what_was_said_since(workspace: Path) 
         await press(pilot, "down", "p", "enter")
         text = screen(pilot)
         assert "✗ fail ✎ pass" in text
-        assert "✎ pass  by Ada, just now, after this run" in text
+        assert re.search("✎ pass  by Ada, .*, after this run", text)
         assert words(pilot) == ["fail", "pass"]
 
     drive(scenario, revision="@")

@@ -50,7 +50,7 @@ def test_an_answer_is_shown_with_its_verdict_and_what_it_was_judged_by(workspace
             "tests/weather.md  city=Oslo  weather",
             "✗ fail  scripted/one",
         ]
-        assert lines[3].startswith("✗ fail  by scripted/judge  just now")
+        assert lines[3].startswith("✗ fail  by scripted/judge  ")
         assert lines[4] == "It is cold there."
         shown = "\n".join(lines[5:])
         assert "\nuser\nHow is Oslo?\n\n▌ answer\nCold.\n" in shown
