@@ -6,7 +6,7 @@ Everything is read in bulk and kept in memory as long as it is shown. No model i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.operations.desk import Desk, open_desk, open_store, open_workspace, store_path
@@ -14,6 +14,7 @@ from evalstore.operations.history import in_order
 from evalstore.operations.orders import Wanted, is_partial
 from evalstore.operations.quiet import see
 from evalstore.operations.results import VERDICTS, as_result, iterate_results, settle
+from evalstore.operations.said import Opinions, read_opinions
 from evalstore.report.statistics import Rate, wilson
 from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import read_tree
@@ -80,6 +81,8 @@ class Cases:
     rows: Sequence[CaseRow]
     counts: Mapping[str, int] = field(default_factory=dict)
     """How many results have each verdict."""
+    said: Opinions = field(default_factory=Opinions)
+    """What people have said of the answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ def cases(where: Where, revision: str | None) -> Cases:
     if revision is None:
         with open_desk(where) as desk:
             desk.require_sound(Wanted())
-            return _of_workspace(desk)
+            return replace(_of_workspace(desk), said=read_opinions(desk.store))
     with open_store(where) as store:
         id, content = resolve_run(store, revision)
         leaves = list(read_tree(content["snapshot"], store.load_nodes).items())
@@ -132,7 +135,7 @@ def cases(where: Where, revision: str | None) -> Cases:
             for path, node in some.items():
                 tags |= {(path, case.row): case.tags for case in files[node].cases}
         found = (one for portion in iterate_results(store, content) for one in portion)
-        return _arranged(id, list(found), tags)
+        return replace(_arranged(id, list(found), tags), said=read_opinions(store))
 
 
 def _of_workspace(desk: Desk) -> Cases:

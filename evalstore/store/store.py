@@ -54,6 +54,16 @@ class Stored(NamedTuple):
     content: Json
 
 
+class Label(NamedTuple):
+    """What a person has said of an answer."""
+
+    at: int
+    """Microseconds since 1970, UTC."""
+    id: str
+    person: str
+    evaluation: Evaluation
+
+
 class LeaseChange(NamedTuple):
     """Leases that a runner takes or gives back together with what it stores."""
 
@@ -290,6 +300,28 @@ class Store(Database):
             id: restoring.restore_evaluation_result(json.loads(content))
             for id, content in self._find(EvaluationRow, ids)
         }
+
+    def find_labels(self) -> list[Label]:
+        """What people have said, oldest first."""
+        names = {id: content.get("human") for id, content in self._people()}
+        if not names:
+            return []
+        statement = "SELECT id, evaluator, started, content FROM evaluations WHERE evaluator IN"
+        with self._reading() as connection:
+            return sorted(
+                Label(
+                    started,
+                    as_digits(id),
+                    names[as_digits(person)],
+                    restoring.restore_evaluation_result(json.loads(content)),
+                )
+                for id, person, started, content in select_each(connection, statement, names)
+            )
+
+    def _people(self) -> list[tuple[str, Json]]:
+        with self._reading() as connection:
+            found = connection.execute(_PEOPLE.replace("SELECT id", "SELECT id, content"))
+            return [(as_digits(id), json.loads(content)) for id, content in found]
 
     def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
         """What these sessions took, by id."""

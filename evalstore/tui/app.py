@@ -11,10 +11,13 @@ from textual.binding import Binding, BindingType
 from evalstore.errors import EvalstoreError
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.compare import ComparePage
+from evalstore.tui.dialog import Dialog
 from evalstore.tui.history import History
 from evalstore.tui.page import Page
+from evalstore.tui.running import Runs
 from evalstore.tui.session import SessionPage
 from evalstore.tui.stats import StatsPage
+from evalstore.tui.status import StatusPage
 from evalstore.tui.versions import VersionsPage
 
 if TYPE_CHECKING:
@@ -40,7 +43,9 @@ class Browser(App[None]):
         super().__init__()
         self.source = source
         self._revision = revision
+        self.runs = Runs(self)
         self._stamp: object = None
+        self._is_behind = False
 
     def on_mount(self) -> None:
         """Show the runs, and begin to look at the store."""
@@ -59,19 +64,37 @@ class Browser(App[None]):
         except EvalstoreError:
             return
         before, self._stamp = self._stamp, stamp
-        if before is not None and before != stamp:
+        if before is not None and (before != stamp or self._is_behind):
             self.call_from_thread(self.follow)
 
     def follow(self) -> None:
-        """Read again what is shown."""
-        if isinstance(self.screen, Page):
-            self.screen.reload()
+        """Read again what is shown, also below a dialog; what is being read is waited for."""
+        pages = [one for one in self.screen_stack if isinstance(one, Page)]
+        page = next((one for one in reversed(pages) if not isinstance(one, Dialog)), None)
+        self._is_behind = page is not None and page.is_reading
+        if page is not None and not self._is_behind:
+            page.reload()
+
+    async def action_quit(self) -> None:
+        """Leave; a run that is under way is stopped first, unless it is said twice."""
+        if self.runs.is_going and not self.runs.is_leaving:
+            self.runs.leave()
+        else:
+            await super().action_quit()
+
+    def on_unmount(self) -> None:
+        """Stop what is still under way."""
+        self.runs.end_at_once()
 
     # --- from screen to screen
 
     def show_cases(self, revision: str | None) -> None:
         """The cases of a run, or of the workspace."""
         self.push_screen(CasesPage(revision))
+
+    def show_status(self) -> None:
+        """What is to do."""
+        self.push_screen(StatusPage())
 
     def show_session(
         self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str

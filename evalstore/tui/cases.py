@@ -10,10 +10,10 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Input
 
+from evalstore.tui.acting import Acting
 from evalstore.tui.choice import Choice
 from evalstore.tui.grid import Cell, Column, Grid
-from evalstore.tui.looks import FAILING, URGENCY, counted, verdict
-from evalstore.tui.page import Page
+from evalstore.tui.looks import FAILING, URGENCY, counted, verdict, when
 from evalstore.tui.query import Query, read_query
 from evalstore.tui.reader import Line, Reader, Span, heading, text_lines
 from evalstore.wording import plural
@@ -36,7 +36,7 @@ class _Group:
     count: int
 
 
-class CasesPage(Page):
+class CasesPage(Acting):
     """The cases of a run, or of the workspace as it is now."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -53,6 +53,8 @@ class CasesPage(Page):
     CasesPage > Reader { height: 7; border-top: solid $panel; }
     CasesPage > Input { height: 1; border: none; display: none; }
     """
+
+    saved_as = "cases"
 
     def __init__(self, revision: str | None) -> None:
         super().__init__()
@@ -107,17 +109,21 @@ class CasesPage(Page):
         ]
         rows.sort(key=_ORDERS[self._sort])
         self._listed = list(_grouped(rows, self._group))
-        place = (before.file, before.row, before.prompt) if before else None
+        marked = {_place(self._listed[number]) for number in self.query_one("#cases", Grid).marked}
+        place = _place(before) if before else None
         cursor = next(
             (
                 number
                 for number, one in enumerate(self._listed)
-                if not isinstance(one, _Group) and (one.file, one.row, one.prompt) == place
+                if not isinstance(one, _Group) and _place(one) == place
             ),
             1 if self._group and len(self._listed) > 1 else 0,
         )
         grid = self.query_one("#cases", Grid)
         grid.show(self._columns(), len(self._listed), self._cells, cursor=cursor)
+        grid.marked = {
+            number for number, one in enumerate(self._listed) if marked and _place(one) in marked
+        }
         self.set_empty(self._why_empty(rows))
         grid.display = bool(rows)
         shown = f"{len(rows):,} of " if len(rows) < len(self._cases.rows) else ""
@@ -139,8 +145,10 @@ class CasesPage(Page):
 
     def _columns(self) -> list[Column]:
         assert self._cases is not None
+        least = 11 + 7 * self._has_later_labels
         models = [
-            Column(model, max(11, min(18, len(model))), picks=True) for model in self._cases.models
+            Column(model, max(least, min(18, len(model))), picks=True)
+            for model in self._cases.models
         ]
         return [Column("file", 10, grows=True), Column("row", 12, grows=True), *models]
 
@@ -154,8 +162,23 @@ class CasesPage(Page):
         return (
             Cell(one.file, "faint" if self._group == "file" else ""),
             Cell(label),
-            *(Cell("") if found is None else verdict(found.word) for found in one.results),
+            *(Cell("") if found is None else self._verdict(found) for found in one.results),
         )
+
+    @property
+    def _has_later_labels(self) -> bool:
+        """Whether a person has said something of these answers after the run."""
+        assert self._cases is not None
+        said = self._cases.said
+        return bool(said.by_place) and any(
+            said.later(one) for case in self._cases.rows for one in case.results if one
+        )
+
+    def _verdict(self, result: Result) -> Cell:
+        """The recorded verdict, and beside it what people have said since."""
+        assert self._cases is not None
+        cell, word = verdict(result.word), self._cases.said.word(result)
+        return Cell(f"{cell.text} ✎ {word}", cell.colour) if word else cell
 
     # --- the highlighted case
 
@@ -186,6 +209,23 @@ class CasesPage(Page):
             one for case in marked if not isinstance(case, _Group) for one in case.results if one
         ]
         return found or ([self.result] if self.result else [])
+
+    @property
+    def place(self) -> tuple[str, int | None] | None:
+        """The file of the highlighted case."""
+        return (self.case.file, None) if self.case else None
+
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The sessions of the candidate under the cursor; without one, the case."""
+        if self.result and self.result.sessions:
+            return " ".join(self.result.sessions), "the id of the session"
+        case = self.case
+        return (
+            (f"{case.file}::{case.row}" if case.row else case.file, "the case")
+            if case
+            else ("", "")
+        )
 
     @on(Grid.Moved, "#cases")
     def follow_cursor(self) -> None:
@@ -219,8 +259,18 @@ class CasesPage(Page):
                 continue
             cell = verdict(one.word)
             yield Line((Span(f"{cell.text}  ", cell.colour), Span(self._cases.models[number])))
-            for text in dict.fromkeys(feedback[id] for id in one.evaluations if feedback.get(id)):
+            said = self._cases.said.of(one)
+            ids = [id for id in one.evaluations if id not in {label.id for label in said}]
+            for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
                 yield from text_lines(text, indent=2)
+            for label in said:
+                after = "" if label.id in one.evaluations else ", after this run"
+                yield from text_lines(
+                    f"✎ {label.verdict}  by {label.person}, {when(label.at)}{after}"
+                    + (f": {label.note}" if label.note else ""),
+                    label.verdict,
+                    2,
+                )
 
     @on(Grid.Chosen, "#cases")
     def open_case(self) -> None:
@@ -340,6 +390,11 @@ class CasesPage(Page):
         """Show the versions of the highlighted test."""
         if self.case:
             self.browser.show_versions(self.case.file, self.case.row)
+
+
+def _place(one: CaseRow | _Group) -> tuple[str, ...]:
+    """What a case is found by when it is read again."""
+    return (one.name,) if isinstance(one, _Group) else (one.file, one.row, one.prompt)
 
 
 def _worst(case: CaseRow) -> int:

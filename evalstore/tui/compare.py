@@ -9,10 +9,10 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 
+from evalstore.tui.acting import Acting
 from evalstore.tui.differences import describe_pair, pick_answers
 from evalstore.tui.grid import Cell, Column, Grid
 from evalstore.tui.looks import interval, verdict
-from evalstore.tui.page import Page
 from evalstore.tui.reader import Line, Reader, Span
 from evalstore.wording import pad, plural
 
@@ -41,7 +41,7 @@ class _Listed(NamedTuple):
         return one.file, one.row, one.prompt_number, one.model
 
 
-class ComparePage(Page):
+class ComparePage(Acting):
     """Two runs, a run and the workspace, or two candidates of one run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -58,6 +58,8 @@ class ComparePage(Page):
         &.-short > #rates { height: 2; }
     }
     """
+
+    saved_as = "comparison"
 
     def __init__(
         self, was: str | None, now: str | None, models: tuple[str, str] | None = None
@@ -189,6 +191,12 @@ class ComparePage(Page):
         """The highlighted pair."""
         number = self.query_one("#pairs", Grid).cursor
         return self._listed[number] if number < len(self._listed) else None
+
+    @property
+    def chosen(self) -> list[Result]:
+        """The newer side of the highlighted pair, when there is one."""
+        pair = self.listed.pair if self.listed else None
+        return [pair.either] if pair else []
 
     @on(Grid.Moved, "#pairs")
     def follow_cursor(self) -> None:

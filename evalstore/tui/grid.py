@@ -170,6 +170,15 @@ class Grid(ScrollView, can_focus=True):
         """How many rows there are."""
         return self._count
 
+    @property
+    def titles(self) -> list[str]:
+        """Of all columns, those included that there is no room for."""
+        return [column.title for column in self._columns]
+
+    def texts(self, row: int) -> list[str]:
+        """What a row says, a text for each column."""
+        return [cell.text for cell in self._cells(row)]
+
     def _measure(self) -> None:
         width = self.scrollable_content_region.width
         self._shown = [n for n, column in enumerate(self._columns) if column.since <= width]

@@ -9,9 +9,9 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 
+from evalstore.tui.acting import Doing
 from evalstore.tui.grid import Cell, Column, Grid
 from evalstore.tui.looks import bar, counted, interval, spark, when
-from evalstore.tui.page import Page
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.wording import money, plural
 
@@ -38,7 +38,7 @@ Nothing has been run yet.
 R asks and judges what the workspace has; so does 'evalstore run'."""
 
 
-class History(Page):
+class History(Doing):
     """The runs and what the highlighted one did."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -49,6 +49,8 @@ class History(Page):
     DEFAULT_CSS = """
     History > Reader { height: 9; border-top: solid $panel; }
     """
+
+    saved_as = "runs"
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,6 +144,15 @@ class History(Page):
         yield BLANK
         shares = [one.rate.rate for one in reversed(self._runs[number:]) if not one.is_partial]
         yield Line((Span("trend  ", "faint"), Span(spark(shares, 60))))
+
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The id of the highlighted run."""
+        return self.highlighted or "", "the id of the run"
+
+    def action_status(self) -> None:
+        """Show what is to do."""
+        self.browser.show_status()
 
     @on(Grid.Chosen, "#runs")
     def open_run(self) -> None:

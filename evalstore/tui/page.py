@@ -115,6 +115,13 @@ class Page(Screen[None]):
 
         self.run_worker(work, thread=True, exclusive=True, group=group, exit_on_error=False)
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether what the page shows is being read."""
+        return any(
+            one.is_running and one.group == "read" and one.node is self for one in self.workers
+        )
+
     @on(Fetched)
     def show_fetched(self, message: Fetched) -> None:
         """Show what has come."""

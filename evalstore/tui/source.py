@@ -9,13 +9,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.operations.acting import Ended, Intent, Planned
     from evalstore.operations.browsing import Cases, RunLine
     from evalstore.operations.diff import Diff
+    from evalstore.operations.labelling import Labelled
     from evalstore.operations.orders import Where
     from evalstore.operations.reading import SessionView
     from evalstore.operations.stats import Stats
+    from evalstore.operations.summary import Status
     from evalstore.operations.timeline import Version
+    from evalstore.operations.watching import Watcher
     from evalstore.report.compare import Result
+    from evalstore.values import Verdict
 
 
 class Source(Protocol):
@@ -51,12 +58,43 @@ class Source(Protocol):
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
 
+    # --- what a person does
+
+    def label(self, results: Sequence[Result], verdict: Verdict, note: str) -> list[Labelled]:
+        """Append a person's verdict on what these came to."""
+
+    def status(self) -> Status:
+        """What changed since the last run, what a run would do, why, and its price."""
+
+    def all_that_lacks(self) -> Intent:
+        """To run what is missing."""
+
+    def of_file(self, file: str) -> Intent:
+        """To run what is missing of a test file."""
+
+    def again(self, results: Sequence[Result]) -> Intent:
+        """To judge these again."""
+
+    def plan(self, intent: Intent) -> Planned:
+        """What would be done, why, and its price."""
+
+    def carry_out(self, intent: Intent, watcher: Watcher) -> Ended:
+        """Do it, within the bound on the cost; the watcher can stop it."""
+
+    def path_of(self, file: str) -> Path:
+        """Where a file of the workspace is."""
+
 
 class Workspace:
     """The source that reads a workspace and its store."""
 
-    def __init__(self, where: Where) -> None:
+    def __init__(
+        self, where: Where, *, offline: bool = False, max_cost: float | None = None
+    ) -> None:
+        """Runs started from here are `offline` and cost at most `max_cost`, if it is given."""
         self.where = where
+        self.offline = offline
+        self.max_cost = max_cost
 
     def runs(self) -> list[RunLine]:
         """All runs, newest first."""
@@ -119,3 +157,56 @@ class Workspace:
         from evalstore.operations import browsing
 
         return browsing.stamp(self.where)
+
+    # --- what a person does
+
+    def label(self, results: Sequence[Result], verdict: Verdict, note: str) -> list[Labelled]:
+        """Append a person's verdict on what these came to."""
+        from evalstore.operations import labelling
+
+        return labelling.label_results(self.where, results, verdict, note=note)
+
+    def status(self) -> Status:
+        """What changed since the last run, what a run would do, why, and its price."""
+        from evalstore.operations import quiet
+        from evalstore.operations.orders import Wanted
+
+        return quiet.status(self.where, Wanted(offline=self.offline))
+
+    def all_that_lacks(self) -> Intent:
+        """To run what is missing."""
+        from evalstore.operations import acting
+
+        return acting.ALL
+
+    def of_file(self, file: str) -> Intent:
+        """To run what is missing of a test file."""
+        from evalstore.operations import acting
+
+        return acting.of_file(self.where, file)
+
+    def again(self, results: Sequence[Result]) -> Intent:
+        """To judge these again."""
+        from evalstore.operations import acting
+
+        return acting.again(self.where, results)
+
+    def plan(self, intent: Intent) -> Planned:
+        """What would be done, why, and its price."""
+        from evalstore.operations import acting
+
+        return acting.plan(self.where, intent, offline=self.offline, max_cost=self.max_cost)
+
+    def carry_out(self, intent: Intent, watcher: Watcher) -> Ended:
+        """Do it, within the bound on the cost; the watcher can stop it."""
+        from evalstore.operations import acting
+
+        return acting.carry_out(
+            self.where, intent, watcher, offline=self.offline, max_cost=self.max_cost
+        )
+
+    def path_of(self, file: str) -> Path:
+        """Where a file of the workspace is."""
+        from evalstore.operations import acting
+
+        return acting.path_of(self.where, file)

@@ -9,9 +9,9 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 
+from evalstore.tui.acting import Doing
 from evalstore.tui.grid import Cell, Column, Grid
 from evalstore.tui.looks import counted, interval, spark
-from evalstore.tui.page import Page
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.wording import interval_bar, money, plural
 
@@ -37,7 +37,7 @@ class _Read(NamedTuple):
     """Newest first."""
 
 
-class StatsPage(Page):
+class StatsPage(Doing):
     """Rates, intervals, costs and latency of a run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -54,6 +54,8 @@ class StatsPage(Page):
         & > #facts { height: 11; border-top: solid $panel; }
     }
     """
+
+    saved_as = "statistics"
 
     def __init__(self, revision: str) -> None:
         super().__init__()
