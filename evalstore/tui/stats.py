@@ -95,7 +95,7 @@ class StatsPage(Doing):
     def show_read(self, found: _Read) -> None:
         """Show it."""
         self._read = found
-        self.show_table()
+        self.show_table(self.query_one("#groups", Grid).cursor)
 
     # --- the tables
 
@@ -104,7 +104,7 @@ class StatsPage(Doing):
         """The table that is shown."""
         return self._read.stats[self._shown] if self._read else None
 
-    def show_table(self) -> None:
+    def show_table(self, cursor: int = 0) -> None:
         """Show the table of the chosen dimension."""
         found = self.stats
         if found is None:
@@ -113,7 +113,7 @@ class StatsPage(Doing):
         self.set_title("statistics", f"run {self.revision[:8]}", interval(total.rate))
         self.query_one("#tables", Reader).show([self._tabs()])
         grid = self.query_one("#groups", Grid)
-        grid.show(_columns(found), len(found.groups), self._cells)
+        grid.show(_columns(found), len(found.groups), self._cells, cursor=cursor)
         nothing = not total.rate.judged
         self.set_empty(_NOTHING if nothing and not total.sessions else "")
         grid.display = not (nothing and not total.sessions)
