@@ -57,7 +57,9 @@ def iterate_leaves(store: Store, run: Json) -> Iterator[tuple[str, Iterator[Plac
 def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iterator[Placed]:
     text = store.load_text(id)
     named = _CASES_OF(text)
-    cases = _read_cases(store, named[1], shared) if named else []
+    if named is None:
+        raise _damaged("cases")
+    cases = _read_cases(store, named[1], shared)
     for cell in iterate_members(text, "cells"):
         number, prompt = cell["case"], cell.get("prompt", 0)
         case = cases[number]
@@ -112,7 +114,11 @@ def iterate_members(content: str, name: str) -> Iterator[Json]:
             yield item
             at += 1
     except (ValueError, IndexError) as error:
-        raise StoreError(
-            f"the store is damaged: a list of {name} cannot be read",
-            hint="'evalstore fsck' lists what is wrong",
-        ) from error
+        raise _damaged(name) from error
+
+
+def _damaged(name: str) -> StoreError:
+    return StoreError(
+        f"the store is damaged: a list of {name} cannot be read",
+        hint="'evalstore fsck' lists what is wrong",
+    )
