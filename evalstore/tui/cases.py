@@ -108,6 +108,8 @@ class CasesPage(Acting):
     def show_cases(self, cases: Cases, listing: Listing) -> None:
         """Show them."""
         self._cases, self._listing, self._read_again = cases, listing, True
+        if self._query.words:
+            self.search()
         self.list_cases()
 
     # --- what is listed
@@ -333,6 +335,8 @@ class CasesPage(Acting):
 
     def search(self) -> None:
         """Search the words in answers, feedback and tests, too; what was typed last wins."""
+        if self._cases is None:
+            return  # when there is something to filter
         words = self._query.words
         self._searching = "searching …" if words else ""
 

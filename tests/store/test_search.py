@@ -80,9 +80,8 @@ def test_what_was_stopped_goes_on_where_it_was(
     assert not index.update(store, lambda done, _total: done < 4)
     known = [n for n in range(7) if find(index, f"number{n}")]
     assert len(known) == 4
-    seen: list[int] = []
-    assert index.update(store, lambda _done, total: not seen.append(total))
-    assert seen[0] == 3
+    assert not index.update(store, lambda _done, total: total != 3)
+    assert index.update(store)
     assert [find(index, f"number{n}") for n in range(7)] == [{id} for id in ids]
 
 
@@ -126,7 +125,7 @@ def test_where_nothing_can_be_written_the_index_is_in_memory(store: Store, tmp_p
     (tmp_path / "no folder").write_text("")
     index = SearchIndex.open(tmp_path / "no folder" / "search.db")
     index.update(store)
-    assert (index.path, find(index, "one")) == ("", {id})
+    assert (index.path, set(find(index, "one"))) == ("", {id})
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -136,7 +135,8 @@ def test_a_folder_that_is_read_only_stays_as_it_is(store: Store, tmp_path: Path)
     folder.mkdir(mode=0o500)
     index = SearchIndex.open(folder / "search.db")
     index.update(store)
-    assert (index.path, find(index, "one"), list(folder.iterdir())) == ("", {id}, [])
+    assert (index.path, set(find(index, "one"))) == ("", {id})
+    assert not list(folder.iterdir())
 
 
 def test_words_are_marked_where_they_stand() -> None:

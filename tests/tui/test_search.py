@@ -40,7 +40,7 @@ def test_a_filter_finds_what_was_said(workspace: Path) -> None:
             ("must be war", ["city=Oslo", "city=Rome"]),
             ("hello", [""]),
             ('"warm not"', []),
-            ("warm verdict:pass model:two", ["city=Oslo"]),
+            ("warm verdict:pass model:one", ["city=Rome"]),
             ('NEAR( * "', []),
             ("cold greeting", []),
         ):
@@ -141,13 +141,13 @@ def test_the_cursor_and_the_marks_stay_with_their_cases(workspace: Path) -> None
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
         await press(pilot, "down", "space")
-        assert page.case
+        assert page.case is not None
         assert page.case.row == "city=Rome"
         await type_filter(pilot, "file:weather")
-        assert page.case
+        assert page.case is not None
         assert page.case.row == "city=Rome"
         assert {one.row for one in page.chosen} == {"city=Oslo"}
         await press(pilot, "s", "r")
-        assert page.case.row == "city=Rome"
+        assert [page.case.row] == ["city=Rome"]
 
     drive(scenario, revision="@")
