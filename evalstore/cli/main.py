@@ -114,6 +114,7 @@ def _register() -> None:
         import_command,
         label_command,
         run_commands,
+        search_command,
         stats_command,
         trust_command,
         view_command,

@@ -482,6 +482,12 @@ class Store(Database):
                 found |= {str(id) for id in connection.scalars(query.limit(most))}
         return sorted(found)[:most]
 
+    def load_text(self, node: str) -> str:
+        """The canonical JSON of a node; raises `StoreError` when it is missing."""
+        for _, content in self._find(NodeRow, [node]):
+            return content
+        raise StoreError(f"the store has no node {node}", hint="run 'evalstore fsck'")
+
     def load_nodes(self, ids: Iterable[str]) -> dict[str, Json]:
         """Nodes of trees by id; raises `StoreError` when one is missing."""
         wanted = list(dict.fromkeys(ids))

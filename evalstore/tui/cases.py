@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Input
+from textual.worker import get_current_worker
 
 from evalstore.tui.acting import Acting
 from evalstore.tui.choice import Choice
 from evalstore.tui.grid import Cell, Column, Grid
-from evalstore.tui.looks import FAILING, URGENCY, counted, verdict, when
+from evalstore.tui.listing import ORDERS, Listing
+from evalstore.tui.looks import FAILING, counted, verdict, when
 from evalstore.tui.query import Query, read_query
 from evalstore.tui.reader import Line, Reader, Span, heading, text_lines
 from evalstore.wording import plural
@@ -21,10 +24,12 @@ from evalstore.wording import plural
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from evalstore.errors import EvalstoreError
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.report.compare import Result
 
-_SORTS = ("file", "verdict", "row")
+_PAUSE_SECONDS = 0.15
+"""A search begins when nothing has been typed for so long."""
 _GROUPS = ("", "file", "tag")
 
 
@@ -60,10 +65,15 @@ class CasesPage(Acting):
         super().__init__()
         self.revision = revision
         self._cases: Cases | None = None
+        self._listing: Listing | None = None
+        self._shown = 0
+        self._read_again = False
         self._listed: list[CaseRow | _Group] = []
         self._sort, self._group = "file", ""
         self._query = Query()
         self._found: frozenset[str] = frozenset()
+        """Sessions in which the words of the query are."""
+        self._searching = ""
 
     def compose(self) -> ComposeResult:
         """The table above what is said of the highlighted case."""
@@ -77,7 +87,7 @@ class CasesPage(Acting):
 
     def on_mount(self) -> None:
         """Read the cases."""
-        self.set_title(self.name_of_run, "reading …")
+        self.tell()
         self.query_one(Grid).focus()
         self.reload(stay=False)
 
@@ -88,57 +98,64 @@ class CasesPage(Acting):
 
     def reload(self, *, stay: bool = True) -> None:
         """Read the cases again."""
-        self.fetch(lambda: self.source.cases(self.revision), self.show_cases)
 
-    def show_cases(self, cases: Cases) -> None:
+        def read() -> tuple[Cases, Listing]:
+            cases = self.source.cases(self.revision)
+            return cases, Listing(cases)
+
+        self.fetch(read, lambda found: self.show_cases(*found))
+
+    def show_cases(self, cases: Cases, listing: Listing) -> None:
         """Show them."""
-        self._cases = cases
+        self._cases, self._listing, self._read_again = cases, listing, True
+        if self._query.words:
+            self.search()
         self.list_cases()
 
     # --- what is listed
 
     def list_cases(self) -> None:
-        """Filter, sort and group what was read; the cursor stays with its case."""
-        if self._cases is None:
+        """Filter, sort and group what was read; cursor and marks stay with their cases."""
+        if self._cases is None or self._listing is None:
             return
-        before = self.case
-        rows = [
-            one
-            for one in self._cases.rows
-            if self._query.is_empty or self._query.matches(one, self._cases.models, self._found)
-        ]
-        rows.sort(key=_ORDERS[self._sort])
-        self._listed = list(_grouped(rows, self._group))
-        marked = {_place(self._listed[number]) for number in self.query_one("#cases", Grid).marked}
-        place = _place(before) if before else None
-        cursor = next(
-            (
-                number
-                for number, one in enumerate(self._listed)
-                if not isinstance(one, _Group) and _place(one) == place
-            ),
-            1 if self._group and len(self._listed) > 1 else 0,
-        )
         grid = self.query_one("#cases", Grid)
+        before = self.case
+        marked = {_place(self._listed[number]) for number in grid.marked}
+        rows = self._listing.select(self._query, self._sort, self._found)
+        self._listed = list(_grouped(rows, self._group)) if self._group else [*rows]
+        cursor = _find(self._listed, before, read_again=self._read_again)
+        self._read_again = False
+        if cursor is None:
+            cursor = 1 if self._group and len(self._listed) > 1 else 0
         grid.show(self._columns(), len(self._listed), self._cells, cursor=cursor)
-        grid.marked = {
-            number for number, one in enumerate(self._listed) if marked and _place(one) in marked
-        }
+        if marked:
+            grid.marked = {n for n, one in enumerate(self._listed) if _place(one) in marked}
+        self._shown = len(rows)
         self.set_empty(self._why_empty(rows))
         grid.display = bool(rows)
-        shown = f"{len(rows):,} of " if len(rows) < len(self._cases.rows) else ""
+        self.tell()
+        if not rows:
+            self.query_one("#said", Reader).show(())
+
+    def tell(self) -> None:
+        """Say above the table what is in it."""
+        if self._cases is None:
+            self.set_title(self.name_of_run, "reading …")
+            return
+        shown = f"{self._shown:,} of " if self._shown < len(self._cases.rows) else ""
         self.set_title(
             self.name_of_run,
             f"{shown}{plural(len(self._cases.rows), 'case')}",
+            self._searching,
             counted(self._cases.counts),
             "" if self._sort == "file" else f"by {self._sort}",
         )
-        if not rows:
-            self.query_one("#said", Reader).show(())
 
     def _why_empty(self, rows: Sequence[CaseRow]) -> str:
         if rows:
             return ""
+        if self._searching:
+            return "No case is called so; answers, feedback and tests are searched …"
         if self._query.is_empty:
             return "There are no cases here.\n'evalstore check' reads the test files."
         return "No case matches the filter.\nEscape takes it away."
@@ -309,13 +326,51 @@ class CasesPage(Acting):
     @on(Input.Changed, "#filter")
     def filter_changed(self, message: Input.Changed) -> None:
         """Filter as it is typed."""
-        self._query = read_query(message.value)
-        self._found = frozenset()
-        self.list_cases()
+        query = read_query(message.value)
+        if not " ".join(query.words).startswith(" ".join(self._query.words)):
+            self._found = frozenset()  # else what is to be found is among it
+        self._query = query
         self.search()
+        self.list_cases()
 
     def search(self) -> None:
-        """Search the words in answers and feedback, too."""
+        """Search the words in answers, feedback and tests, too; what was typed last wins."""
+        if self._cases is None:
+            return  # when there is something to filter
+        words = self._query.words
+        self._searching = "searching …" if words else ""
+
+        def read() -> frozenset[str]:
+            worker = get_current_worker()
+
+            def report(done: int, total: int) -> bool:
+                if total and not worker.is_cancelled:
+                    told = f"searching … {100 * done // total}% of the index is made"
+                    self.post_message(self.Fetched(self._tell_searching, (words, told)))
+                return not worker.is_cancelled
+
+            time.sleep(_PAUSE_SECONDS if words else 0)
+            if worker.is_cancelled or not words:
+                return frozenset()
+            return self.source.search(words, report) or frozenset()
+
+        self.fetch(read, lambda found: self._show_found(words, found), group="search")
+
+    def _tell_searching(self, told: tuple[tuple[str, ...], str]) -> None:
+        if self._searching and told[0] == self._query.words:
+            self._searching = told[1]
+            self.tell()
+
+    def _show_found(self, words: tuple[str, ...], found: frozenset[str]) -> None:
+        if words == self._query.words:
+            self._searching, self._found = "", found
+            self.list_cases()
+
+    def show_problem(self, problem: EvalstoreError) -> None:
+        """What cannot be searched is not being searched any more."""
+        self._searching = ""
+        self.tell()
+        super().show_problem(problem)
 
     @on(Input.Submitted, "#filter")
     def filter_done(self) -> None:
@@ -378,7 +433,7 @@ class CasesPage(Acting):
 
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""
-        self._sort = _SORTS[(_SORTS.index(self._sort) + 1) % len(_SORTS)]
+        self._sort = ORDERS[(ORDERS.index(self._sort) + 1) % len(ORDERS)]
         self.list_cases()
 
     def action_group(self) -> None:
@@ -397,22 +452,18 @@ def _place(one: CaseRow | _Group) -> tuple[str, ...]:
     return (one.name,) if isinstance(one, _Group) else (one.file, one.row, one.prompt)
 
 
-def _worst(case: CaseRow) -> int:
-    return min((URGENCY.index(one.word or "answered") for one in case.results if one), default=9)
-
-
-_ORDERS: dict[str, Callable[[CaseRow], Any]] = {
-    "file": lambda case: 0,
-    "verdict": _worst,
-    "row": lambda case: case.row.casefold(),
-}
+def _find(listed: list[CaseRow | _Group], case: CaseRow | None, *, read_again: bool) -> int | None:
+    """Where a case is; after all were read again, the one that has come in its place."""
+    if case is None:
+        return None
+    if read_again:
+        place = _place(case)
+        return next((n for n, one in enumerate(listed) if _place(one) == place), None)
+    return listed.index(case) if case in listed else None
 
 
 def _grouped(rows: Sequence[CaseRow], by: str) -> Iterator[CaseRow | _Group]:
     """The rows with a line above each group; a case with several tags is in several."""
-    if not by:
-        yield from rows
-        return
     groups: dict[str, list[CaseRow]] = {}
     for one in rows:
         for name in (one.file,) if by == "file" else one.tags or ("no tag",):

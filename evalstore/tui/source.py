@@ -5,7 +5,7 @@ All of it may be called from any thread, and raises `EvalstoreError`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evalstore.operations.labelling import Labelled
     from evalstore.operations.orders import Where
     from evalstore.operations.reading import SessionView
+    from evalstore.operations.searching import Searcher
     from evalstore.operations.stats import Stats
     from evalstore.operations.summary import Status
     from evalstore.operations.timeline import Version
@@ -54,6 +55,15 @@ class Source(Protocol):
 
     def versions(self, file: str, row: str) -> list[Version]:
         """The versions of a test, newest first."""
+
+    def search(
+        self, words: Sequence[str], report: Callable[[int, int], bool]
+    ) -> frozenset[str] | None:
+        """The sessions in whose answer, feedback or test all words are, the last as a beginning.
+
+        `report` is told how many texts are in the index, and of how many, and says whether to
+        go on; None when it did not.
+        """
 
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
@@ -97,6 +107,7 @@ class Workspace:
         self.where = where
         self.offline = offline
         self.max_cost = max_cost
+        self._searcher: Searcher | None = None
 
     def runs(self) -> list[RunLine]:
         """All runs, newest first."""
@@ -153,6 +164,15 @@ class Workspace:
         from evalstore.operations import timeline
 
         return timeline.versions_of(self.where, file, row)
+
+    def search(
+        self, words: Sequence[str], report: Callable[[int, int], bool]
+    ) -> frozenset[str] | None:
+        """The sessions in whose answer, feedback or test all words are, the last as a beginning."""
+        from evalstore.operations.searching import Searcher
+
+        self._searcher = self._searcher or Searcher(self.where)
+        return self._searcher.search(words, report)
 
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
