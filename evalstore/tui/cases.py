@@ -14,7 +14,8 @@ from textual.worker import get_current_worker
 
 from evalstore.tui.acting import Acting
 from evalstore.tui.choice import Choice
-from evalstore.tui.grid import Cell, Column, Grid
+from evalstore.tui.columns import Column
+from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.listing import ORDERS, Listing
 from evalstore.tui.looks import FAILING, counted, verdict, when
 from evalstore.tui.query import Query, read_query
@@ -164,7 +165,7 @@ class CasesPage(Acting):
         assert self._cases is not None
         least = 11 + 7 * self._has_later_labels
         models = [
-            Column(model, max(least, min(18, len(model))), picks=True)
+            Column(model, max(least, min(18, len(model))), picks=True, least=min(least, 9))
             for model in self._cases.models
         ]
         return [Column("file", 10, grows=True), Column("row", 12, grows=True), *models]

@@ -12,7 +12,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from evalstore.tui.grid import Cell, Column, Grid
+from evalstore.tui.columns import Column
+from evalstore.tui.grid import Cell, Grid
 from evalstore.wording import safe
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 
 from evalstore.tui.acting import Acting
+from evalstore.tui.columns import Column
 from evalstore.tui.differences import describe_pair, pick_answers
-from evalstore.tui.grid import Cell, Column, Grid
+from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.looks import interval, verdict
 from evalstore.tui.reader import Line, Reader, Span
 from evalstore.wording import pad, plural

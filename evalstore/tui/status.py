@@ -12,7 +12,8 @@ from textual.widgets import Footer
 
 from evalstore.errors import Problem, WorkspaceError
 from evalstore.tui.acting import Acting
-from evalstore.tui.grid import Cell, Column, Grid
+from evalstore.tui.columns import Column
+from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.looks import when
 from evalstore.tui.reader import Line, Reader, Span, heading, text_lines
 from evalstore.tui.run_words import besides, what_to_do

@@ -10,7 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 
 from evalstore.tui.acting import Doing
-from evalstore.tui.grid import Cell, Column, Grid
+from evalstore.tui.columns import Column
+from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.looks import URGENCY, verdict, when
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.wording import plural, safe, short
