@@ -57,10 +57,10 @@ def _figures(
         return figure("browser", f"{of}: {what}", value, "ms", **bounds)
 
     yield line("start to the first frame", found["frame"], floor=floor["frame"])
-    yield line(
-        "first frame to the runs", found["history"] - found["frame"], most=_FRAME_MILLISECONDS
-    )
+    yield line("start to the runs", found["history"])
+    yield line("runs read to their frame", found["runs read"], most=_FRAME_MILLISECONDS)
     yield line("opening a run to its table", found["table"])
+    yield line("cases read to their frame", found["cases read"], most=_FRAME_MILLISECONDS)
     for name, what in _KEYS:
         if name in found:
             yield line(what, found[name], most=_MEDIAN)
