@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evalstore.errors import FileProblem
+from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.yaml_core import Document, read_yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FILE = "evalstore.yaml"
 DEFAULT_EVALUATOR_PROMPT = "_evaluator_default"
@@ -58,6 +61,18 @@ class Participant:
     """Candidates: what reports call it. A model that is listed again has its temperature in it."""
     line: int = field(default=0, compare=False)
     """Where the settings name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserSettings:
+    """How `view` looks and which keys it has; the browser knows which names there are."""
+
+    theme: str | None = None
+    """The name of a theme."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """From the id of an action to its keys, with commas between them."""
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Where the settings say it: of `theme`, and of `keys.ID`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +129,18 @@ class Settings:
     """From the beginning of a dataset's path, such as `hf://`, to the folder it stands for."""
     store: str = ".evalstore/store.db"
     """The store's file, relative to the workspace."""
+    browser: BrowserSettings = field(default_factory=BrowserSettings)
+    """How `view` looks and which keys it has: `theme`, and `keys` from actions to their keys."""
+
+
+def find_root(start: Path) -> Path:
+    """The folder of the nearest `evalstore.yaml`, upwards from `start`."""
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            return folder
+    raise EvalstoreError(
+        f"no {FILE} in '{start.name or start}' or above", hint="run 'evalstore init' first"
+    )
 
 
 SETTING_NAMES = tuple(
@@ -170,6 +197,7 @@ def read_settings(text: str) -> Settings:
         paths=collector.attempt(lambda: _paths(found), default.paths),
         dataset_roots=collector.attempt(lambda: _roots(found), {}),
         store=or_default(found.text("store"), "store"),
+        browser=_browser(found),
     )
     collector.finish()
     return settings
@@ -283,6 +311,15 @@ def _roots(found: Fields) -> dict[str, str]:
                 hint="as in 'hf://: ../data'",
             )
     return roots
+
+
+def _browser(found: Fields) -> BrowserSettings:
+    one = found.inner("browser", ("theme", "keys"))
+    named = one.value("keys")
+    keys = one.inner("keys", map(str, named) if isinstance(named, dict) else ())
+    given = {id: text for id in keys.values if (text := keys.text(id)) is not None}
+    lines = {f"keys.{id}": keys.line(id) for id in given}
+    return BrowserSettings(one.text("theme"), given, {"theme": one.line("theme"), **lines})
 
 
 def ignored_settings(names: Iterable[str]) -> list[tuple[str, str]]:

@@ -181,6 +181,11 @@ def _prompt(number: int, found: Sequence[Result | None]) -> str:
     return "no prompt" if prompt is None else f"prompt {number + 1}"
 
 
+def test_files(where: Where) -> list[str]:
+    """The test files of the workspace."""
+    return list(open_workspace(where).find_files("tests", ".md"))
+
+
 def feedback(where: Where, evaluations: Sequence[str]) -> dict[str, str]:
     """The feedback of these judgements by id, of those that have some."""
     with open_store(where) as store:

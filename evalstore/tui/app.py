@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App
@@ -11,9 +12,12 @@ from textual.binding import Binding, BindingType
 from evalstore.errors import EvalstoreError
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.history import History
+from evalstore.tui.keymap import Look, key_name
 from evalstore.tui.page import Page
 
 if TYPE_CHECKING:
+    from textual.command import Provider
+
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.tui.source import Source
 
@@ -21,29 +25,56 @@ _LOOK_SECONDS = 1.0
 """How often it is looked whether somebody has written to the store."""
 
 
+def _actions() -> type[Provider]:
+    from evalstore.tui.commands import Actions
+
+    return Actions
+
+
+def _places() -> type[Provider]:
+    from evalstore.tui.commands import Places
+
+    return Places
+
+
 class Browser(App[None]):
     """Browses what a store holds, and follows it while others write to it."""
 
     TITLE = "evalstore"
     ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_actions, _places}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", id="quit"),
-        Binding("question_mark", "help", "Help", key_display="?", id="help"),
+        Binding("question_mark,f1", "help", "Help", id="help"),
+        Binding("ctrl+p", "command_palette", "Commands", show=False, priority=True, id="commands"),
     ]
+    CSS = """
+    FooterKey.-command-palette { display: none; }
+    Page:nocolor > .title { text-style: bold reverse; }
+    Grid:nocolor > .grid--header { text-style: bold underline; }
+    Grid:nocolor > .grid--cursor { text-style: bold; }
+    Grid:nocolor:focus > .grid--cursor { text-style: reverse; }
+    """
 
-    def __init__(self, source: Source, revision: str | None = None) -> None:
+    def __init__(self, source: Source, revision: str | None = None, look: Look | None = None):
         """With a revision its cases are shown first."""
-        super().__init__()
+        # Without colours the terminal's own are used, and nothing is painted grey instead.
+        super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
         self.source = source
+        self.chosen = look or Look()
         self._revision = revision
         self._stamp: object = None
 
     def on_mount(self) -> None:
         """Show the runs, and begin to look at the store."""
+        self.set_keymap(dict(self.chosen.keys))
+        if self.chosen.theme:
+            self.theme = self.chosen.theme
         self.push_screen(History())
         if self._revision is not None:
             self.show_cases(self._revision)
         self.set_interval(_LOOK_SECONDS, self.look)
+        self.look()
 
     def look(self) -> None:
         """Read again when somebody has written to the store."""
@@ -63,16 +94,47 @@ class Browser(App[None]):
         if isinstance(self.screen, Page):
             self.screen.reload()
 
+    # --- keys and commands
+
+    def key_of(self, id: str) -> str:
+        """The first key of an action, as people read it."""
+        from evalstore.tui.screens import actions
+
+        keys = self.chosen.keys.get(id)
+        return key_name(keys.split(",")[0] if keys else actions()[id].keys[0])
+
+    def action_help(self) -> None:
+        """Help on this screen."""
+        from evalstore.tui.help import HelpPage
+
+        self.push_screen(HelpPage(self.screen))
+
+    def action_help_quit(self) -> None:
+        """Ctrl-C ends other programs; this one says what ends it."""
+        self.notify(f"{self.key_of('quit')} quits", markup=False)
+
     # --- from screen to screen
 
-    def show_cases(self, revision: str | None) -> None:
-        """The cases of a run, or of the workspace."""
-        self.push_screen(CasesPage(revision))
+    def show_cases(self, revision: str | None, typed: str = "") -> None:
+        """The cases of a run, or of the workspace; with a filter as it is typed."""
+        self.push_screen(CasesPage(revision, typed))
+
+    def show_file(self, file: str) -> None:
+        """The cases of a test file: of the run that is shown, or of the workspace."""
+        typed = f'file:"{file}"'
+        if isinstance(self.screen, CasesPage):
+            self.screen.filter_by(typed)
+        else:
+            self.show_cases(None, typed)
 
     def show_session(
         self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str
     ) -> None:
         """What a candidate answered to a case, among those that are listed."""
+
+    def can_leave(self, page: Page) -> bool:
+        """Whether there is a screen below."""
+        return page not in self.screen_stack[:2]
 
     def go_back(self) -> None:
         """Leave the screen; the first one stays."""

@@ -13,13 +13,14 @@ from textual.widgets import Footer, Input
 from evalstore.tui.grid import Cell, Column, Grid
 from evalstore.tui.looks import FAILING, counted, verdict
 from evalstore.tui.page import Page
-from evalstore.tui.query import Query, read_query
+from evalstore.tui.query import read_query
 from evalstore.tui.reader import Line, Reader, Span, heading, text_lines
 from evalstore.wording import plural
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from evalstore.errors import EvalstoreError
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.report.compare import Result
 
@@ -40,7 +41,7 @@ class CasesPage(Page):
     """The cases of a run, or of the workspace as it is now."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "Filter", key_display="/", id="cases.filter"),
+        Binding("slash", "filter", "Filter", id="cases.filter"),
         Binding("n", "failure(1)", "Next failure", id="cases.next_failure"),
         Binding("N", "failure(-1)", "Failure before", show=False, id="cases.last_failure"),
         Binding("s", "sort", "Sort", show=False, id="cases.sort"),
@@ -48,18 +49,32 @@ class CasesPage(Page):
         Binding("v", "versions", "Versions", show=False, id="cases.versions"),
         Binding("x", "compare_models", "Compare models", show=False, id="cases.compare_models"),
     ]
+    TITLE = "Cases"
+    WAY = "{list.open} on a line of the runs"
+    HELP = """\
+A row for each case of a test file, a column for each candidate with the verdict on its answer.
+Below is what was said of the case under the cursor, first of the candidate in the picked column.
+
+{cases.filter} filters as you type; all parts must hold, and a value matches as a part of the text:
+    words            in the file, the row, the answers and the feedback
+    "two words"      as they stand
+    verdict:fail     some candidate's verdict: pass, fail, error, undecided, pending, answered
+    tag:manners      a tag of the case
+    model:mini       a candidate; with verdict: this candidate's verdict
+    file:weather     the test file"""
     DEFAULT_CSS = """
     CasesPage > Reader { height: 7; border-top: solid $panel; }
     CasesPage > Input { height: 1; border: none; display: none; }
     """
 
-    def __init__(self, revision: str | None) -> None:
+    def __init__(self, revision: str | None, typed: str = "") -> None:
         super().__init__()
         self.revision = revision
         self._cases: Cases | None = None
         self._listed: list[CaseRow | _Group] = []
         self._sort, self._group = "file", ""
-        self._query = Query()
+        self._typed = typed
+        self._query = read_query(typed)
         self._found: frozenset[str] = frozenset()
 
     def compose(self) -> ComposeResult:
@@ -76,6 +91,8 @@ class CasesPage(Page):
         """Read the cases."""
         self.set_title(self.name_of_run, "reading …")
         self.query_one(Grid).focus()
+        if self._typed:
+            self.filter_by(self._typed)
         self.reload(stay=False)
 
     @property
@@ -86,6 +103,12 @@ class CasesPage(Page):
     def reload(self, *, stay: bool = True) -> None:
         """Read the cases again."""
         self.fetch(lambda: self.source.cases(self.revision), self.show_cases)
+
+    def show_problem(self, problem: EvalstoreError) -> None:
+        """Nothing is being read any more."""
+        if self._cases is None:
+            self.set_title(self.name_of_run)
+        super().show_problem(problem)
 
     def show_cases(self, cases: Cases) -> None:
         """Show them."""
@@ -233,6 +256,12 @@ class CasesPage(Page):
                 )
 
     # --- keys
+
+    def filter_by(self, typed: str) -> None:
+        """Filter as if this had been typed."""
+        found = self.query_one("#filter", Input)
+        found.value = typed
+        found.display = bool(typed)
 
     def action_filter(self) -> None:
         """Type a filter."""

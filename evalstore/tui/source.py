@@ -22,6 +22,9 @@ class Source(Protocol):
     def cases(self, revision: str | None) -> Cases:
         """The cases of a run, or of the workspace as it is now."""
 
+    def files(self) -> list[str]:
+        """The test files of the workspace."""
+
     def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
         """The feedback of these judgements by id."""
 
@@ -46,6 +49,12 @@ class Workspace:
         from evalstore.operations import browsing
 
         return browsing.cases(self.where, revision)
+
+    def files(self) -> list[str]:
+        """The test files of the workspace."""
+        from evalstore.operations import browsing
+
+        return browsing.test_files(self.where)
 
     def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
         """The feedback of these judgements by id."""
