@@ -59,10 +59,10 @@ def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None
         wait = "waits" if found.waiting == 1 else "wait"
         output.line(f"{output.plural(found.waiting, 'judgement')} {wait} for trust:")
         _print_untrusted(found.untrusted)
-    if not found.items and (left or found.untrusted):
+    if not found.is_any and (left or found.untrusted):
         output.line("Nothing else to do.")
         return
-    if not found.items:
+    if not found.is_any:
         output.line(
             f"Nothing to do: {output.plural(found.reuse, 'answer')} of "
             f"{output.plural(found.models, 'candidate')} and all judgements are stored."

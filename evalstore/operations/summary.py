@@ -53,6 +53,7 @@ class Status:
     """The answer of `status`."""
 
     items: list[Item]
+    """What would be done, one by one; it may be missing when only the numbers were wanted."""
     ask: int
     record: int
     """Answers that files bring themselves and that are not stored."""
@@ -78,6 +79,11 @@ class Status:
     """Judgements that wait for them."""
     stands_until: float = math.inf
     """Microseconds since 1970: an answer becomes too old then."""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether a run would do anything."""
+        return bool(self.ask or self.record or self.judge)
 
     def document(self) -> Json:
         """As JSON."""
