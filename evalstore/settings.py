@@ -325,3 +325,15 @@ def _browser(found: Fields) -> BrowserSettings:
 def ignored_settings(names: Iterable[str]) -> list[tuple[str, str]]:
     """Settings of the format that this version reads past, with the reason."""
     return [(name, _LATER[name]) for name in names if name in _LATER]
+
+
+def browser_settings(directory: Path, config: Path | None = None) -> tuple[str, BrowserSettings]:
+    """The name of the settings' file and what it says of the browser.
+
+    Settings that cannot be read say nothing here: whoever needs them tells what is wrong.
+    """
+    try:
+        path = config or find_root(directory) / FILE
+        return path.name, read_settings(path.read_bytes().decode("utf-8-sig")).browser
+    except (EvalstoreError, FileProblem, OSError, UnicodeDecodeError):
+        return FILE, BrowserSettings()

@@ -74,10 +74,11 @@ def view(
     ] = None,
 ) -> None:
     """Browse what is stored: runs, cases, answers, verdicts, and what changed."""
-    if port and not web:
+    if "TEXTUAL_DRIVER" in os.environ:  # what a page of `--web` has started
+        web = False
+    elif port and not web:
         raise EvalstoreError("'--port' goes with '--web'")
-    served = "TEXTUAL_DRIVER" in os.environ
-    if not web and not served:
+    elif not web:
         _require_terminal()
     _set_colours()
     from evalstore.tui.keymap import read_look
@@ -86,7 +87,7 @@ def view(
     if web:
         from evalstore.tui.web import serve
 
-        serve(_command(revision, theme, key or []), port or 0, _tell)
+        serve(_command(), port or 0, _tell)
         return
     from evalstore.tui.app import Browser
     from evalstore.tui.source import Workspace
@@ -120,15 +121,17 @@ def _tell(address: str) -> None:
     output.talk("Whoever has this address can do what the browser can. Ctrl-C ends it.")
 
 
-def _command(revision: str | None, theme: str | None, keys: list[str]) -> list[str]:
-    """The command line of this program for one page; nothing of the workspace is imported."""
-    parts = [sys.executable, "-P", "-m", "evalstore", "-C", str(Globals.directory)]
-    if Globals.config is not None:
-        parts += ["-c", str(Globals.config)]
-    if Globals.store is not None:
-        parts += ["--store", Globals.store]
-    parts += ["view", *([f"--theme={theme}"] if theme else []), *(f"--key={one}" for one in keys)]
-    return [*parts, *(["--", revision] if revision else [])]
+def _command() -> list[str]:
+    """This command line for one page, whatever it says; nothing of the workspace is imported."""
+    rest: list[str] = []
+    waiting = list(Globals.arguments)
+    while waiting and waiting[0] != "--":
+        one = waiting.pop(0)
+        if one == "--port":
+            del waiting[:1]
+        elif one != "--web" and not one.startswith("--port="):
+            rest.append(one)
+    return [sys.executable, "-P", "-m", "evalstore", *rest, *waiting]
 
 
 app.command("tui", hidden=True)(view)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from textual.keys import Keys, _character_to_key, format_key, key_to_character
 from textual.theme import BUILTIN_THEMES
 
-from evalstore.errors import EvalstoreError, FileProblem, Problem, WorkspaceError
+from evalstore.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.fields import nearest, suggest
-from evalstore.settings import FILE, BrowserSettings, find_root, read_settings
+from evalstore.settings import BrowserSettings, browser_settings
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Where
@@ -37,7 +37,7 @@ def read_look(where: Where, theme: str | None, keys: Sequence[str]) -> Look:
 
     Settings that cannot be read say nothing here: the screens tell what is wrong with them.
     """
-    path, shared = _shared(where)
+    file, shared = browser_settings(where.directory, where.config)
     chosen: dict[str, str] = {}
     for one in keys:
         id, equals, text = one.partition("=")
@@ -46,7 +46,7 @@ def read_look(where: Where, theme: str | None, keys: Sequence[str]) -> Look:
                 f"'--key {one}' names no keys", hint="as in --key history.compare=D,f4"
             )
         chosen[id.strip()] = text
-    if found := list(find_problems(path, shared, BrowserSettings(theme, chosen))):
+    if found := list(find_problems(file, shared, BrowserSettings(theme, chosen))):
         if own := next((one for one in found if one.line is None), None):
             raise EvalstoreError(f"{own.file}: {own.message}", hint=own.hint)
         raise WorkspaceError(found)
@@ -54,15 +54,6 @@ def read_look(where: Where, theme: str | None, keys: Sequence[str]) -> Look:
         theme or shared.theme,
         {id: ",".join(normal(text)) for id, text in {**shared.keys, **chosen}.items()},
     )
-
-
-def _shared(where: Where) -> tuple[str, BrowserSettings]:
-    """The name of the settings' file and what it says of the browser."""
-    try:
-        path = where.config or find_root(where.directory) / FILE
-        return path.name, read_settings(path.read_bytes().decode("utf-8-sig")).browser
-    except (EvalstoreError, FileProblem, OSError, UnicodeDecodeError):
-        return FILE, BrowserSettings()
 
 
 def find_problems(

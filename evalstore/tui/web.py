@@ -99,7 +99,9 @@ class Site:
 
         found = web.Application(middlewares=[guard])
         base = f"/{self.token}"
+        found.router.add_get(base, self.add_slash)
         found.router.add_get(f"{base}/", self.page)
+        found.router.add_get(f"{base}/web.js", self.script)
         found.router.add_get(f"{base}/ws", self.talk)
         static = Path(str(textual_serve.__file__)).parent / "static"
         found.router.add_static(f"{base}/static", static)
@@ -125,6 +127,12 @@ class Site:
         for name, value in _HEADERS.items():
             response.headers[name] = value.format(socket=f"ws://{request.host}" if known else "")
 
+    async def add_slash(self, request: web.Request) -> web.Response:
+        """The files of the page are beside it."""
+        from aiohttp import web
+
+        raise web.HTTPFound(f"{request.path}/")
+
     async def page(self, request: web.Request) -> web.Response:
         """The page with the terminal in it."""
         from aiohttp import web
@@ -132,6 +140,12 @@ class Site:
         text = Path(__file__).with_name("web.html").read_text(encoding="utf-8")
         address = f"ws://{request.host}/{self.token}/ws"
         return web.Response(text=text.replace("{socket}", address), content_type="text/html")
+
+    async def script(self, _request: web.Request) -> web.FileResponse:
+        """The page's own script."""
+        from aiohttp import web
+
+        return web.FileResponse(Path(__file__).with_name("web.js"))
 
     async def talk(self, request: web.Request) -> web.WebSocketResponse:
         """One browser: a process of its own, as long as the socket is open."""
