@@ -106,6 +106,8 @@ def _require_terminal() -> None:
             "'view' needs a terminal that can be drawn on, and TERM says it cannot",
             hint=_TERMINAL_HINT,
         )
+    for name in ("COLUMNS", "LINES"):  # the terminal itself knows, also when it changes
+        os.environ.pop(name, None)
 
 
 def _set_colours() -> None:

@@ -87,6 +87,8 @@ class Stamp:
     """What the store looks like from outside; it differs when anybody has written to it."""
 
     seen: tuple[object, ...]
+    path: str
+    is_there: bool
 
 
 def runs(where: Where) -> list[RunLine]:
@@ -194,5 +196,6 @@ def feedback(where: Where, evaluations: Sequence[str]) -> dict[str, str]:
 
 def stamp(where: Where) -> Stamp:
     """What the store looks like now."""
-    path = str(store_path(open_workspace(where), where))
-    return Stamp(tuple(see(name) for name in (path, f"{path}-wal")))
+    found = store_path(open_workspace(where), where)
+    path = str(found)
+    return Stamp(tuple(see(name) for name in (path, f"{path}-wal")), path, found.exists())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.widgets import Input, TextArea
 
 from evalstore.errors import EvalstoreError
 from evalstore.tui.cases import CasesPage
@@ -16,6 +17,7 @@ from evalstore.tui.keymap import Look, key_name
 from evalstore.tui.page import Page
 
 if TYPE_CHECKING:
+    from textual import events
     from textual.command import Provider
 
     from evalstore.operations.browsing import CaseRow, Cases
@@ -64,6 +66,8 @@ class Browser(App[None]):
         self.chosen = look or Look()
         self._revision = revision
         self._stamp: object = None
+        self._told = ""
+        """The problem that the last look found."""
 
     def on_mount(self) -> None:
         """Show the runs, and begin to look at the store."""
@@ -83,11 +87,20 @@ class Browser(App[None]):
     def _look(self) -> None:
         try:
             stamp = self.source.stamp()
-        except EvalstoreError:
+        except EvalstoreError as problem:
+            if str(problem) != self._told:
+                self._told = str(problem)
+                self.call_from_thread(self.tell, problem)
             return
+        told, self._told = self._told, ""
         before, self._stamp = self._stamp, stamp
-        if before is not None and before != stamp:
+        if told or (before is not None and before != stamp):
             self.call_from_thread(self.follow)
+
+    def tell(self, problem: EvalstoreError) -> None:
+        """Say on the screen that there is nothing to read any more; what is shown stays."""
+        if isinstance(self.screen, Page):
+            self.screen.show_problem(problem)
 
     def follow(self) -> None:
         """Read again what is shown."""
@@ -103,10 +116,26 @@ class Browser(App[None]):
         keys = self.chosen.keys.get(id)
         return key_name(keys.split(",")[0] if keys else actions()[id].keys[0])
 
+    def on_key(self, event: events.Key) -> None:
+        """Give what was typed quickly to the line that a key before it has opened.
+
+        Such keys were sent to where the focus was then, and nobody there wanted them.
+        """
+        if event.character and event.is_printable:
+            if isinstance(self.focused, Input):
+                self.focused.insert_text_at_cursor(event.character)
+                event.prevent_default()
+            elif isinstance(self.focused, TextArea):
+                self.focused.insert(event.character)
+                event.prevent_default()
+
     def action_help(self) -> None:
-        """Help on this screen."""
+        """Help on this screen; on itself it ends."""
         from evalstore.tui.help import HelpPage
 
+        if isinstance(self.screen, HelpPage):
+            self.go_back()
+            return
         self.push_screen(HelpPage(self.screen))
 
     def action_help_quit(self) -> None:

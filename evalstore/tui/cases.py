@@ -64,7 +64,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
     file:weather     the test file"""
     DEFAULT_CSS = """
     CasesPage > Reader { height: 7; border-top: solid $panel; }
-    CasesPage > Input { height: 1; border: none; display: none; }
+    CasesPage > Input { padding: 0 1; display: none; }
     """
 
     def __init__(self, revision: str | None, typed: str = "") -> None:
@@ -84,7 +84,8 @@ Below is what was said of the case under the cursor, first of the candidate in t
         yield self.empty_state()
         yield Grid(id="cases", marks=True)
         yield Reader(id="said").add_class("detail")
-        yield Input(placeholder="words  verdict:fail  tag:…  model:…  file:…", id="filter")
+        hint = "words  verdict:fail  tag:…  model:…  file:…"
+        yield Input(placeholder=hint, id="filter", compact=True)
         yield Footer()
 
     def on_mount(self) -> None:
@@ -267,7 +268,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
         """Type a filter."""
         found = self.query_one("#filter", Input)
         found.display = True
-        found.focus()
+        self.set_focus(found)  # at once: what is typed next belongs to it
 
     @on(Input.Changed, "#filter")
     def filter_changed(self, message: Input.Changed) -> None:

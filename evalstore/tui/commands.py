@@ -17,6 +17,7 @@ from textual.theme import BUILTIN_THEMES
 
 from evalstore.errors import EvalstoreError
 from evalstore.tui.looks import when
+from evalstore.tui.screens import own_actions, owners
 from evalstore.wording import clip
 
 if TYPE_CHECKING:
@@ -82,16 +83,15 @@ class Actions(_Listed):
     """What the keys of the screen and of the program do."""
 
     async def startup(self) -> None:
-        """Find them."""
-        found: dict[str, Command] = {}
-        for one in self.screen.active_bindings.values():
-            named = one.binding.id or ""
-            if one.enabled and named and one.node in (self.screen, self.app):
-                run = partial(self.app.run_action, one.binding.action, one.node)
-                key = self.app.get_key_display(one.binding)
-                found.setdefault(named, Command(one.binding.description, f"key {key}", run))
-        found.pop("commands", None)
-        self.commands = list(found.values())
+        """Find them: also those that a line to type in takes the keys of."""
+        self.commands = []
+        for node in (self.screen, self.app):
+            heard = [one for one in owners() if isinstance(node, one)]
+            for action in (action for one in reversed(heard) for action in own_actions(one)):
+                if action.id != "commands" and self.app._check_action_state(action.action, node):
+                    run = partial(self.app.run_action, action.action, node)
+                    key = self.browser.key_of(action.id)
+                    self.commands.append(Command(action.description, f"key {key}", run))
 
 
 class Places(_Listed):

@@ -42,6 +42,7 @@ class Page(Screen[None]):
     DEFAULT_CSS = """
     Page {
         layout: vertical;
+        overflow: hidden;
         layers: default over;
         & > .title { height: 1; padding: 0 1; background: $panel; text-style: bold; }
         & > .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
@@ -81,6 +82,17 @@ class Page(Screen[None]):
     def on_mount(self) -> None:
         """Have at hand what is said when the terminal is too small; of screens also this is run."""
         self.mount(Static("too small: 20x6 or more", classes="small", markup=False))
+
+    def on_screen_resume(self) -> None:
+        """Take the size of the terminal, which may have changed while another screen was shown."""
+        size = self.app.size
+        for cells, steps in (
+            (size.width, self.HORIZONTAL_BREAKPOINTS),
+            (size.height, self.VERTICAL_BREAKPOINTS),
+        ):
+            fitting = max(step for step in steps if step[0] <= cells)
+            for step in steps:
+                self.set_class(step == fitting, step[1])
 
     # --- the parts of a page
 

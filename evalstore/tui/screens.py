@@ -23,6 +23,8 @@ class Action:
     keys: tuple[str, ...]
     """As Textual names them."""
     description: str
+    action: str
+    """As Textual writes it."""
     is_shown: bool = False
     """Whether the footer shows it."""
 
@@ -56,7 +58,7 @@ def own_actions(owner: type[DOMNode]) -> list[Action]:
     for one in Binding.make_bindings(owner.__dict__.get("BINDINGS", ())):
         if one.id:
             keys = found[one.id].keys if one.id in found else ()
-            found[one.id] = Action(one.id, (*keys, one.key), one.description, one.show)
+            found[one.id] = Action(one.id, (*keys, one.key), one.description, one.action, one.show)
     return list(found.values())
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from evalstore.errors import StoreError
+
 if TYPE_CHECKING:
     from evalstore.operations.browsing import Cases, RunLine
     from evalstore.operations.orders import Where
@@ -37,6 +39,7 @@ class Workspace:
 
     def __init__(self, where: Where) -> None:
         self.where = where
+        self._was_there = False
 
     def runs(self) -> list[RunLine]:
         """All runs, newest first."""
@@ -66,4 +69,10 @@ class Workspace:
         """What differs when anybody has written to the store."""
         from evalstore.operations import browsing
 
-        return browsing.stamp(self.where)
+        found = browsing.stamp(self.where)
+        if self._was_there and not found.is_there:
+            raise StoreError(
+                f"the store '{found.path}' is gone", hint="it is read again when it is back"
+            )
+        self._was_there = found.is_there
+        return found
