@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evalstore.errors import FileProblem
+from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.yaml_core import Document, read_yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FILE = "evalstore.yaml"
 DEFAULT_EVALUATOR_PROMPT = "_evaluator_default"
@@ -110,6 +113,18 @@ QUERY_NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
+class BrowserSettings:
+    """How `view` looks and which keys it has; the browser knows which names there are."""
+
+    theme: str | None = None
+    """The name of a theme."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """From the id of an action to its keys, with commas between them."""
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Where the settings say it: of `theme`, and of `keys.ID`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a workspace."""
 
@@ -165,6 +180,18 @@ class Settings:
     """The store's file, relative to the workspace."""
     analysis_queries: tuple[AnalysisQuery, ...] = ()
     """Parts of the results, for `stats --query`."""
+    browser: BrowserSettings = field(default_factory=BrowserSettings)
+    """How `view` looks and which keys it has: `theme`, and `keys` from actions to their keys."""
+
+
+def find_root(start: Path) -> Path:
+    """The folder of the nearest `evalstore.yaml`, upwards from `start`."""
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            return folder
+    raise EvalstoreError(
+        f"no {FILE} in '{start.name or start}' or above", hint="run 'evalstore init' first"
+    )
 
 
 SETTING_NAMES = tuple(
@@ -222,6 +249,7 @@ def read_settings(text: str) -> Settings:
         dataset_roots=collector.attempt(lambda: _roots(found), {}),
         store=or_default(found.text("store"), "store"),
         analysis_queries=_queries(found, collector),
+        browser=_browser(found),
     )
     collector.finish()
     return settings
@@ -378,6 +406,27 @@ def _roots(found: Fields) -> dict[str, str]:
     return roots
 
 
+def _browser(found: Fields) -> BrowserSettings:
+    one = found.inner("browser", ("theme", "keys"))
+    named = one.value("keys")
+    keys = one.inner("keys", map(str, named) if isinstance(named, dict) else ())
+    given = {id: text for id in keys.values if (text := keys.text(id)) is not None}
+    lines = {f"keys.{id}": keys.line(id) for id in given}
+    return BrowserSettings(one.text("theme"), given, {"theme": one.line("theme"), **lines})
+
+
 def ignored_settings(names: Iterable[str]) -> list[tuple[str, str]]:
     """Settings of the format that this version reads past, with the reason."""
     return [(name, _LATER[name]) for name in names if name in _LATER]
+
+
+def browser_settings(directory: Path, config: Path | None = None) -> tuple[str, BrowserSettings]:
+    """The name of the settings' file and what it says of the browser.
+
+    Settings that cannot be read say nothing here: whoever needs them tells what is wrong.
+    """
+    try:
+        path = config or find_root(directory) / FILE
+        return path.name, read_settings(path.read_bytes().decode("utf-8-sig")).browser
+    except (EvalstoreError, FileProblem, OSError, UnicodeDecodeError):
+        return FILE, BrowserSettings()

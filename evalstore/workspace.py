@@ -72,16 +72,6 @@ LoadNodes = Callable[[list[str]], Mapping[str, CaseFile]]
 """From ids of leaves to those of them that the store has."""
 
 
-def find_root(start: Path) -> Path:
-    """The folder of the nearest `evalstore.yaml`, upwards from `start`."""
-    for folder in (start, *start.parents):
-        if (folder / FILE).is_file():
-            return folder
-    raise EvalstoreError(
-        f"no {FILE} in '{start.name or start}' or above", hint="run 'evalstore init' first"
-    )
-
-
 class Workspace:
     """A folder with its settings and its index."""
 

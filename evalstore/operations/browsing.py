@@ -94,6 +94,8 @@ class Stamp:
     """What the store looks like from outside; it differs when anybody has written to it."""
 
     seen: tuple[object, ...]
+    path: str
+    is_there: bool
 
 
 def runs(where: Where) -> list[RunLine]:
@@ -187,6 +189,11 @@ def _prompt(found: Result) -> str:
     return "no prompt" if found.prompt is None else f"prompt {found.prompt_number + 1}"
 
 
+def test_files(where: Where) -> list[str]:
+    """The test files of the workspace."""
+    return list(open_workspace(where).find_files("tests", ".md"))
+
+
 def feedback(where: Where, evaluations: Sequence[str]) -> dict[str, str]:
     """The feedback of these judgements by id, of those that have some."""
     with open_store(where) as store:
@@ -195,7 +202,8 @@ def feedback(where: Where, evaluations: Sequence[str]) -> dict[str, str]:
 
 def stamp(where: Where) -> Stamp:
     """What the store looks like now."""
-    path = str(store_path(open_workspace(where), where))
+    found = store_path(open_workspace(where), where)
+    path = str(found)
     log = see(f"{path}-wal")
     # Whoever only reads makes an empty log, and takes it away again.
-    return Stamp((see(path), log if log[1] else None))
+    return Stamp((see(path), log if log[1] else None), path, found.exists())

@@ -20,10 +20,11 @@ from evalstore.operations.participants import Participants
 from evalstore.operations.targets import find_targets
 from evalstore.plan import UNSETTLED, Bound, Plan, plan_asks, plan_judgements
 from evalstore.selection import Placed, Selection, Target
+from evalstore.settings import find_root
 from evalstore.store import Store
 from evalstore.store.trees import build_tree
 from evalstore.values import RECORDED, CaseFile, Verdict
-from evalstore.workspace import Reading, Workspace, find_root
+from evalstore.workspace import Reading, Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path

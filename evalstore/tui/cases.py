@@ -18,7 +18,7 @@ from evalstore.tui.columns import Column
 from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.listing import ORDERS, Listing
 from evalstore.tui.looks import FAILING, counted, verdict, when
-from evalstore.tui.query import Query, read_query
+from evalstore.tui.query import read_query
 from evalstore.tui.reader import Line, Reader, Span, heading, text_lines
 from evalstore.wording import plural
 
@@ -46,7 +46,7 @@ class CasesPage(Acting):
     """The cases of a run, or of the workspace as it is now."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "Filter", key_display="/", id="cases.filter"),
+        Binding("slash", "filter", "Filter", id="cases.filter"),
         Binding("n", "failure(1)", "Next failure", id="cases.next_failure"),
         Binding("N", "failure(-1)", "Failure before", show=False, id="cases.last_failure"),
         Binding("s", "sort", "Sort", show=False, id="cases.sort"),
@@ -55,14 +55,27 @@ class CasesPage(Acting):
         Binding("x", "compare_models", "Compare models", show=False, id="cases.compare_models"),
         Binding("S", "stats", "Statistics", show=False, id="cases.stats"),
     ]
+    TITLE = "Cases"
+    WAY = "{list.open} on a line of the runs"
+    HELP = """\
+A row for each case of a test file, a column for each candidate with the verdict on its answer.
+Below is what was said of the case under the cursor, first of the candidate in the picked column.
+
+{cases.filter} filters as you type; all parts must hold, and a value matches as a part of the text:
+    words            in the file, the row, the answers and the feedback
+    "two words"      as they stand
+    verdict:fail     some candidate's verdict: pass, fail, error, undecided, pending, answered
+    tag:manners      a tag of the case
+    model:mini       a candidate; with verdict: this candidate's verdict
+    file:weather     the test file"""
     DEFAULT_CSS = """
     CasesPage > Reader { height: 7; border-top: solid $panel; }
-    CasesPage > Input { height: 1; border: none; display: none; }
+    CasesPage > Input { padding: 0 1; display: none; }
     """
 
     saved_as = "cases"
 
-    def __init__(self, revision: str | None) -> None:
+    def __init__(self, revision: str | None, typed: str = "") -> None:
         super().__init__()
         self.revision = revision
         self._cases: Cases | None = None
@@ -71,7 +84,8 @@ class CasesPage(Acting):
         self._read_again = False
         self._listed: list[CaseRow | _Group] = []
         self._sort, self._group = "file", ""
-        self._query = Query()
+        self._typed = typed
+        self._query = read_query(typed)
         self._found: frozenset[str] = frozenset()
         """Sessions in which the words of the query are."""
         self._searching = ""
@@ -83,13 +97,16 @@ class CasesPage(Acting):
         yield self.empty_state()
         yield Grid(id="cases", marks=True)
         yield Reader(id="said").add_class("detail")
-        yield Input(placeholder="words  verdict:fail  tag:…  model:…  file:…", id="filter")
+        hint = "words  verdict:fail  tag:…  model:…  file:…"
+        yield Input(placeholder=hint, id="filter", compact=True)
         yield Footer()
 
     def on_mount(self) -> None:
         """Read the cases."""
         self.tell()
         self.query_one(Grid).focus()
+        if self._typed:
+            self.filter_by(self._typed)
         self.reload(stay=False)
 
     @property
@@ -318,11 +335,17 @@ class CasesPage(Acting):
 
     # --- keys
 
+    def filter_by(self, typed: str) -> None:
+        """Filter as if this had been typed."""
+        found = self.query_one("#filter", Input)
+        found.value = typed
+        found.display = bool(typed)
+
     def action_filter(self) -> None:
         """Type a filter."""
         found = self.query_one("#filter", Input)
         found.display = True
-        found.focus()
+        self.set_focus(found)  # at once: what is typed next belongs to it
 
     @on(Input.Changed, "#filter")
     def filter_changed(self, message: Input.Changed) -> None:
@@ -368,9 +391,12 @@ class CasesPage(Acting):
             self.list_cases()
 
     def show_problem(self, problem: EvalstoreError) -> None:
-        """What cannot be searched is not being searched any more."""
+        """Nothing is being read or searched any more."""
         self._searching = ""
-        self.tell()
+        if self._cases is None:
+            self.set_title(self.name_of_run)
+        else:
+            self.tell()
         super().show_problem(problem)
 
     @on(Input.Submitted, "#filter")

@@ -47,6 +47,11 @@ class History(Doing):
         Binding("s", "stats", "Statistics", id="history.stats"),
         Binding("w", "status", "What is to do", id="history.status"),
     ]
+    TITLE = "Runs"
+    HELP = """\
+All runs, the newest first; above them the workspace as it is now. A line has the share of judged
+cases that passed, what was asked, judged and reused, the price and the message. Below is what the
+run under the cursor did, and how the share went up and down until then."""
     DEFAULT_CSS = """
     History > Reader { height: 9; border-top: solid $panel; }
     """

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from evalstore.errors import StoreError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -34,6 +36,9 @@ class Source(Protocol):
 
     def cases(self, revision: str | None) -> Cases:
         """The cases of a run, or of the workspace as it is now."""
+
+    def files(self) -> list[str]:
+        """The test files of the workspace."""
 
     def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
         """The feedback of these judgements by id."""
@@ -108,6 +113,7 @@ class Workspace:
         self.offline = offline
         self.max_cost = max_cost
         self._searcher: Searcher | None = None
+        self._was_there = False
 
     def runs(self) -> list[RunLine]:
         """All runs, newest first."""
@@ -120,6 +126,12 @@ class Workspace:
         from evalstore.operations import browsing
 
         return browsing.cases(self.where, revision)
+
+    def files(self) -> list[str]:
+        """The test files of the workspace."""
+        from evalstore.operations import browsing
+
+        return browsing.test_files(self.where)
 
     def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
         """The feedback of these judgements by id."""
@@ -178,7 +190,13 @@ class Workspace:
         """What differs when anybody has written to the store."""
         from evalstore.operations import browsing
 
-        return browsing.stamp(self.where)
+        found = browsing.stamp(self.where)
+        if self._was_there and not found.is_there:
+            raise StoreError(
+                f"the store '{found.path}' is gone", hint="it is read again when it is back"
+            )
+        self._was_there = found.is_there
+        return found
 
     # --- what a person does
 
