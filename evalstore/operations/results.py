@@ -163,11 +163,14 @@ def iterate_results(store: Store, run: Json, only: str | None = None) -> Iterato
         yield [one for path in some for one in results_of(path, leaves[entries[path]], files)]
 
 
-def results_of(path: str, leaf: Json, files: Mapping[str, CaseFile]) -> Iterator[Result]:
+def results_of(
+    path: str, leaf: Json, files: Mapping[str, CaseFile], row: str | None = None
+) -> Iterator[Result]:
     """The cells of a leaf of a result tree; `files` are leaves of the snapshot by id."""
     file = files[leaf["cases"]]
     for cell in leaf["cells"]:
-        yield _result(path, file, cell)
+        if row is None or file.cases[cell["case"]].row == row:
+            yield _result(path, file, cell)
 
 
 def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:
