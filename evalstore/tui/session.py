@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from evalstore.report.compare import Result
     from evalstore.tui.walk import Stop
 
-_RENDERED = 50_000
-"""Characters of an answer that are shown as Markdown; more takes seconds."""
+_RENDERED = 150, 20_000
+"""Lines and characters of an answer that are shown as Markdown; more takes seconds."""
 
 
 class _Rendered(VerticalScroll, can_focus=True):
@@ -221,14 +221,19 @@ class SessionPage(Page):
 
     def action_markdown(self) -> None:
         """Show the answer as the Markdown that it may be, or as it is."""
-        if not self._is_rendered and len(self._answer) > _RENDERED:
+        if not self._is_rendered and not self._is_short:
             self.notify("the answer is too long to be shown as Markdown", markup=False)
             return
         self._is_rendered = not self._is_rendered
         self._render_answer()
 
+    @property
+    def _is_short(self) -> bool:
+        lines, characters = _RENDERED
+        return len(self._answer) <= characters and self._answer.count("\n") < lines
+
     def _render_answer(self) -> None:
-        shows = self._is_rendered and len(self._answer) <= _RENDERED
+        shows = self._is_rendered and self._is_short
         rendered, reader = self.query_one("#rendered"), self.query_one("#text")
         moves = rendered.display != shows
         rendered.display, reader.display = shows, not shows

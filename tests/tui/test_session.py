@@ -379,5 +379,7 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(
         view["now"] = replace(small, said=said, answer=text)
         assert await seconds_to_open() < 10 * opened + 1
         assert await seconds_to_scroll() < 3 * scrolled + 0.1
+        await press(pilot, "m")
+        assert not page_of(pilot).query(Markdown)
 
     drive(scenario, source=Given(where), revision="@")
