@@ -61,6 +61,9 @@ def _again(setting: Setting) -> Iterator[Figure]:
     yield figure("datasets", f"check, {setting.rows:,} new rows, stored: each", each, "us")
     cost = repeat(program(root, "check"), setting.times)
     yield from _quiet(f"check again, {setting.rows:,} rows", cost)
+    run(program(root, "status"))
+    cost = repeat(program(root, "status"), setting.times)
+    yield from _quiet(f"status again, {setting.rows:,} rows that nobody was asked", cost)
 
 
 def _first_check(root: Path) -> Cost:

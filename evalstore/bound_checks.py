@@ -6,33 +6,30 @@ it is written, with the values of the row that it uses: both decide what is chec
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.bound_code import KEPT, bind, find_file
+from evalstore.bound_code import bind, find_file
+from evalstore.check_texts import Place, copied, put_at, set_apart, templates_in, value_at
 from evalstore.checks import python_code
 from evalstore.checks.expressions import keys_of, names_in
 from evalstore.checks.judges import JUDGE
 from evalstore.checks.patterns import matches_all
-from evalstore.checks.reading import read_check, split
+from evalstore.checks.reading import COMMON, Form, read_check, split
 from evalstore.checks.registry import find_kind
-from evalstore.dataset.names import Columns
 from evalstore.errors import FileProblem, Problem
 from evalstore.markdown import Section
 from evalstore.messages import find_answers
-from evalstore.sandbox import show
-from evalstore.template import ITEM, NoValueError, compile_text
-from evalstore.values import Json, Reply
+from evalstore.template import ITEM, NoValueError
+from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.checklist import CheckEntry, CheckList
     from evalstore.filling import Filler, Row
     from evalstore.library import Desk
     from evalstore.messages import Shape
-    from evalstore.template import Filled, Template
+    from evalstore.template import Template
 
 JUDGED_NAMES = frozenset({"sample", "answer", "answers"})
 """What a text in a check may mention that is known only when there is an answer."""
@@ -40,8 +37,6 @@ OF_EXPRESSIONS = JUDGED_NAMES | {"json", "tool_calls"}
 """What an expression may mention likewise."""
 BLOCK = "block"
 """The type of several checks that need not all pass."""
-
-Place = tuple[str | int, ...]
 
 
 class BoundChecks(NamedTuple):
@@ -78,6 +73,8 @@ class CheckTemplates:
         self._checks = checks
         self._fixed: dict[int, dict[str, Json]] = {}
         """Checks in which nothing is filled, by number: they are read once."""
+        self._forms: dict[int, _Form | None] = {}
+        """Checks of which only a few texts are filled: the rest is read once."""
         later = (JUDGED_NAMES | set(named)) - filler.known.keys()
         self._entries: list[_Entry] = []
         for entry in checks.entries:
@@ -94,7 +91,7 @@ class CheckTemplates:
     def _compile(entry: CheckEntry, filler: Filler, later: frozenset[str]) -> _Entry:
         texts = [
             (place, filler.compile(Section(text, (entry.line,), entry.line), later))
-            for place, text in _texts(entry.given, ())
+            for place, text in templates_in(entry.given, ())
         ]
         name, settings = split(entry.given, entry.line)
         if any(place in (("scope",), (name, "scope")) for place, _ in texts):
@@ -145,10 +142,54 @@ class CheckTemplates:
         shapes: Sequence[Shape],
     ) -> dict[str, Json]:
         if entry.texts or entry.kept or entry.names or entry.type == python_code.NAME:
-            return _fill(entry, row, desk, shapes)
+            if form := self._forms.get(number):
+                return form.fill(row, desk)
+            found = _fill(entry, row, desk, shapes)
+            if number not in self._forms:
+                self._forms[number] = _form_of(entry, found)
+            return found
         if number not in self._fixed:
             self._fixed[number] = _fill(entry, row, desk, shapes)
         return self._fixed[number]
+
+
+class _Form:
+    """A check whose own settings are filled with the row, and nothing else of it."""
+
+    def __init__(self, entry: _Entry, form: Form, texts: Sequence[tuple[Place, Template]]) -> None:
+        self._entry, self._form, self._texts = entry, form, texts
+        self._is_deep = any(len(place) > 1 for place, _ in texts)
+
+    def fill(self, row: Row, desk: Desk) -> dict[str, Json]:
+        """The check for a row."""
+        settings = copied(self._form.settings) if self._is_deep else {**self._form.settings}
+        for place, template in self._texts:
+            value = template.value(row.lookup, row.typed)
+            if len(place) == 1:
+                settings[place[0]] = value
+            else:
+                settings = put_at(settings, place, value)
+        found = self._form.read(settings)
+        if matches_all(found):
+            desk.result.add_once([_matching_all(desk.path, self._entry.entry)])
+        return found
+
+
+def _form_of(entry: _Entry, found: Mapping[str, Json]) -> _Form | None:
+    """The check to be read again with the next row; None when more than its texts may differ."""
+    kind = find_kind(entry.type)
+    assert kind is not None
+    if entry.kept or entry.names or kind.by_models or entry.type == python_code.NAME:
+        return None
+    if "expression" in found or "schema" in found:
+        return None
+    _, settings = split(entry.entry.given, entry.entry.line)
+    places = dict(templates_in(settings, ()))
+    if any(place[0] in (*COMMON, "allowEmpty") for place in places):
+        return None
+    form = Form(entry.entry.given, entry.entry.line)
+    compiled = {value_at(entry.entry.given, place): template for place, template in entry.texts}
+    return _Form(entry, form, [(place, compiled[text]) for place, text in places.items()])
 
 
 def _name_prompts(check: dict[str, Json], line: int, desk: Desk) -> dict[str, Json]:
@@ -161,15 +202,17 @@ def _name_prompts(check: dict[str, Json], line: int, desk: Desk) -> dict[str, Js
 
 def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[str, Json]:
     line = entry.entry.line
-    given = _copied(entry.entry.given)
+    given = copied(entry.entry.given)
     for place, template in entry.texts:
-        given = _put(given, place, template.value(row.lookup, row.typed))
+        given = put_at(given, place, template.value(row.lookup, row.typed))
     mentioned = {name for _, template in entry.kept for name in template.names}
     used, asked = mentioned - entry.later, mentioned & entry.later
     code: dict[str, Json] = {}
     if entry.type == python_code.NAME:
         whole = read_check(
-            _apart(given, entry.entry.given), line, find_file=lambda own: find_file(desk, own, line)
+            set_apart(given, entry.entry.given),
+            line,
+            find_file=lambda own: find_file(desk, own, line),
         )
         code = bind(whole, entry.scope, row, entry.columns, shapes)
     if entry.kept:
@@ -181,7 +224,7 @@ def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[
                 line,
                 hint="models are shown it by their prompt",
             )
-        templates = [[list(place), _at(entry.entry.given, place)] for place, _ in entry.kept]
+        templates = [[list(place), value_at(entry.entry.given, place)] for place, _ in entry.kept]
         found = {
             "type": entry.type,
             "revision": kind.revision,
@@ -193,7 +236,7 @@ def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[
     else:
         found = _name_prompts(
             read_check(
-                _apart(given, entry.entry.given), line, lambda id: desk.find_schema(id, line)
+                set_apart(given, entry.entry.given), line, lambda id: desk.find_schema(id, line)
             ),
             line,
             desk,
@@ -271,143 +314,3 @@ def _turns(names: Collection[str], entry: _Entry, shapes: Sequence[Shape]) -> di
             )
         found[name] = places if several and entry.scope == "case" else places[0][1]
     return found
-
-
-_NEEDS_NAMES = frozenset({"templates", "expression", "values", "turns", "file", "check"})
-"""Settings of checks that may mention more than the answer; a check in a check may."""
-
-
-class Held(NamedTuple):
-    """A conversation that was held, as checks see it."""
-
-    replies: tuple[Reply, ...]
-    usd: float | None = None
-    shown: tuple[Json, ...] = ()
-    """The whole of it as texts, when a check looks at that."""
-
-
-class Settled(NamedTuple):
-    """A check with all that it says of the answers filled in."""
-
-    check: Mapping[str, Json]
-    names: Mapping[str, Json]
-    """What an expression may use."""
-
-
-def settle(check: Mapping[str, Json], sessions: Sequence[Held]) -> Settled:
-    """A check that can be run on some sessions; raises `FileProblem`."""
-    if _NEEDS_NAMES.isdisjoint(check):
-        return Settled(check, {})
-    scope = {**describe_answers(sessions), **_named(check, sessions), **check.get("values", {})}
-    if isinstance(scope.get(ITEM), dict):
-        scope[ITEM] = Columns(scope[ITEM]).item(scope[ITEM])
-    if "templates" not in check:
-        return Settled(check, scope)
-
-    def typed(name: str) -> Any:
-        inside, key = name in scope, name.removeprefix(f"{ITEM}.")
-        return scope[name] if inside else scope[ITEM][key]
-
-    def lookup(name: str) -> Filled:
-        return [str(show(typed(name)))]
-
-    known = [*scope, *(f"{ITEM}.{key}" for key in scope.get(ITEM) or ())]
-    written = check.get("given")
-    given = _copied(written)
-    for place, source in check["templates"]:
-        template = compile_text(source, known, lambda _offset: 1)
-        given = _put(given, tuple(place), template.value(lookup, typed))
-    try:
-        kept = {name: check[name] for name in KEPT if name in check}
-        given = _apart(given, written)
-        return Settled({**read_check(given), **(kept if "file" in kept else {})}, scope)
-    except FileProblem as problem:
-        raise FileProblem(f"filled with the answer, {problem.message}") from problem
-
-
-def _apart(given: Json, written: Json) -> Json:
-    """A filled check in which a mapping that came from data is the value, never the settings."""
-    if not isinstance(written, dict):
-        return given
-    for name, value in given.items():
-        if not isinstance(value, dict) or not isinstance(written[name], str):
-            continue
-        kind = find_kind(name)
-        if kind and kind.main:
-            others = {other: one for other, one in given.items() if other != name}
-            return {"type": name, kind.main: value, **others}
-    return given
-
-
-def _named(check: Mapping[str, Json], sessions: Sequence[Held]) -> dict[str, Json]:
-    def text(session: int, turn: int) -> str:
-        return sessions[session].replies[turn].text or ""
-
-    return {
-        name: text(0, place) if isinstance(place, int) else [text(*one) for one in place]
-        for name, place in check.get("turns", {}).items()
-    }
-
-
-def texts_of(sessions: Sequence[Held]) -> list[str]:
-    """Every answer of one conversation, or the last answer of each of several."""
-    if len(sessions) == 1:
-        return [reply.text or "" for reply in sessions[0].replies]
-    return [session.replies[-1].text or "" for session in sessions]
-
-
-def describe_answers(sessions: Sequence[Held]) -> dict[str, Any]:
-    """What checks may mention of answers, above all of the last one.
-
-    `output_json` is there only if that is JSON.
-    """
-    answer = sessions[-1].replies[-1]
-    text = answer.text or ""
-    sample: dict[str, Any] = {
-        "output_text": text,
-        "tool_calls": [
-            {"name": call.name, "arguments": call.arguments} for call in answer.tool_calls
-        ],
-        "response": text,
-        "model": answer.resolved_model,
-        "finish_reason": answer.finish_reason,
-        "latency": answer.latency,
-        "cost": sessions[-1].usd,
-    }
-    with suppress(ValueError, RecursionError):
-        sample["output_json"] = json.loads(text)
-    return {"sample": sample, "answer": text, "answers": texts_of(sessions)}
-
-
-def _copied(value: Json) -> Json:
-    """A value whose lists and mappings can be changed."""
-    if isinstance(value, dict):
-        return {name: _copied(inner) for name, inner in value.items()}
-    return [_copied(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _texts(value: Json, place: Place) -> Iterator[tuple[Place, str]]:
-    if isinstance(value, str):
-        if "{{" in value or "{%" in value:
-            yield place, value
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _texts(inner, (*place, name))
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _texts(inner, (*place, number))
-
-
-def _at(value: Json, place: Place) -> Json:
-    for step in place:
-        value = value[step]
-    return value
-
-
-def _put(value: Json, place: Place, inner: Json) -> Json:
-    """The value with something else at a place."""
-    if not place:
-        return inner
-    target = _at(value, place[:-1])
-    target[place[-1]] = inner
-    return value

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from evalstore.bound_checks import BLOCK, Held, settle, texts_of
+from evalstore.bound_checks import BLOCK
 from evalstore.checks import Outcome, Subject, run_check
 from evalstore.checks.reading import reaches
+from evalstore.settling import Held, settle, texts_of
 from evalstore.values import Json, Verdict
 
 RunCode = Callable[[Mapping[str, Json], Json, Sequence[Held]], Json]

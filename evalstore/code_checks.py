@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.bound_checks import Held, describe_answers
 from evalstore.checks.python_code import MEMORY, SECONDS, code_of
+from evalstore.settling import Held, describe_answers
 from evalstore.trust import digest
 from evalstore.values import Json, Text
 from evalstore.workers import Code, CodeError, Workers

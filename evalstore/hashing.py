@@ -10,7 +10,7 @@ pin every rule of this module.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import xxhash
@@ -45,13 +45,26 @@ SCHEME = 1
 
 Description = dict[str, Any]
 
-_encode = json.JSONEncoder(
+_ENCODER = json.JSONEncoder(
     sort_keys=True,
     separators=(",", ":"),
     ensure_ascii=False,
     allow_nan=False,
     check_circular=False,  # what comes from files cannot be; the check costs time
-).encode
+)
+
+
+def _make_encode() -> Callable[[Json], str]:
+    """The encoder's `encode`, without making its inner part again for every value."""
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return _ENCODER.encode
+    arguments = (None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",")
+    pieces = make(*arguments, True, False, False)
+    return lambda value: "".join(pieces(value, 0))
+
+
+_encode = _make_encode()
 
 
 def canonical_json(value: Json) -> str:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.bound_checks import Held
 from evalstore.catalogue import provider_options
 from evalstore.checking import judge_by_checks, schemas_of
 from evalstore.checks.judges import without_judge
@@ -14,6 +13,7 @@ from evalstore.ledger import Ledger, sum_usage
 from evalstore.opinions import Opinions
 from evalstore.plan import CHECKS
 from evalstore.reply_forms import form_of, tell
+from evalstore.settling import Held
 from evalstore.values import Evaluation, Json, Reply, Request, Session
 
 if TYPE_CHECKING:

@@ -289,8 +289,9 @@ def _lacking(
     cell: Cell, stored: Iterable[Vote], *, before_checks: bool
 ) -> Iterator[tuple[Judge | None, int]]:
     votes = _decided_first(cell, stored)
-    if any(vote.human for vote in votes):
-        return
+    for vote in votes:
+        if vote.human:
+            return
     if "checks" in cell.case.judged_by:
         checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
         if checked is None:
@@ -316,8 +317,9 @@ def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
     oldest first.
     """
     votes = _decided_first(cell, stored)
-    by_person = {vote.evaluator: vote for vote in sorted(votes) if vote.human}
-    counted = list(by_person.values())
+    counted: list[Vote] = []
+    if people := [vote for vote in votes if vote.human]:
+        counted += {vote.evaluator: vote for vote in sorted(people)}.values()
     if "checks" in cell.case.judged_by:
         counted += [vote for vote in votes if vote.evaluator == CHECKS][:1]
     if "models" in cell.case.judged_by:
@@ -328,7 +330,8 @@ def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
 
 def _decided_first(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
     """The votes under the cell's evaluation version, in the order in which they count."""
-    votes = [vote for vote in stored if vote.evaluation == cell.case.evaluation]
+    evaluation = cell.case.evaluation
+    votes = [vote for vote in stored if vote.evaluation == evaluation]
     if len(votes) > 1:
         votes.sort(key=lambda vote: vote.verdict in UNSETTLED)
     return votes

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evalstore.errors import FileProblem
+from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.yaml_core import Document, read_yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FILE = "evalstore.yaml"
 DEFAULT_EVALUATOR_PROMPT = "_evaluator_default"
@@ -30,7 +33,6 @@ FOLDERS = {
     "currencies": "currencies",
 }
 _LATER = {
-    "analysisQueries": "kept for the statistics, which this version does not have yet",
     "thresholds": "kept for per-tag gates, which this version does not have yet",
     "remotes": "kept for sharing, which this version does not have yet",
 }
@@ -58,6 +60,68 @@ class Participant:
     """Candidates: what reports call it. A model that is listed again has its temperature in it."""
     line: int = field(default=0, compare=False)
     """Where the settings name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A model whose answers or judgements a query is about."""
+
+    id: str
+    """What the run calls it."""
+    temperature: float | None = None
+    """Only at this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisQuery:
+    """A part of the results, for the statistics. Empty lists ask for nothing."""
+
+    description: str
+    """What it is called by."""
+    currency: str | None = None
+    """The `code` of a currency file, for its costs."""
+    required_tags1: tuple[str, ...] = ()
+    """Only cases with one of these tags."""
+    required_tags2: tuple[str, ...] = ()
+    """And one of these."""
+    prohibited_tags: tuple[str, ...] = ()
+    """And none of these."""
+    system_prompts: tuple[str, ...] = ()
+    """Only with these system prompts, by their ids."""
+    candidates: tuple[Chosen, ...] = ()
+    """Only answers of these."""
+    evaluators: tuple[Chosen, ...] = ()
+    """Only judgements of these: verdicts are made of them alone."""
+    candidates_temperature: float | None = None
+    """Only answers at this temperature."""
+    evaluators_temperature: float | None = None
+    """Only judgements at this temperature."""
+
+
+QUERY_NAMES = (
+    "description",
+    "currency",
+    "requiredTags1",
+    "requiredTags2",
+    "prohibitedTags",
+    "systemPrompts",
+    "candidates",
+    "evaluators",
+    "candidatesTemperature",
+    "evaluatorsTemperature",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserSettings:
+    """How `view` looks and which keys it has; the browser knows which names there are."""
+
+    theme: str | None = None
+    """The name of a theme."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """From the id of an action to its keys, with commas between them."""
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Where the settings say it: of `theme`, and of `keys.ID`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +178,20 @@ class Settings:
     """From the beginning of a dataset's path, such as `hf://`, to the folder it stands for."""
     store: str = ".evalstore/store.db"
     """The store's file, relative to the workspace."""
+    analysis_queries: tuple[AnalysisQuery, ...] = ()
+    """Parts of the results, for `stats --query`."""
+    browser: BrowserSettings = field(default_factory=BrowserSettings)
+    """How `view` looks and which keys it has: `theme`, and `keys` from actions to their keys."""
+
+
+def find_root(start: Path) -> Path:
+    """The folder of the nearest `evalstore.yaml`, upwards from `start`."""
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            return folder
+    raise EvalstoreError(
+        f"no {FILE} in '{start.name or start}' or above", hint="run 'evalstore init' first"
+    )
 
 
 SETTING_NAMES = tuple(
@@ -170,6 +248,8 @@ def read_settings(text: str) -> Settings:
         paths=collector.attempt(lambda: _paths(found), default.paths),
         dataset_roots=collector.attempt(lambda: _roots(found), {}),
         store=or_default(found.text("store"), "store"),
+        analysis_queries=_queries(found, collector),
+        browser=_browser(found),
     )
     collector.finish()
     return settings
@@ -212,6 +292,47 @@ def _participants(found: Fields, name: str) -> tuple[Participant, ...]:
                 raise FileProblem(f"'{id}' is listed twice in '{name}'", line, hint=_TWICE)
         result.append(participant)
     return tuple(result)
+
+
+def _queries(found: Fields, collector: Collector) -> tuple[AnalysisQuery, ...]:
+    queries: list[AnalysisQuery] = []
+    for one in found.entries("analysisQueries", QUERY_NAMES):
+        description = one.text("description")
+        if description is None:
+            if "description" not in one.values:
+                collector.found.append(FileProblem("a query has no 'description'", one.line()))
+            continue
+        queries.append(
+            AnalysisQuery(
+                description=description,
+                currency=one.text("currency"),
+                required_tags1=tuple(one.names("requiredTags1")),
+                required_tags2=tuple(one.names("requiredTags2")),
+                prohibited_tags=tuple(one.names("prohibitedTags")),
+                system_prompts=tuple(one.names("systemPrompts")),
+                candidates=_chosen(one, "candidates"),
+                evaluators=_chosen(one, "evaluators"),
+                candidates_temperature=one.number("candidatesTemperature", 0, 2),
+                evaluators_temperature=one.number("evaluatorsTemperature", 0, 2),
+            )
+        )
+    return tuple(queries)
+
+
+def _chosen(query: Fields, name: str) -> tuple[Chosen, ...]:
+    """Models by their names, or as mappings with an `id`."""
+    value = query.value(name)
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return tuple(Chosen(id) for id in query.names(name))
+    chosen: list[Chosen] = []
+    for one in query.entries(name, ("id", "temperature")):
+        id = one.text("id")
+        if id is not None:
+            chosen.append(Chosen(id, one.number("temperature", 0, 2)))
+        elif "id" not in one.values and query.collector:
+            problem = FileProblem(f"an entry of '{name}' has no 'id'", one.line())
+            query.collector.found.append(problem)
+    return tuple(chosen)
 
 
 _TWICE = "a model can be listed again with another temperature"
@@ -285,6 +406,27 @@ def _roots(found: Fields) -> dict[str, str]:
     return roots
 
 
+def _browser(found: Fields) -> BrowserSettings:
+    one = found.inner("browser", ("theme", "keys"))
+    named = one.value("keys")
+    keys = one.inner("keys", map(str, named) if isinstance(named, dict) else ())
+    given = {id: text for id in keys.values if (text := keys.text(id)) is not None}
+    lines = {f"keys.{id}": keys.line(id) for id in given}
+    return BrowserSettings(one.text("theme"), given, {"theme": one.line("theme"), **lines})
+
+
 def ignored_settings(names: Iterable[str]) -> list[tuple[str, str]]:
     """Settings of the format that this version reads past, with the reason."""
     return [(name, _LATER[name]) for name in names if name in _LATER]
+
+
+def browser_settings(directory: Path, config: Path | None = None) -> tuple[str, BrowserSettings]:
+    """The name of the settings' file and what it says of the browser.
+
+    Settings that cannot be read say nothing here: whoever needs them tells what is wrong.
+    """
+    try:
+        path = config or find_root(directory) / FILE
+        return path.name, read_settings(path.read_bytes().decode("utf-8-sig")).browser
+    except (EvalstoreError, FileProblem, OSError, UnicodeDecodeError):
+        return FILE, BrowserSettings()

@@ -72,16 +72,6 @@ LoadNodes = Callable[[list[str]], Mapping[str, CaseFile]]
 """From ids of leaves to those of them that the store has."""
 
 
-def find_root(start: Path) -> Path:
-    """The folder of the nearest `evalstore.yaml`, upwards from `start`."""
-    for folder in (start, *start.parents):
-        if (folder / FILE).is_file():
-            return folder
-    raise EvalstoreError(
-        f"no {FILE} in '{start.name or start}' or above", hint="run 'evalstore init' first"
-    )
-
-
 class Workspace:
     """A folder with its settings and its index."""
 
@@ -145,10 +135,17 @@ class Workspace:
 
     # --- reading
 
-    def read(self, load_nodes: LoadNodes | None = None, keep: Sink | None = None) -> Reading:
+    def read(
+        self,
+        load_nodes: LoadNodes | None = None,
+        keep: Sink | None = None,
+        *,
+        tests: bool = True,
+    ) -> Reading:
         """Read everything; with `load_nodes`, unchanged test files come from the store.
 
         With `keep`, it gets contents and files as they are read, and the reading lacks them.
+        Without `tests`, only what tests refer to: prompts, models, currencies and the like.
         """
         reading = Reading()
         index = Index.read(self.private / "index.json") if load_nodes else Index()
@@ -157,6 +154,8 @@ class Workspace:
             self.root, self.settings.paths["tests"], index, self.settings.dataset_roots
         )
         reading.library = self._read_library(reading, index, references)
+        if not tests:
+            return reading
         self._read_tests(reading, index, reading.library, references, load_nodes, keep)
         self._find_shared_ids(reading)
         self._find_unknown_participants(reading)

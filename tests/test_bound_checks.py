@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from evalstore.bound_checks import Held, settle
 from evalstore.errors import FileProblem
+from evalstore.settling import Held, settle
 from evalstore.values import Reply, ToolCall
 from tests.builders import expanded, test_file, told
 

@@ -277,3 +277,35 @@ def test_all_wrong_checks_are_told() -> None:
 def test_recorded_answers_are_for_one_conversation() -> None:
     found = problems(lines({**A, "c": "s"}), "answer: '{{ c }}'\nrepetitions: 2")
     assert "a recorded answer is for one conversation, and there are 2" in found[0][2]
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        'contains: "{{ ideal }}"',
+        '{contains: "{{ ideal }}", not: true, weight: 2}',
+        '{type: containsAny, expected: ["{{ ideal }}", "{{ g }}"], ignoreCase: true}',
+        'equals: {expected: "is {{ ideal }}", normalize: [trim]}',
+        'regex: "{{ ideal }}+"',
+        '{length: {max: "{{ n }}"}}',
+        '{contains: "{{ ideal }}", weight: "{{ n }}"}',
+        '{contains: "{{ ideal }}", actual: "{{ answer }}"}',
+        'expr: "len(answer) > {{ n }}"',
+        'levenshtein: {expected: "{{ ideal }}", max: 2}',
+    ],
+)
+def test_a_check_does_not_depend_on_the_rows_before_it(check: str) -> None:
+    one, two, three = {**A, "n": 1}, {**B, "n": 2}, {**A, "q": "c", "ideal": "z", "n": 3}
+    together = cases(lines(one, two, three), checks=f"- {check}", told="")
+    alone = [cases(lines(row), checks=f"- {check}", told="")[0] for row in (one, two, three)]
+    assert [case.evaluation for case in together] == [case.evaluation for case in alone]
+    assert len({case.evaluation for case in together}) > 1
+
+
+def test_a_wrong_value_is_told_whatever_was_right_in_the_rows_before_it() -> None:
+    rows = lines(A, {**B, "ideal": ""}, {**B, "q": "c", "ideal": {"no": "text"}})
+    found = problems(rows, checks='- contains: "{{ item.ideal }}"', told="")
+    assert [(line, words.split(" (")[0]) for _, line, words in found] == [
+        (15, "the check 'contains' has an empty 'expected'"),
+        (15, "'expected' must be a text or a list of texts"),
+    ]

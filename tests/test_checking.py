@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from evalstore.bound_checks import BLOCK, Held
+from evalstore.bound_checks import BLOCK
 from evalstore.checking import Checked, judge_by_checks, schemas_of
 from evalstore.checks import read_check
+from evalstore.settling import Held
 from evalstore.values import Json, Reply
 
 

@@ -205,6 +205,19 @@ def test_key_order_never_counts(value: dict[str, Any]) -> None:
     assert hashing.canonical_json(turned) == hashing.canonical_json(value)
 
 
+@given(st.dictionaries(st.text(max_size=3), JSON | st.floats(allow_nan=False), max_size=5))
+def test_canonical_json_is_what_the_standard_encoder_writes(value: dict[str, Any]) -> None:
+    try:
+        expected = json.dumps(
+            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+    except ValueError:
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            hashing.canonical_json(value)
+    else:
+        assert hashing.canonical_json(value) == expected
+
+
 TAGS = st.permutations(["_has_tools", "_json_mode", "_json_mode"])
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from evalstore import hashing
-from evalstore.bound_checks import Held
 from evalstore.checking import judge_by_checks
 from evalstore.judge import (
     VERDICT_SCHEMA,
@@ -21,6 +20,7 @@ from evalstore.judge import (
     read_opinion,
     unreadable_opinion,
 )
+from evalstore.settling import Held
 from evalstore.values import Evaluation, Json, OutgoingMessage, Reply, Request, Text, ToolCall
 
 YES = Opinion("pass", "fine")

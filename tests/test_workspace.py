@@ -10,8 +10,9 @@ import pytest
 from evalstore import index, references, workspace
 from evalstore.errors import EvalstoreError, Problem
 from evalstore.parse import read_test
+from evalstore.settings import find_root
 from evalstore.values import CaseFile
-from evalstore.workspace import Reading, Workspace, find_root
+from evalstore.workspace import Reading, Workspace
 from tests.builders import HELLO, Files, test_file, tree, workspace_of
 
 TOOL = "id: weather\nname: w\nparameters: {type: object}\n"

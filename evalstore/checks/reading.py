@@ -13,7 +13,8 @@ from evalstore.errors import FileProblem
 from evalstore.fields import suggest
 from evalstore.values import Json
 
-_COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
+COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
+"""Settings that all checks have."""
 _BOUND = re.compile(r"(>=|>|<=|<|==)\s*([0-9.eE+-]+)\Z")
 _EMPTY: tuple[Json, ...] = ("", [], {})
 
@@ -37,19 +38,52 @@ def read_check(
     arguments = Arguments(settings, line, _example(kind, name))
     common = {} if kind.by_models else _read_common(arguments, kind, name)
     arguments.allow_empty = arguments.flag("allowEmpty")
-    if kind.main and not arguments.allow_empty and settings.get(kind.main) in _EMPTY:
-        raise FileProblem(
-            f"the check '{name}' has an empty '{kind.main}'",
-            line,
-            hint="say 'allowEmpty: true' if that is meant",
-        )
-    own = kind.read(arguments)
-    arguments.finish(name)
+    own = _read_own(arguments, kind, name, settings)
     if schema_id is not None and isinstance(own.get("schema"), str):
         own["schema"] = schema_id(own["schema"])
     if find_file is not None and name == "python":
         own["file"] = find_file(own)
     return {"type": name, "revision": kind.revision, **own, **common}
+
+
+class Form:
+    """A check that is read again and again with other values of its own settings."""
+
+    def __init__(self, given: Json, line: int | None) -> None:
+        """`given` could be read, and no setting of `COMMON` is filled."""
+        self.name, settings = split(given, line)
+        kind = find_kind(self.name)
+        assert kind is not None
+        self._kind, self._line = kind, line
+        arguments = Arguments(settings, line)
+        self._common = _read_common(arguments, kind, self.name)
+        self._allow_empty = arguments.flag("allowEmpty")
+        self.settings = {
+            name: value for name, value in settings.items() if name not in (*COMMON, "allowEmpty")
+        }
+        """Those that may have other values; by the names that `type: value` stands for, too."""
+
+    def read(self, settings: dict[str, Json]) -> dict[str, Json]:
+        """The canonical form with these values; raises `FileProblem`."""
+        arguments = Arguments(settings, self._line, _example(self._kind, self.name))
+        arguments.allow_empty = self._allow_empty
+        own = _read_own(arguments, self._kind, self.name, settings)
+        return {"type": self.name, "revision": self._kind.revision, **own, **self._common}
+
+
+def _read_own(
+    arguments: Arguments, kind: Kind, name: str, settings: Mapping[str, Json]
+) -> dict[str, Json]:
+    """The settings that only this type of check has."""
+    if kind.main and not arguments.allow_empty and settings.get(kind.main) in _EMPTY:
+        raise FileProblem(
+            f"the check '{name}' has an empty '{kind.main}'",
+            arguments.line,
+            hint="say 'allowEmpty: true' if that is meant",
+        )
+    own = kind.read(arguments)
+    arguments.finish(name)
+    return own
 
 
 def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
@@ -72,7 +106,7 @@ def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
     if len(types) > 1:
         raise FileProblem(f"these are two checks in one: '{types[0]}' and '{types[1]}'", line)
     if not types:
-        names = [name for name in settings if name not in _COMMON]
+        names = [name for name in settings if name not in COMMON]
         raise _unknown(names[0] if names else next(iter(settings)), line)
     name = types[0]
     value = settings.pop(name)
@@ -95,7 +129,7 @@ def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
 
 
 def _types_in(settings: Mapping[str, Json]) -> list[str]:
-    return [name for name in settings if name not in _COMMON and find_kind(name) is not None]
+    return [name for name in settings if name not in COMMON and find_kind(name) is not None]
 
 
 def _are_settings(kind: Kind, value: dict[str, Json], *, alone: bool) -> bool:
@@ -114,7 +148,7 @@ def _unknown(name: str, line: int | None) -> FileProblem:
 
 def _read_common(arguments: Arguments, kind: Kind, name: str) -> dict[str, Json]:
     found: dict[str, Json] = {}
-    if arguments.has_none_of(_COMMON) and not kind.graded and not kind.joint:
+    if arguments.has_none_of(COMMON) and not kind.graded and not kind.joint:
         return found
     if arguments.flag("not"):
         found["not"] = True

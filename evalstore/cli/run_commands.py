@@ -125,7 +125,7 @@ def status(
     """
     from evalstore.operations.quiet import status as operation
 
-    found = operation(here(), wanted)
+    found = operation(here(), wanted, whole=json or explain)
     if json:
         output.document(found.document())
     elif short:

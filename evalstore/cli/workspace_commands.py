@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +12,9 @@ import typer
 from evalstore import __version__
 from evalstore.cli import options, output
 from evalstore.cli.main import Globals, app, here
-from evalstore.errors import NO, USAGE
+from evalstore.errors import NO, USAGE, Problem
 from evalstore.operations.orders import Kind
+from evalstore.settings import BrowserSettings, browser_settings
 
 _LISTED = 4
 """Values in a cell of a table before they are cut; JSON has all."""
@@ -60,6 +62,7 @@ def check(paths: options.Paths = None, json: options.Json = False) -> None:
     from evalstore.operations.listing import check as operation
 
     found = operation(here(), tuple(paths or ()))
+    found.problems.extend(_problems_of_browser())
     if json:
         output.document(found.document())
     else:
@@ -77,6 +80,16 @@ def check(paths: options.Paths = None, json: options.Json = False) -> None:
         )
     if found.errors:
         raise typer.Exit(USAGE)
+
+
+def _problems_of_browser() -> Iterable[Problem]:
+    """What is wrong with the browser's settings, which only the browser can know."""
+    file, browser = browser_settings(here().directory, here().config)
+    if browser == BrowserSettings():
+        return ()
+    from evalstore.tui.keymap import find_problems
+
+    return find_problems(file, browser)
 
 
 @app.command()

@@ -20,10 +20,11 @@ from evalstore.operations.participants import Participants
 from evalstore.operations.targets import find_targets
 from evalstore.plan import UNSETTLED, Bound, Plan, plan_asks, plan_judgements
 from evalstore.selection import Placed, Selection, Target
+from evalstore.settings import find_root
 from evalstore.store import Store
 from evalstore.store.trees import build_tree
 from evalstore.values import RECORDED, CaseFile, Verdict
-from evalstore.workspace import Reading, Workspace, find_root
+from evalstore.workspace import Reading, Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -291,6 +292,17 @@ def open_desk(
         reading = workspace.read(store.load_case_files, keeper.take)
         keeper.finish(workspace, reading)
         yield Desk(where, workspace, store, reading)
+    finally:
+        store.close()
+
+
+@contextmanager
+def open_catalogue(where: Where) -> Iterator[Desk]:
+    """A desk that knows no tests: for what is about runs, but wants names, prices and rates."""
+    workspace = open_workspace(where)
+    store = Store.open(store_path(workspace, where), create=not where.store)
+    try:
+        yield Desk(where, workspace, store, workspace.read(store.load_case_files, tests=False))
     finally:
         store.close()
 

@@ -1,10 +1,11 @@
 """`status` from memory: the last answer stands while nothing it was made from has moved.
 
-A `status` that finds nothing to do leaves behind what it saw: the stamps of the settings, of
-every file of the workspace, of every place where a mentioned file was looked for, and of the
-store. While all of them are what they were, the answer is the same, and neither the files nor
-the store are opened; with `maxAge` it stands until the first answer becomes too old. The
-memory lives beside the index, belongs to this machine, and losing it loses nothing.
+A `status` leaves behind what it saw: the stamps of the settings, of every file of the
+workspace, of every place where a mentioned file was looked for, and of the store. While all of
+them are what they were, the answer is the same, and neither the files nor the store are
+opened; with `maxAge` it stands until the first answer becomes too old. What would be done is
+remembered as numbers, without the list. The memory lives beside the index, belongs to this
+machine, and losing it loses nothing.
 """
 
 # Paths are texts here: thousands of files are looked at when nothing has changed.
@@ -16,14 +17,15 @@ import hashlib
 import json
 import os
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from evalstore import __version__
 from evalstore.errors import EvalstoreError
 from evalstore.index import GRAIN, SUFFIXES, Seen, scan, stamp
 from evalstore.operations.orders import Wanted
-from evalstore.operations.summary import Status
-from evalstore.operations.times import now
+from evalstore.operations.summary import Change, Status
+from evalstore.operations.times import now, today
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,22 +34,32 @@ if TYPE_CHECKING:
     from evalstore.operations.orders import Where
     from evalstore.workspace import Workspace
 
-_FORMAT = [2, __version__]
+_FORMAT = [3, __version__]
 """Raise the number when the answer comes from anything else, or is made in another way."""
 _FILE = "quiet.json"
+_MOST_LISTED = 100
+"""Changed files, and pairs that lack a capability, that are remembered."""
+_REMEMBERED = (
+    *("ask", "record", "judge", "reuse", "skipped", "cost", "models", "cells", "last_run"),
+    *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
+)
+"""Parts of an answer that are kept as they are."""
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
 
 
-def status(where: Where, wanted: Wanted) -> Status:
-    """What a run would do, and what changed; no model is called."""
-    if wanted == Wanted() and (found := _recall(where)):
+def status(where: Where, wanted: Wanted, *, whole: bool = True) -> Status:
+    """What a run would do, and what changed; no model is called.
+
+    Unless it must be `whole`, the list of what would be done may be missing.
+    """
+    if wanted == Wanted() and (found := _recall(where, whole=whole)):
         return found
     from evalstore.operations import status as operation
 
     return operation.status(where, wanted)
 
 
-def _recall(where: Where) -> Status | None:
+def _recall(where: Where, *, whole: bool) -> Status | None:
     """The remembered answer, when it still stands."""
     for root in (where.directory, *where.directory.parents):
         if (root / "evalstore.yaml").is_file():
@@ -58,22 +70,28 @@ def _recall(where: Where) -> Status | None:
         memory = json.loads((root / ".evalstore" / _FILE).read_bytes())
         if memory["format"] != _FORMAT or memory["asked"] != _asked(root, where):
             return None
+        if whole and not memory["whole"]:
+            return None
         digest = _Digest()
         look(digest, memory["root"], memory["config"], memory["folders"], memory["store"])
         for name in memory["mentioned"]:
             digest.add([see_mentioned(name)])
         if memory["digest"] != digest.hexdigest():
             return None
-        found = Status(items=[], ask=0, record=0, judge=0, skipped=[], **memory["status"])
+        known = memory["status"]
+        changes = [Change(**one) for one in known.pop("changes")]
+        skipped = [(file, row, model, lacks) for file, row, model, lacks in known.pop("skipped")]
+        found = Status(items=[], changes=changes, skipped=skipped, **known)
         return found if now() < found.stands_until else None
     except (OSError, ValueError, KeyError, TypeError, EvalstoreError):
         return None
 
 
 def _asked(root: Path, where: Where) -> list[str | None]:
-    """What of the command line decides which files and which store are meant."""
+    """What of the command line decides which files and which store are meant; and the day."""
     config = None if where.config is None else str(where.config)
-    return [str(root), config, where.store, str(where.directory) if where.store else None]
+    folder = str(where.directory) if where.store else None
+    return [str(root), config, where.store, folder, today()]
 
 
 class _Digest:
@@ -127,7 +145,7 @@ def see_mentioned(name: str) -> Seen:
 
 
 class Memory:
-    """Takes note of everything before it is read, and keeps it when the answer is `nothing`."""
+    """Takes note of everything before it is read, and keeps it with the answer."""
 
     def __init__(
         self, where: Where, wanted: Wanted, workspace: Workspace, store: Path, began: int
@@ -156,18 +174,17 @@ class Memory:
         except EvalstoreError:
             self._digest.newest = began  # the reading will say what is wrong
 
-    def keep(self, found: Status, mentioned: Mapping[str, Seen]) -> None:
-        """Remember an answer that says that there is nothing to do or to tell.
+    def keep(self, found: Status, mentioned: Mapping[str, Seen], *, runs_code: bool) -> None:
+        """Remember an answer.
 
-        Only when all stamps are settled: what is younger may change without a trace.
+        Only when all stamps are settled: what is younger may change without a trace. Nor when
+        something is to be done and `runs_code`: which files are trusted is said elsewhere.
         """
         if (
             self._wanted != Wanted()
-            or found.items
-            or found.changes
-            or found.skipped
-            or found.warnings
             or found.untrusted
+            or (found.items and runs_code)
+            or max(len(found.changes), len(found.skipped), len(found.warnings)) > _MOST_LISTED
         ):
             return
         digest = self._digest
@@ -178,14 +195,10 @@ class Memory:
         memory = self._memory | {
             "mentioned": sorted(mentioned),
             "digest": digest.hexdigest(),
+            "whole": not found.items,
             "status": {
-                "reuse": found.reuse,
-                "cost": found.cost,
-                "models": found.models,
-                "cells": found.cells,
-                "last_run": found.last_run,
-                "last_started": found.last_started,
-                "stands_until": found.stands_until,
+                "changes": [asdict(one) for one in found.changes],
+                **{name: getattr(found, name) for name in _REMEMBERED},
             },
         }
         temporary = self._path.with_suffix(f".{os.getpid()}.tmp")

@@ -34,7 +34,8 @@ def status(where: Where, wanted: Wanted) -> Status:
         desk.require_sound(wanted)
         plan = desk.plan(wanted)
         found = describe_plan(desk, plan, wanted)
-        memory.keep(found, workspace.references.looked)
+        runs_code = any(cell.case.code for cell in plan.cells)
+        memory.keep(found, workspace.references.looked, runs_code=runs_code)
         if not desk.reading.errors and not plan.asks:
             _remember(desk)
         return found

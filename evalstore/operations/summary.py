@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evalstore.operations.code_trust import Untrusted
     from evalstore.values import Json
 
@@ -53,6 +56,7 @@ class Status:
     """The answer of `status`."""
 
     items: list[Item]
+    """What would be done, one by one; it may be missing when only the numbers were wanted."""
     ask: int
     record: int
     """Answers that files bring themselves and that are not stored."""
@@ -78,6 +82,11 @@ class Status:
     """Judgements that wait for them."""
     stands_until: float = math.inf
     """Microseconds since 1970: an answer becomes too old then."""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether a run would do anything."""
+        return bool(self.ask or self.record or self.judge)
 
     def document(self) -> Json:
         """As JSON."""
@@ -117,3 +126,11 @@ class Status:
                 for one in self.items
             ],
         }
+
+
+def summed(items: Iterable[Item]) -> list[Item]:
+    """The items; those that read the same are one, such as the rows of a group."""
+    counts: Counter[Item] = Counter()
+    for item in items:
+        counts[replace(item, count=1)] += item.count
+    return [replace(item, count=count) for item, count in counts.items()]

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.widgets import Input, TextArea
 
 from evalstore.errors import EvalstoreError
 from evalstore.tui.cases import CasesPage
+from evalstore.tui.compare import ComparePage
+from evalstore.tui.dialog import Dialog
 from evalstore.tui.history import History
+from evalstore.tui.keymap import Look, key_name
 from evalstore.tui.page import Page
+from evalstore.tui.running import Runs
 from evalstore.tui.session import SessionPage
+from evalstore.tui.stats import StatsPage
+from evalstore.tui.status import StatusPage
 from evalstore.tui.versions import VersionsPage
 
 if TYPE_CHECKING:
+    from textual import events
+    from textual.command import Provider
+
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.tui.source import Source
 
@@ -23,29 +34,60 @@ _LOOK_SECONDS = 1.0
 """How often it is looked whether somebody has written to the store."""
 
 
+def _actions() -> type[Provider]:
+    from evalstore.tui.commands import Actions
+
+    return Actions
+
+
+def _places() -> type[Provider]:
+    from evalstore.tui.commands import Places
+
+    return Places
+
+
 class Browser(App[None]):
     """Browses what a store holds, and follows it while others write to it."""
 
     TITLE = "evalstore"
     ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_actions, _places}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", id="quit"),
-        Binding("question_mark", "help", "Help", key_display="?", id="help"),
+        Binding("question_mark,f1", "help", "Help", id="help"),
+        Binding("ctrl+p", "command_palette", "Commands", show=False, priority=True, id="commands"),
     ]
+    CSS = """
+    FooterKey.-command-palette { display: none; }
+    Page:nocolor > .title { text-style: bold reverse; }
+    Grid:nocolor > .grid--header { text-style: bold underline; }
+    Grid:nocolor > .grid--cursor { text-style: bold; }
+    Grid:nocolor:focus > .grid--cursor { text-style: reverse; }
+    """
 
-    def __init__(self, source: Source, revision: str | None = None) -> None:
+    def __init__(self, source: Source, revision: str | None = None, look: Look | None = None):
         """With a revision its cases are shown first."""
-        super().__init__()
+        # Without colours the terminal's own are used, and nothing is painted grey instead.
+        super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
         self.source = source
+        self.chosen = look or Look()
         self._revision = revision
+        self.runs = Runs(self)
         self._stamp: object = None
+        self._is_behind = False
+        self._told = ""
+        """The problem that the last look found."""
 
     def on_mount(self) -> None:
         """Show the runs, and begin to look at the store."""
+        self.set_keymap(dict(self.chosen.keys))
+        if self.chosen.theme:
+            self.theme = self.chosen.theme
         self.push_screen(History())
         if self._revision is not None:
             self.show_cases(self._revision)
         self.set_interval(_LOOK_SECONDS, self.look)
+        self.look()
 
     def look(self) -> None:
         """Read again when somebody has written to the store."""
@@ -54,22 +96,99 @@ class Browser(App[None]):
     def _look(self) -> None:
         try:
             stamp = self.source.stamp()
-        except EvalstoreError:
+        except EvalstoreError as problem:
+            if str(problem) != self._told:
+                self._told = str(problem)
+                self.call_from_thread(self.tell, problem)
             return
+        told, self._told = self._told, ""
         before, self._stamp = self._stamp, stamp
-        if before is not None and before != stamp:
+        if told or (before is not None and (before != stamp or self._is_behind)):
             self.call_from_thread(self.follow)
 
-    def follow(self) -> None:
-        """Read again what is shown."""
+    def tell(self, problem: EvalstoreError) -> None:
+        """Say on the screen that there is nothing to read any more; what is shown stays."""
         if isinstance(self.screen, Page):
-            self.screen.reload()
+            self.screen.show_problem(problem)
+
+    def follow(self) -> None:
+        """Read again what is shown, also below a dialog; what is being read is waited for."""
+        pages = [one for one in self.screen_stack if isinstance(one, Page)]
+        page = next((one for one in reversed(pages) if not isinstance(one, Dialog)), None)
+        self._is_behind = page is not None and page.is_reading
+        if page is not None and not self._is_behind:
+            self.mark_stale(page)
+            page.reload()
+
+    def mark_stale(self, page: Page) -> None:
+        """Let all other pages read again when they are shown again."""
+        for one in self.screen_stack:
+            if isinstance(one, Page) and one is not page:
+                one.is_stale = True
+
+    async def action_quit(self) -> None:
+        """Leave; a run that is under way is stopped first, unless it is said twice."""
+        if self.runs.is_going and not self.runs.is_leaving:
+            self.runs.leave()
+        else:
+            await super().action_quit()
+
+    def on_unmount(self) -> None:
+        """Stop what is still under way."""
+        self.runs.end_at_once()
+
+    # --- keys and commands
+
+    def key_of(self, id: str) -> str:
+        """The first key of an action, as people read it."""
+        from evalstore.tui.screens import actions
+
+        keys = self.chosen.keys.get(id)
+        return key_name(keys.split(",")[0] if keys else actions()[id].keys[0])
+
+    def on_key(self, event: events.Key) -> None:
+        """Give what was typed quickly to the line that a key before it has opened.
+
+        Such keys were sent to where the focus was then, and nobody there wanted them.
+        """
+        if event.character and event.is_printable:
+            if isinstance(self.focused, Input):
+                self.focused.insert_text_at_cursor(event.character)
+                event.prevent_default()
+            elif isinstance(self.focused, TextArea):
+                self.focused.insert(event.character)
+                event.prevent_default()
+
+    def action_help(self) -> None:
+        """Help on this screen; on itself it ends."""
+        from evalstore.tui.help import HelpPage
+
+        if isinstance(self.screen, HelpPage):
+            self.go_back()
+            return
+        self.push_screen(HelpPage(self.screen))
+
+    def action_help_quit(self) -> None:
+        """Ctrl-C ends other programs; this one says what ends it."""
+        self.notify(f"{self.key_of('quit')} quits", markup=False)
 
     # --- from screen to screen
 
-    def show_cases(self, revision: str | None) -> None:
-        """The cases of a run, or of the workspace."""
-        self.push_screen(CasesPage(revision))
+    def show_cases(self, revision: str | None, typed: str = "") -> None:
+        """The cases of a run, or of the workspace; with a filter as it is typed."""
+        self.push_screen(CasesPage(revision, typed))
+
+    def show_file(self, file: str) -> None:
+        """The cases of a test file: of the run that is shown, or of the workspace."""
+        typed = f'file:"{file}"'
+        if isinstance(self.screen, CasesPage):
+            self.screen.filter_by(typed)
+        else:
+            self.show_cases(None, typed)
+
+    def show_status(self) -> None:
+        """What is to do."""
+        self.push_screen(StatusPage())
 
     def show_session(
         self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str
@@ -80,6 +199,20 @@ class Browser(App[None]):
     def show_versions(self, file: str, row: str) -> None:
         """The runs at which a test changed."""
         self.push_screen(VersionsPage(file, row))
+
+    def show_comparison(
+        self, was: str | None, now: str | None, models: tuple[str, str] | None = None
+    ) -> None:
+        """A run beside a run or the workspace (None), or two candidates of one of them."""
+        self.push_screen(ComparePage(was, now, models))
+
+    def show_stats(self, run: str) -> None:
+        """What a run comes to by candidate, system prompt, tag and file."""
+        self.push_screen(StatsPage(run))
+
+    def can_leave(self, page: Page) -> bool:
+        """Whether there is a screen below."""
+        return page not in self.screen_stack[:2]
 
     def go_back(self) -> None:
         """Leave the screen; the first one stays."""

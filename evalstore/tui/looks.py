@@ -22,6 +22,14 @@ SIGNS = {
 }
 URGENCY = ("error", "fail", "undecided", "pending", "answered", "pass")
 """Verdicts in the order in which somebody wants to see them."""
+MEANINGS = {
+    "pass": "the answer is as it must be",
+    "fail": "the answer is not as it must be",
+    "error": "a check could not be computed; the answer's page says why",
+    "undecided": "the judges tied, or a reply could not be read",
+    "pending": "an answer or a judgement is missing",
+    "answered": "there is an answer, and nothing judges it",
+}
 FAILING = ("fail", "error", "undecided")
 """Verdicts that somebody has to look at."""
 _BLOCKS = " ▁▂▃▄▅▆▇█"

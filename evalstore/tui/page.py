@@ -31,21 +31,36 @@ class Page(Screen[None]):
     models are `Content`, never markup.
     """
 
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012
+    TITLE: ClassVar[str | None] = None
+    """What people call the screen."""
+    HELP: ClassVar[str | None] = None
+    """What it shows, in plain words; `{id}` stands for the keys of an action."""
+    WAY: ClassVar[str] = ""
+    """How to get there, in the same manner; empty for the first screen."""
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (20, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (6, "-short"), (20, "-tall")]  # noqa: RUF012
     DEFAULT_CSS = """
     Page {
         layout: vertical;
+        overflow: hidden;
+        layers: default over;
         & > .title { height: 1; padding: 0 1; background: $panel; text-style: bold; }
         & > .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
         & > .problem { display: none; }
         & > .empty { height: 1fr; content-align: center middle; color: $text-muted; display: none; }
-        &.-short .detail { display: none; }
+        &.-short .detail, &.-tiny .detail { display: none; }
+        & > .small { layer: over; width: 100%; height: 100%; display: none; }
+        & > .small { background: $surface; color: $text-warning; }
+        &.-tiny > .small, &.-narrow > .small { display: block; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,backspace", "back", "Back", id="page.back"),
         Binding("r", "reload", "Reload", show=False, id="page.reload"),
     ]
+
+    is_stale = False
+    """Whether somebody has written to the store since the page was read."""
 
     @dataclass
     class Fetched(Message):
@@ -66,6 +81,24 @@ class Page(Screen[None]):
 
         assert isinstance(self.app, Browser)
         return self.app
+
+    def on_mount(self) -> None:
+        """Have at hand what is said when the terminal is too small; of screens also this is run."""
+        self.mount(Static("too small: 20x6 or more", classes="small", markup=False))
+
+    def on_screen_resume(self) -> None:
+        """Take the size of the terminal, and read again what has changed while away."""
+        size = self.app.size
+        for cells, steps in (
+            (size.width, self.HORIZONTAL_BREAKPOINTS),
+            (size.height, self.VERTICAL_BREAKPOINTS),
+        ):
+            fitting = max(step for step in steps if step[0] <= cells)
+            for step in steps:
+                self.set_class(step == fitting, step[1])
+        if self.is_stale:
+            self.is_stale = False
+            self.reload()
 
     # --- the parts of a page
 
@@ -115,6 +148,13 @@ class Page(Screen[None]):
 
         self.run_worker(work, thread=True, exclusive=True, group=group, exit_on_error=False)
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether what the page shows is being read."""
+        return any(
+            one.is_running and one.group == "read" and one.node is self for one in self.workers
+        )
+
     @on(Fetched)
     def show_fetched(self, message: Fetched) -> None:
         """Show what has come."""
@@ -136,6 +176,10 @@ class Page(Screen[None]):
         found.display = True
 
     # --- keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The first screen cannot be left."""
+        return action != "back" or self.browser.can_leave(self)
 
     def reload(self, *, stay: bool = True) -> None:
         """Read again; with `stay` the cursor keeps its place."""

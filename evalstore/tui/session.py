@@ -8,8 +8,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
 from textual.widgets import Footer
 
+from evalstore.tui.acting import Acting
 from evalstore.tui.cases import CasesPage
-from evalstore.tui.page import Page
 from evalstore.tui.reader import Line, Reader, text_lines
 from evalstore.tui.telling import tell, tell_beside, tell_place
 from evalstore.tui.walk import Walk
@@ -36,10 +36,10 @@ class _Rendered(VerticalScroll, can_focus=True):
     BINDINGS = Reader.BINDINGS
 
 
-class SessionPage(Page):
+class SessionPage(Acting):
     """An answer of one candidate to one of the cases that are listed."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [*Acting.HORIZONTAL_BREAKPOINTS, (100, "-broad")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "candidate(1)", "Next candidate", show=False, id="session.candidate"),
         Binding(
@@ -56,12 +56,14 @@ class SessionPage(Page):
     ]
     DEFAULT_CSS = """
     SessionPage #texts { height: 1fr; layout: vertical; }
-    SessionPage.-wide #texts { layout: horizontal; }
+    SessionPage.-broad #texts { layout: horizontal; }
     SessionPage #texts > Reader { width: 1fr; }
     SessionPage #other { display: none; border-top: solid $panel; }
-    SessionPage.-wide #other { border-top: none; border-left: solid $panel; }
+    SessionPage.-broad #other { border-top: none; border-left: solid $panel; }
     SessionPage #rendered { height: 1fr; display: none; background: $surface; }
     """
+
+    saved_as = "answer"
 
     def __init__(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
         super().__init__()

@@ -9,9 +9,10 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 
-from evalstore.tui.grid import Cell, Column, Grid
+from evalstore.tui.acting import Doing
+from evalstore.tui.columns import Column
+from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.looks import URGENCY, verdict, when
-from evalstore.tui.page import Page
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.wording import plural, safe, short
 
@@ -27,7 +28,7 @@ No run knows this test.
 'evalstore run' is the first that will."""
 
 
-class VersionsPage(Page):
+class VersionsPage(Doing):
     """The runs at which a test changed, above what was edited."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.bound_checks import Held
 from evalstore.checking import judge_by_checks
 from evalstore.checks import read_check
 from evalstore.errors import FileProblem
+from evalstore.settling import Held
 from evalstore.values import Json, Reply
 
 

@@ -29,11 +29,11 @@ def settled(workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPat
     return workspace
 
 
-def is_recalled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+def is_recalled(folder: Path, monkeypatch: pytest.MonkeyPatch, *, whole: bool = True) -> bool:
     """Whether `status` answers without reading anything."""
     with monkeypatch.context() as patch:
         patch.setattr(slow, "status", lambda *_: None)
-        return quiet.status(Where(folder), Wanted()) is not None
+        return quiet.status(Where(folder), Wanted(), whole=whole) is not None
 
 
 def test_an_answer_of_nothing_to_do_is_remembered(
@@ -108,6 +108,29 @@ def test_an_answer_that_depends_on_time_is_remembered_until_it_falls(
     monkeypatch.setattr(times, "time", SimpleNamespace(time_ns=lambda: later))
     assert not is_recalled(settled, monkeypatch)
     assert documents("status")["ask"] == 2
+
+
+def test_what_is_to_be_done_is_remembered_as_numbers(
+    settled: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(settled / "tests/weather.md", "[Oslo, Rome]", "[Oslo, Rome, Paris]")
+    edit(settled / "tests/weather.md", "must be warm", "must be hot")
+    said = evalstore("status").stdout
+    assert "MM  tests/weather.md  1 case new, 2 cases judged again" in said
+    assert is_recalled(settled, monkeypatch, whole=False)
+    assert not is_recalled(settled, monkeypatch)
+    assert evalstore("status").stdout == said
+    assert evalstore("status", "--short").stdout == "MM tests/weather.md\n"
+    assert len(documents("status")["items"]) == 4
+    assert "Would judge (3):" in evalstore("status", "--explain").stdout
+
+
+def test_the_prices_of_another_day_are_not_answered_from_memory(
+    settled: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tomorrow = time.time_ns() + 86_400 * 10**9
+    monkeypatch.setattr(times, "time", SimpleNamespace(time_ns=lambda: tomorrow))
+    assert not is_recalled(settled, monkeypatch)
 
 
 def test_another_store_is_never_answered_from_memory(settled: Path, evalstore: Evalstore) -> None:

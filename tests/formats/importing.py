@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalstore.bound_checks import Held
 from evalstore.checking import Checked, judge_by_checks
 from evalstore.formats.base import Imported, Options
 from evalstore.formats.registry import find_importer
+from evalstore.settling import Held
 from evalstore.values import Case, Json, Reply
 from evalstore.workspace import Reading, Workspace
 from tests.builders import Files, tree

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evalstore.bound_checks import Held
 from evalstore.checking import judge_by_checks
 from evalstore.dataset import Dataset, DatasetSpec, read_dataset
 from evalstore.expand import expand_test
 from evalstore.parse import parse_test
+from evalstore.settling import Held
 from evalstore.values import Case, Reply
 from tests.builders import library
 

@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 
 from evalstore.operations.orders import Where
 from evalstore.tui.app import Browser
+from evalstore.tui.keymap import Look
 from evalstore.tui.source import Source, Workspace
 
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
@@ -39,11 +40,12 @@ def drive(
     source: Source | None = None,
     revision: str | None = None,
     size: tuple[int, int] = (100, 30),
+    look: Look | None = None,
 ) -> Any:
     """Open the browser on the workspace in the current folder and do what the scenario says."""
 
     async def run() -> None:
-        app = Browser(source or Workspace(Where(Path.cwd())), revision)
+        app = Browser(source or Workspace(Where(Path.cwd())), revision, look)
         async with app.run_test(size=size) as pilot:
             await settled(pilot)
             await scenario(pilot)

@@ -1,0 +1,122 @@
+"""Help on the screen below: what it shows, what its keys do, and where the others are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from evalstore.tui.keymap import key_name
+from evalstore.tui.looks import MEANINGS, verdict
+from evalstore.tui.page import Page
+from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
+from evalstore.wording import pad
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import ActiveBinding
+
+_KEYS = 16
+"""Columns for the keys."""
+_HERE = {"Grid": "In the list", "Reader": "In the text", "Input": "In the line"}
+_NAMED = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
+
+
+class HelpPage(Page):
+    """Help on another screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,f1,q", "back", "Close", show=False, id="help.close"),
+    ]
+    TITLE = "Help"
+    WAY = "{help} on any screen"
+    HELP = "The keys of the screen you came from, and the way to all others."
+
+    def __init__(self, below: Screen[object]) -> None:
+        super().__init__()
+        self._below = below
+        self._active = below.active_bindings
+
+    def compose(self) -> ComposeResult:
+        """One long text."""
+        yield self.title_line()
+        yield self.problem_line()
+        yield Reader(id="help")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Show it."""
+        self.set_title("help", self._below.TITLE or "")
+        reader = self.query_one("#help", Reader)
+        reader.show(self._lines())
+        reader.focus()
+
+    def _lines(self) -> Iterator[Line]:
+        if self._below.TITLE:
+            yield heading(self._below.TITLE)
+            for paragraph in paragraphs(self._with_keys(self._below.HELP or "")):
+                yield from text_lines(paragraph)
+        for title, keys in self._groups().items():
+            yield heading(title)
+            for what, names in keys.items():
+                yield self._row(", ".join(names), what)
+            yield BLANK
+        yield heading("The screens, and the way to each")
+        yield from self._ways()
+        yield BLANK
+        yield heading("The signs of verdicts")
+        for word, meaning in MEANINGS.items():
+            cell = verdict(word)
+            yield self._row(cell.text, meaning, cell.colour)
+
+    @staticmethod
+    def _row(name: str, text: str, colour: str = "heading") -> Line:
+        return Line((Span(f"{pad(name, _KEYS)} ", colour), Span(text)), indent=2)
+
+    def _groups(self) -> Mapping[str, Mapping[str, list[str]]]:
+        """For each place where keys are heard what they do, with the keys for it."""
+        groups: dict[str, dict[str, list[str]]] = {}
+        with_ids = {id(one.node) for one in self._active.values() if one.binding.id}
+        for key, one in self._active.items():
+            if not one.binding.description or (id(one.node) in with_ids and not one.binding.id):
+                continue
+            group = groups.setdefault(self._place(one), {})
+            group.setdefault(one.binding.description, []).append(key_name(key))
+        order = ["On this screen", *_HERE.values(), "Here", "Everywhere"]
+        return {name: groups[name] for name in order if name in groups}
+
+    def _place(self, one: ActiveBinding) -> str:
+        if one.node is self.app or (one.binding.id or "").startswith("page."):
+            return "Everywhere"
+        if isinstance(one.node, Screen):
+            return "On this screen" if one.binding.id else "Everywhere"
+        kinds = (_HERE.get(kind.__name__) for kind in type(one.node).__mro__)
+        return next((name for name in kinds if name), "Here")
+
+    def _ways(self) -> Iterator[Line]:
+        from evalstore.tui.screens import pages
+
+        for page in pages():
+            way = self._with_keys(page.WAY) or "what 'evalstore view' begins with"
+            yield self._row(page.TITLE or "", way)
+
+    def _with_keys(self, text: str) -> str:
+        """The text with the ids of actions in braces replaced by their keys."""
+        return _NAMED.sub(lambda found: self.browser.key_of(found[1]), text)
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """The lines of a text, those that belong together as one; indented ones stay as they are."""
+    waiting: list[str] = []
+    for line in (*text.split("\n"), ""):
+        if line and not line.startswith(" "):
+            waiting.append(line)
+            continue
+        if waiting:
+            yield " ".join(waiting)
+            waiting = []
+        yield line

@@ -1,0 +1,210 @@
+"""The browser in a web browser, on this machine only and behind a random token.
+
+The token is the first part of every address: of the page, its files and its socket. Requests
+that name another host, as after DNS rebinding, and those of other pages are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import secrets
+import shlex
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalstore.errors import EvalstoreError
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+_LOCAL = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d{1,5})?")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self' {socket}; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_LARGEST = 1 << 20
+"""Bytes of one message."""
+_WIDEST = 1000
+"""Columns and lines."""
+
+
+def serve(command: Sequence[str], port: int, say: Callable[[str], None]) -> None:
+    """Serve the program that `command` starts until it is interrupted; port 0 is any free one.
+
+    Says the address once it can be opened.
+    """
+    try:
+        import textual_serve.app_service  # noqa: F401
+    except ImportError as error:
+        raise EvalstoreError(
+            "'view --web' needs textual-serve, which is not installed",
+            hint="install the extra: pip install 'evalstore[web]'",
+        ) from error
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(("127.0.0.1", port))
+    except OSError as error:
+        listening.close()
+        raise EvalstoreError(
+            f"port {port} cannot be used: {error.strerror}", hint="without --port a free one is"
+        ) from error
+    asyncio.run(_serve(Site(shlex.join(command)), listening, say))
+
+
+async def _serve(site: Site, listening: socket.socket, say: Callable[[str], None]) -> None:
+    from aiohttp import web
+
+    runner = web.AppRunner(site.application(), access_log=None, shutdown_timeout=2)
+    await runner.setup()
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    try:
+        await web.SockSite(runner, listening).start()
+        say(f"http://127.0.0.1:{listening.getsockname()[1]}/{site.token}/")
+        await ended.wait()
+    finally:
+        await runner.cleanup()
+
+
+class Site:
+    """The addresses that are served."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.token = secrets.token_urlsafe(24)
+        self._sockets: set[web.WebSocketResponse] = set()
+
+    def application(self) -> web.Application:
+        """The page, its files and its socket, all below the token."""
+        import textual_serve
+        from aiohttp import web
+
+        @web.middleware
+        async def guard(request: web.Request, handler: Any) -> web.StreamResponse:
+            self.refuse_strangers(request)
+            return await handler(request)  # type: ignore[no-any-return]
+
+        found = web.Application(middlewares=[guard])
+        base = f"/{self.token}"
+        found.router.add_get(base, self.add_slash)
+        found.router.add_get(f"{base}/", self.page)
+        found.router.add_get(f"{base}/web.js", self.script)
+        found.router.add_get(f"{base}/ws", self.talk)
+        static = Path(str(textual_serve.__file__)).parent / "static"
+        found.router.add_static(f"{base}/static", static)
+        found.on_response_prepare.append(self.add_headers)
+        found.on_shutdown.append(self.close)
+        return found
+
+    def refuse_strangers(self, request: web.Request) -> None:
+        """Let only requests pass that know the token and come from this machine's own page."""
+        from aiohttp import web
+
+        if not _LOCAL.fullmatch(request.host):
+            raise web.HTTPForbidden(text="only 127.0.0.1 and localhost are served")
+        if request.headers.get("Origin") not in (None, f"http://{request.host}"):
+            raise web.HTTPForbidden(text="not for other pages")
+        token = request.path.split("/")[1]
+        if not secrets.compare_digest(token.encode(), self.token.encode()):
+            raise web.HTTPNotFound
+
+    async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Say that nothing may be kept, framed, or loaded from elsewhere."""
+        known = _LOCAL.fullmatch(request.host)
+        for name, value in _HEADERS.items():
+            response.headers[name] = value.format(socket=f"ws://{request.host}" if known else "")
+
+    async def add_slash(self, request: web.Request) -> web.Response:
+        """The files of the page are beside it."""
+        from aiohttp import web
+
+        raise web.HTTPFound(f"{request.path}/")
+
+    async def page(self, request: web.Request) -> web.Response:
+        """The page with the terminal in it."""
+        from aiohttp import web
+
+        text = Path(__file__).with_name("web.html").read_text(encoding="utf-8")
+        address = f"ws://{request.host}/{self.token}/ws"
+        return web.Response(text=text.replace("{socket}", address), content_type="text/html")
+
+    async def script(self, _request: web.Request) -> web.FileResponse:
+        """The page's own script."""
+        from aiohttp import web
+
+        return web.FileResponse(Path(__file__).with_name("web.js"))
+
+    async def talk(self, request: web.Request) -> web.WebSocketResponse:
+        """One browser: a process of its own, as long as the socket is open."""
+        from aiohttp import web
+        from textual_serve.app_service import AppService
+        from textual_serve.download_manager import DownloadManager
+
+        if "Origin" not in request.headers:
+            raise web.HTTPForbidden(text="only for the page")
+        found = web.WebSocketResponse(heartbeat=15, max_msg_size=_LARGEST)
+        await found.prepare(request)
+        self._sockets.add(found)
+        service = AppService(
+            self.command,
+            write_bytes=found.send_bytes,
+            write_str=found.send_str,
+            close=found.close,
+            download_manager=DownloadManager(),
+        )
+        try:
+            width, height = (_size(request.query.get(name)) for name in ("width", "height"))
+            await service.start(width, height)
+            if service._task:  # a program that cannot start says no goodbye
+                service._task.add_done_callback(lambda _: asyncio.ensure_future(found.close()))
+            async for message in found:
+                if message.type is web.WSMsgType.TEXT:
+                    await _pass_on(message.data, service, found)
+        finally:
+            self._sockets.discard(found)
+            await service.stop()
+        return found
+
+    async def close(self, _application: web.Application) -> None:
+        """End all browsers."""
+        for one in list(self._sockets):
+            await one.close()
+
+
+async def _pass_on(text: str, service: Any, found: web.WebSocketResponse) -> None:
+    """Do what the page says; what it cannot have said is passed over."""
+    try:
+        kind, *rest = json.loads(text)
+        if kind == "stdin" and isinstance(rest[0], str):
+            await service.send_bytes(rest[0].encode("utf-8", "replace"))
+        elif kind == "resize":
+            await service.set_terminal_size(_size(rest[0]["width"]), _size(rest[0]["height"]))
+        elif kind == "ping":
+            await found.send_json(["pong", rest[0]])
+        elif kind == "blur":
+            await service.blur()
+        elif kind == "focus":
+            await service.focus()
+    except (ValueError, TypeError, LookupError):
+        return
+
+
+def _size(given: Any) -> int:
+    """Columns or lines as the page says them."""
+    try:
+        return max(1, min(int(given), _WIDEST))
+    except (TypeError, ValueError):
+        return 24

@@ -1,0 +1,148 @@
+"""The frame around the screens: terminals, sizes, keys in the footer, stores that change."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Footer, Input
+from textual.widgets._footer import FooterKey
+
+from evalstore.cli.main import main
+from evalstore.tui.app import Browser
+from evalstore.tui.cases import CasesPage
+from evalstore.tui.grid import Grid
+from evalstore.tui.history import History
+from tests.tui.driving import drive, press, screen, settled
+
+
+def footer(pilot: Pilot[None]) -> list[str]:
+    keys = pilot.app.screen.query_one(Footer).query(FooterKey)
+    return [one.description for one in keys if one.display]
+
+
+async def look(pilot: Pilot[None]) -> None:
+    assert isinstance(pilot.app, Browser)
+    pilot.app.look()
+    await settled(pilot)
+
+
+@pytest.mark.parametrize("command", ["view", "tui"])
+def test_without_a_terminal_other_commands_are_named(
+    workspace: Path,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert main([command]) == 2
+    assert capsys.readouterr().err == (
+        "error: 'view' needs a terminal, and this is none\n"
+        "hint: 'evalstore log' lists the runs, and 'evalstore show ID' shows what is stored\n"
+    )
+
+
+def test_a_port_needs_the_web(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["view", "--port", "8000"]) == 2
+    assert capsys.readouterr().err == "error: '--port' goes with '--web'\n"
+
+
+def test_the_footer_has_at_most_six_keys_and_the_first_screen_no_way_back(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        keys = footer(pilot)
+        assert "Back" not in keys
+        assert len(keys) <= 6
+        await press(pilot, "escape", "backspace")
+        assert isinstance(pilot.app.screen, History)
+        await press(pilot, "down", "enter")
+        keys = footer(pilot)
+        assert "Back" in keys
+        assert len(keys) <= 6
+        assert "? Help" in screen(pilot).splitlines()[-1]
+
+    drive(scenario, size=(80, 24))
+
+
+def test_a_terminal_that_is_too_small_is_told(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        for width, height, small in (
+            (19, 24, True),
+            (20, 6, False),
+            (80, 5, True),
+            (80, 24, False),
+        ):
+            await pilot.resize_terminal(width, height)
+            await settled(pilot)
+            assert ("too small" in screen(pilot)) == small, (width, height)
+        await press(pilot, "down", "enter")
+        await pilot.resize_terminal(18, 3)
+        await settled(pilot)
+        assert screen(pilot).startswith("too small")
+
+    drive(scenario)
+
+
+def test_a_revision_that_is_not_there_is_told_and_the_runs_are_behind_it(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        text = screen(pilot)
+        assert "error: " in text
+        assert "hint: " in text
+        assert "reading" not in text
+        await press(pilot, "escape")
+        assert screen(pilot).splitlines()[0] == " evalstore › 1 run"
+
+    drive(scenario, revision="beef")
+
+
+def test_a_store_that_goes_away_or_breaks_is_told_until_it_is_back(workspace: Path) -> None:
+    store = workspace / ".evalstore/store.db"
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await look(pilot)
+        aside = store.rename(store.with_suffix(".aside"))
+        await look(pilot)
+        assert "is gone" in screen(pilot)
+        assert not store.exists()
+        assert pilot.app.screen.query_one(Grid).row_count == 2
+        store.write_bytes(b"no store at all" * 100)
+        await look(pilot)
+        assert "error: " in screen(pilot)
+        await press(pilot, "down", "enter", "r", "escape")
+        aside.replace(store)
+        await look(pilot)
+        await press(pilot, "r")
+        assert "error: " not in screen(pilot)
+        assert screen(pilot).splitlines()[0] == " evalstore › 1 run"
+
+    drive(scenario)
+
+
+def test_what_is_typed_before_the_line_has_the_focus_is_not_lost(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        for key in ("slash", "o", "s", "l", "o"):
+            pilot.app.simulate_key(key)
+        await settled(pilot)
+        assert page.query_one("#filter", Input).value == "oslo"
+        assert [one.row for one in page.listed] == ["city=Oslo"]
+
+    drive(scenario, revision="@")
+
+
+def test_a_screen_takes_the_size_that_the_terminal_got_meanwhile(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "trend" in screen(pilot) or "the workspace" in screen(pilot)
+        await press(pilot, "enter")
+        await pilot.resize_terminal(40, 12)
+        await settled(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, History)
+        lines = screen(pilot).splitlines()
+        assert lines[0] == " evalstore › 1 run"
+        assert "Enter shows the cases" not in "\n".join(lines)
+
+    drive(scenario)

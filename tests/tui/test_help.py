@@ -1,0 +1,160 @@
+"""Help and commands say what the keys do, whatever the keys are."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from textual.command import CommandPalette
+from textual.pilot import Pilot
+from textual.widgets import OptionList
+
+from evalstore.cli.main import main
+from evalstore.tui.app import Browser
+from evalstore.tui.cases import CasesPage
+from evalstore.tui.help import HelpPage
+from evalstore.tui.history import History
+from evalstore.tui.keymap import Look
+from evalstore.tui.looks import MEANINGS, SIGNS
+from evalstore.tui.reader import Reader
+from evalstore.tui.screens import actions, own_actions, pages
+from tests.tui.conftest import HOSTILE
+from tests.tui.driving import drive, press, screen, settled
+
+
+def text_of(pilot: Pilot[None]) -> str:
+    assert isinstance(pilot.app.screen, HelpPage)
+    return pilot.app.screen.query_one(Reader).text
+
+
+def test_help_lists_what_every_key_does_and_the_way_to_every_screen(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "question_mark")
+        text = text_of(pilot)
+        assert "help › Runs" in screen(pilot)
+        for owner in (History, Browser):
+            for action in own_actions(owner):
+                assert action.description in text
+        assert "  d                Compare" in text.replace("\n", "\n  ")
+        assert "↓, j             Down" in text
+        for page in pages():
+            assert f"\n{page.TITLE} " in text, page
+        assert "enter on a line of the runs" in text
+        for word in SIGNS:
+            assert MEANINGS[word] in text
+        for key in ("escape", "question_mark", "q", "f1"):
+            await press(pilot, key)
+            assert isinstance(pilot.app.screen, History)
+            await press(pilot, "f1")
+            assert isinstance(pilot.app.screen, HelpPage)
+
+    drive(scenario)
+
+
+def test_help_follows_the_screen_and_its_focus(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "question_mark")
+        text = text_of(pilot)
+        assert "Next failure" in text
+        assert "/ filters as you type" in text
+        assert "    verdict:fail     some candidate's verdict" in text
+        assert "In the list" in text
+        await press(pilot, "escape", "slash", "f1")
+        text = text_of(pilot)
+        assert "In the line" in text
+        assert "In the list" not in text
+
+    drive(scenario, revision="@", size=(40, 12))
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.__name__)
+def test_every_screen_says_what_it_shows_and_how_one_gets_there(page: type) -> None:
+    found = next(one for one in pages() if one is page)
+    assert found.HELP
+    assert found is History or found.WAY
+    assert all(binding.id for binding in own_actions(found))
+
+
+def test_keys_that_were_changed_are_told(workspace: Path) -> None:
+    keys = {"list.open": "o", "help": "H", "cases.filter": "f5"}
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "H Help" in screen(pilot)
+        await press(pilot, "question_mark")
+        assert isinstance(pilot.app.screen, History)
+        await press(pilot, "H")
+        assert "o on a line of the runs" in text_of(pilot)
+        assert "o                Open" in text_of(pilot)
+        await press(pilot, "H", "down", "o", "H")
+        assert "f5 filters as you type" in text_of(pilot)
+
+    drive(scenario, look=Look(keys=keys))
+
+
+async def choose(pilot: Pilot[None], typed: str) -> str:
+    """Type into the palette, choose the first hit, and return the hits."""
+    await pilot.press("ctrl+p")
+    palette = pilot.app.screen
+    assert isinstance(palette, CommandPalette)
+    await pilot.press(*(" " if one == " " else one for one in typed))
+    for _ in range(200):
+        await pilot.pause(0.02)
+        hits = palette.query_one(OptionList)
+        if hits.option_count and not hits.get_option_at_index(0).disabled:
+            break
+    shown = "\n".join(str(one.prompt) for one in hits.options)
+    await pilot.press("enter")
+    await settled(pilot)
+    if isinstance(pilot.app.screen, CommandPalette):
+        await press(pilot, "enter")
+    return shown
+
+
+def test_commands_are_found_by_their_names(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "Next failure" in await choose(pilot, "next fail")
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        assert page.case
+        assert page.case.row == "city=Oslo"
+        await choose(pilot, "file weather")
+        assert len(page.listed) == 2
+        await choose(pilot, "theme nord")
+        assert pilot.app.theme == "nord"
+        await choose(pilot, "help")
+        assert isinstance(pilot.app.screen, HelpPage)
+
+    drive(scenario, revision="@")
+
+
+def test_hostile_names_of_runs_and_files_are_only_text(workspace: Path) -> None:
+    (workspace / "tests/[bold]x[0] [.md").write_text(
+        (workspace / "tests/greeting.md").read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    main(["run", "--quiet", "-m", "scripted/one"])
+    path = workspace / ".evalstore/store.db"
+    with sqlite3.connect(path) as store:
+        rows = store.execute("select id, content from runs").fetchall()
+        for id, content in rows:
+            changed = json.dumps(json.loads(content) | {"message": f"note {HOSTILE}"})
+            store.execute("update runs set content = ? where id = ?", (changed, id))
+    store.close()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        shown = await choose(pilot, "note [/]")
+        assert "[/] [bold red]no markup[/] [0] [unclosed \\x1b[31mred" in shown
+        assert isinstance(pilot.app.screen, CasesPage)
+        await press(pilot, "escape")
+        assert "File tests/[bold]x[0] [.md" in await choose(pilot, "bold]x")
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        assert {one.file for one in page.listed} == {"tests/[bold]x[0] [.md"}
+        await press(pilot, "question_mark", "escape")
+
+    drive(scenario)
+
+
+def test_ids_of_actions_are_used_once() -> None:
+    assert {"quit", "help", "list.open", "cases.filter"} <= set(actions())

@@ -1,0 +1,130 @@
+"""The browser in a real terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tui.terminal import PROGRAM, Terminal, terminal
+
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="there is no tmux")
+
+
+def walk_through_cases(page: Terminal) -> None:
+    """From the runs to the cases of the newest, through the filter, and back."""
+    page.shows("evalstore › 1 run", "workspace  now")
+    page.press("Down", "Enter")
+    page.shows("3 cases › 3 ✓ pass, 3 ✗ fail", "city=Oslo")
+    page.press("/")
+    page.type("verdict:pass model:one")
+    page.shows("1 of 3 cases")
+    page.press("Enter")
+    page.press("Escape")
+    page.shows("› 3 cases")
+    page.press("g", "n")
+    page.shows("It is cold there.")
+    page.press("Escape")
+    page.shows("evalstore › 1 run")
+
+
+def walk_through_help(page: Terminal) -> None:
+    """To the help, to its end, and back."""
+    page.press("?")
+    page.shows("help › Runs", "On this screen")
+    page.press("G")
+    page.shows("The signs of verdicts", "✓ pass")
+    page.press("Escape")
+    page.shows("evalstore › 1 run")
+
+
+def walk_through_commands(page: Terminal) -> None:
+    """To the test file that is typed."""
+    page.press("C-p")
+    page.shows("Statistics", "Reload")
+    page.type("weather")
+    page.shows("File tests/weather.md")
+    page.press("Enter")
+    page.shows("workspace › 2 of 3 cases")
+    page.press("Escape")
+    page.shows("workspace › 3 cases")
+    page.press("Escape")
+    page.shows("evalstore › 1 run")
+
+
+def walk_through_sizes(page: Terminal) -> None:
+    """Smaller, far too small, and back."""
+    page.resize(40, 12)
+    page.hides("Enter shows the cases")
+    page.shows("workspace  now")
+    page.resize(18, 5)
+    page.shows("too small")
+    page.resize(100, 30)
+    page.hides("too small")
+    page.shows("workspace  now")
+
+
+def test_it_is_walked_through_and_leaves_the_terminal_as_it_was(workspace: Path) -> None:
+    with terminal(workspace) as page:
+        before = page.state()
+        page.run("view", COLUMNS="70", LINES="20")  # what is left over from elsewhere is no size
+        for walk in (
+            walk_through_cases,
+            walk_through_help,
+            walk_through_commands,
+            walk_through_sizes,
+        ):
+            walk(page)
+        assert page.state() != before
+        page.press("q")
+        assert page.ended() == 0
+        assert page.state() == before
+
+
+@pytest.mark.parametrize("key", ["C-q", "q"])
+def test_it_can_be_left_from_the_cases(workspace: Path, key: str) -> None:
+    with terminal(workspace, 80, 24) as page:
+        page.run("tui", "@")
+        page.shows("3 cases", "esc Back")
+        page.press("C-c")
+        page.shows("q quits")
+        page.press(key)
+        assert page.ended() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables"), [(("--color", "never"), {}), ((), {"NO_COLOR": "1"})]
+)
+def test_without_colours_nothing_is_painted(
+    workspace: Path, arguments: tuple[str, ...], variables: dict[str, str]
+) -> None:
+    with terminal(workspace) as page:
+        page.run("view", "@", *arguments, **variables)
+        page.shows("✗ fail", "✓ pass")
+        painted = page.painted()
+        assert "\x1b[" in painted
+        assert "[38;" not in painted
+        assert "[48;" not in painted
+        page.press("q")
+        assert page.ended() == 0
+
+
+def test_a_terminal_that_cannot_be_drawn_on_is_told(workspace: Path) -> None:
+    with terminal(workspace) as page:
+        page.run("view", TERM="dumb")
+        assert page.ended() == 2
+        page.shows("error: 'view' needs a terminal that can be drawn on", "'evalstore log'")
+        page.run("view", "--theme", "nrod")
+        page.shows("error: --theme: unknown theme 'nrod'", "hint: did you mean 'nord'?")
+        assert page.ended() == 2
+
+
+def test_themes_and_keys_of_ones_own(workspace: Path) -> None:
+    with terminal(workspace) as page:
+        page.run("view", EVALSTORE_VIEW_THEME="nord", EVALSTORE_VIEW_KEY="quit=f10 help=H,f2")
+        page.shows("H Help", "f10 Quit")
+        page.press("q", "?", "H")
+        page.shows("help › Runs")
+        page.press("Escape")
+        page.press("F10")
+        assert page.ended() == 0

@@ -1,0 +1,171 @@
+"""The browser in a web browser: who is let in, and whether it works there."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+
+from evalstore.cli.main import main
+from tests.tui import chromium
+
+PROJECT = Path(__file__).parents[2]
+SECONDS = 60
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[str]:
+    """The address at which a process serves the workspace of the current folder."""
+    pytest.importorskip("textual_serve")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evalstore", "view", "--web", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(PROJECT), *sys.path[1:]])},
+    )
+    try:
+        assert process.stdout
+        yield process.stdout.readline().strip()
+    finally:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, out) == (0, "")
+    assert err == "Whoever has this address can do what the browser can. Ctrl-C ends it.\n"
+
+
+async def status(
+    session: aiohttp.ClientSession, address: str, headers: dict[str, str] | None = None
+) -> int:
+    async with session.get(address, headers=headers, allow_redirects=False) as answer:
+        return answer.status
+
+
+def test_only_who_knows_the_token_is_let_in(workspace: Path) -> None:
+    async def scenario(address: str) -> None:
+        parts = urlsplit(address)
+        base, token = f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
+        assert parts.hostname == "127.0.0.1"
+        assert len(token) == 32
+        guess = token[:-1] + ("a" if token[-1] != "a" else "b")
+        files = ("", "ws", "web.js", "static/js/textual.js", "static/css/xterm.css")
+        async with aiohttp.ClientSession(trust_env=False) as session:
+            for path in files:
+                assert await status(session, f"{base}/{path}") == 404
+                assert await status(session, f"{base}/{guess}/{path}") == 404
+            origin = {"Origin": base}
+            assert [await status(session, address + path) for path in files] == [
+                200,
+                403,
+                200,
+                200,
+                200,
+            ]
+            assert await status(session, address, origin) == 200
+            assert await status(session, address.rstrip("/")) == 302
+            for strange in ("evil.example", f"evil.example:{parts.port}", "127.0.0.1.evil.example"):
+                assert await status(session, address, {"Host": strange}) == 403
+            for page in ("http://evil.example", "null", "http://127.0.0.1:1"):
+                assert await status(session, f"{address}ws", {"Origin": page}) == 403
+            async with session.get(address) as answer:
+                text = await answer.text()
+                policy = answer.headers["Content-Security-Policy"]
+        assert "https://" not in text
+        assert policy.startswith("default-src 'none'; script-src 'self'; ")
+
+    with served() as address:
+        asyncio.run(scenario(address))
+
+
+def test_a_socket_is_a_browser_of_its_own(workspace: Path) -> None:
+    async def scenario(address: str) -> None:
+        base = f"http://{urlsplit(address).netloc}"
+        async with (
+            aiohttp.ClientSession(trust_env=False) as session,
+            session.ws_connect(f"{address}ws?width=100&height=30", headers={"Origin": base}) as one,
+        ):
+            await one.send_str("no JSON")
+            await one.send_json(["resize", {"width": "wide"}])
+            await one.send_json(["ping", 7])
+            drawn, text = b"", ""
+            while "workspace" not in drawn.decode("utf-8", "replace") or not text:
+                message = await one.receive(timeout=SECONDS)
+                if message.type is aiohttp.WSMsgType.BINARY:
+                    drawn += message.data
+                else:
+                    assert message.type is aiohttp.WSMsgType.TEXT, drawn
+                    text = message.data
+            assert text == '["pong", 7]'
+            await one.send_json(["stdin", "q"])
+            while (await one.receive(timeout=SECONDS)).type is aiohttp.WSMsgType.BINARY:
+                pass
+            assert one.closed
+
+    with served() as address:
+        asyncio.run(scenario(address))
+
+
+@pytest.mark.skipif(not chromium.PROGRAM, reason="there is no chromium")
+def test_a_real_page_shows_it_and_asks_nobody_else(workspace: Path, tmp_path: Path) -> None:
+    async def scenario(address: str) -> None:
+        async with chromium.opened(tmp_path / "profile") as tab:
+            await tab.call("Page.navigate", url=address)
+
+            async def drawn() -> bool:
+                return bool(await tab.value("document.body.classList.contains('-first-byte')"))
+
+            await chromium.until(drawn, "the first screen")
+            pictures: list[bytes] = []
+
+            async def changed() -> bool:
+                found = await tab.call("Page.captureScreenshot", format="png")
+                pictures.append(base64.b64decode(found["data"]))
+                return len(pictures) > 1 and pictures[-1] != pictures[-2]
+
+            await chromium.until(changed, "something to see")
+            await tab.press("?")
+            await chromium.until(changed, "the help")
+
+            async def ended() -> bool:
+                return bool(await tab.value("document.body.classList.contains('-closed')"))
+
+            async def quit_again() -> bool:
+                await tab.press("q")
+                return await ended()
+
+            await chromium.until(quit_again, "the end", every=0.5)
+            own = (address, f"ws{address.removeprefix('http')}", "data:")
+            assert [one for one in tab.requested if not one.startswith(own)] == []
+            assert f"ws{address.removeprefix('http')}ws" in {
+                one.partition("?")[0] for one in tab.requested
+            }
+
+    with served() as address:
+        asyncio.run(scenario(address))
+
+
+def test_without_the_extra_it_is_said_what_to_install(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "textual_serve", None)
+    monkeypatch.setitem(sys.modules, "textual_serve.app_service", None)
+    assert main(["view", "--web"]) == 2
+    assert "hint: install the extra: pip install 'evalstore[web]'" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_told(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with served() as address:
+        port = str(urlsplit(address).port)
+        assert main(["view", "--web", "--port", port]) == 2
+        assert f"error: port {port} cannot be used: " in capsys.readouterr().err
