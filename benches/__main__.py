@@ -37,6 +37,7 @@ def main() -> int:
                 largest_load=None,
                 rows=10_000,
                 asked_rows=2_000,
+                browsed=(1_000, 10_000),
             )
         for name in given.names or BENCHES:
             print(f"measuring {name} ...", file=sys.stderr)

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from benches import workspaces
+from benches.browser import browser
 from benches.datasets import datasets
 from benches.engine import engine
 from benches.measure import KIB, Cost, compare, program, repeat, run
@@ -59,6 +60,8 @@ class Setting:
     """Rows of data that are only read."""
     asked_rows: int = 20_000
     """Rows of data that are asked and judged."""
+    browsed: tuple[int, ...] = (1_000, 100_000)
+    """Cases that are browsed."""
     notes: list[str] = field(default_factory=list)
     """What is to be said below the table."""
 
@@ -258,4 +261,5 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "growth": growth,
     "engine": engine,
     "datasets": datasets,
+    "browser": browser,
 }

@@ -33,7 +33,6 @@ FOLDERS = {
     "currencies": "currencies",
 }
 _LATER = {
-    "analysisQueries": "kept for the statistics, which this version does not have yet",
     "thresholds": "kept for per-tag gates, which this version does not have yet",
     "remotes": "kept for sharing, which this version does not have yet",
 }
@@ -73,6 +72,56 @@ class BrowserSettings:
     """From the id of an action to its keys, with commas between them."""
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     """Where the settings say it: of `theme`, and of `keys.ID`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A model whose answers or judgements a query is about."""
+
+    id: str
+    """What the run calls it."""
+    temperature: float | None = None
+    """Only at this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisQuery:
+    """A part of the results, for the statistics. Empty lists ask for nothing."""
+
+    description: str
+    """What it is called by."""
+    currency: str | None = None
+    """The `code` of a currency file, for its costs."""
+    required_tags1: tuple[str, ...] = ()
+    """Only cases with one of these tags."""
+    required_tags2: tuple[str, ...] = ()
+    """And one of these."""
+    prohibited_tags: tuple[str, ...] = ()
+    """And none of these."""
+    system_prompts: tuple[str, ...] = ()
+    """Only with these system prompts, by their ids."""
+    candidates: tuple[Chosen, ...] = ()
+    """Only answers of these."""
+    evaluators: tuple[Chosen, ...] = ()
+    """Only judgements of these: verdicts are made of them alone."""
+    candidates_temperature: float | None = None
+    """Only answers at this temperature."""
+    evaluators_temperature: float | None = None
+    """Only judgements at this temperature."""
+
+
+QUERY_NAMES = (
+    "description",
+    "currency",
+    "requiredTags1",
+    "requiredTags2",
+    "prohibitedTags",
+    "systemPrompts",
+    "candidates",
+    "evaluators",
+    "candidatesTemperature",
+    "evaluatorsTemperature",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +180,8 @@ class Settings:
     """The store's file, relative to the workspace."""
     browser: BrowserSettings = field(default_factory=BrowserSettings)
     """How `view` looks and which keys it has: `theme`, and `keys` from actions to their keys."""
+    analysis_queries: tuple[AnalysisQuery, ...] = ()
+    """Parts of the results, for `stats --query`."""
 
 
 def find_root(start: Path) -> Path:
@@ -198,6 +249,7 @@ def read_settings(text: str) -> Settings:
         dataset_roots=collector.attempt(lambda: _roots(found), {}),
         store=or_default(found.text("store"), "store"),
         browser=_browser(found),
+        analysis_queries=_queries(found, collector),
     )
     collector.finish()
     return settings
@@ -240,6 +292,47 @@ def _participants(found: Fields, name: str) -> tuple[Participant, ...]:
                 raise FileProblem(f"'{id}' is listed twice in '{name}'", line, hint=_TWICE)
         result.append(participant)
     return tuple(result)
+
+
+def _queries(found: Fields, collector: Collector) -> tuple[AnalysisQuery, ...]:
+    queries: list[AnalysisQuery] = []
+    for one in found.entries("analysisQueries", QUERY_NAMES):
+        description = one.text("description")
+        if description is None:
+            if "description" not in one.values:
+                collector.found.append(FileProblem("a query has no 'description'", one.line()))
+            continue
+        queries.append(
+            AnalysisQuery(
+                description=description,
+                currency=one.text("currency"),
+                required_tags1=tuple(one.names("requiredTags1")),
+                required_tags2=tuple(one.names("requiredTags2")),
+                prohibited_tags=tuple(one.names("prohibitedTags")),
+                system_prompts=tuple(one.names("systemPrompts")),
+                candidates=_chosen(one, "candidates"),
+                evaluators=_chosen(one, "evaluators"),
+                candidates_temperature=one.number("candidatesTemperature", 0, 2),
+                evaluators_temperature=one.number("evaluatorsTemperature", 0, 2),
+            )
+        )
+    return tuple(queries)
+
+
+def _chosen(query: Fields, name: str) -> tuple[Chosen, ...]:
+    """Models by their names, or as mappings with an `id`."""
+    value = query.value(name)
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return tuple(Chosen(id) for id in query.names(name))
+    chosen: list[Chosen] = []
+    for one in query.entries(name, ("id", "temperature")):
+        id = one.text("id")
+        if id is not None:
+            chosen.append(Chosen(id, one.number("temperature", 0, 2)))
+        elif "id" not in one.values and query.collector:
+            problem = FileProblem(f"an entry of '{name}' has no 'id'", one.line())
+            query.collector.found.append(problem)
+    return tuple(chosen)
 
 
 _TWICE = "a model can be listed again with another temperature"

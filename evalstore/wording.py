@@ -35,13 +35,14 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word if count == 1 else word + 's'}"
 
 
-def money(usd: float | None) -> str:
+def money(amount: float | None, currency: str = "USD") -> str:
     """A price for people."""
-    if usd is None:
+    if amount is None:
         return "price unknown"
-    if usd == 0:
-        return "$0"
-    return f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}" if usd >= 0.0001 else "<$0.0001"
+    digits = "0" if amount == 0 else f"{amount:.2f}" if amount >= 1 else f"{amount:.4f}"
+    less = "<" if 0 < amount < 0.0001 else ""
+    digits = "0.0001" if less else digits
+    return f"{less}${digits}" if currency == "USD" else f"{less}{digits} {currency}"
 
 
 def count(number: int) -> str:
@@ -54,6 +55,25 @@ def count(number: int) -> str:
 def percent(share: float | None) -> str:
     """A share as a percentage."""
     return "-" if share is None else f"{100 * share:.1f}%"
+
+
+def interval_bar(low: float | None, rate: float | None, high: float | None, width: int) -> str:
+    """A share with its interval on a scale from 0 to 1 of so many columns: `··├──●─┤···`."""
+    if low is None or rate is None or high is None:
+        return ""
+    first, middle, last = (round(share * (width - 1)) for share in (low, rate, high))
+    return "".join(
+        "●"
+        if place == middle
+        else "├"
+        if place == first
+        else "┤"
+        if place == last
+        else "─"
+        if first < place < last
+        else "·"
+        for place in range(width)
+    )
 
 
 def ago(microseconds: int, now: int) -> str:

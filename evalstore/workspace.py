@@ -135,10 +135,17 @@ class Workspace:
 
     # --- reading
 
-    def read(self, load_nodes: LoadNodes | None = None, keep: Sink | None = None) -> Reading:
+    def read(
+        self,
+        load_nodes: LoadNodes | None = None,
+        keep: Sink | None = None,
+        *,
+        tests: bool = True,
+    ) -> Reading:
         """Read everything; with `load_nodes`, unchanged test files come from the store.
 
         With `keep`, it gets contents and files as they are read, and the reading lacks them.
+        Without `tests`, only what tests refer to: prompts, models, currencies and the like.
         """
         reading = Reading()
         index = Index.read(self.private / "index.json") if load_nodes else Index()
@@ -147,6 +154,8 @@ class Workspace:
             self.root, self.settings.paths["tests"], index, self.settings.dataset_roots
         )
         reading.library = self._read_library(reading, index, references)
+        if not tests:
+            return reading
         self._read_tests(reading, index, reading.library, references, load_nodes, keep)
         self._find_shared_ids(reading)
         self._find_unknown_participants(reading)

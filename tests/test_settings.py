@@ -5,6 +5,8 @@ import pytest
 from evalstore.errors import FileProblem
 from evalstore.settings import (
     FOLDERS,
+    AnalysisQuery,
+    Chosen,
     Participant,
     Settings,
     ignored_settings,
@@ -132,10 +134,68 @@ def test_a_wrong_name_has_a_hint() -> None:
 
 
 def test_settings_of_later_versions_are_read_past_with_a_reason() -> None:
-    assert read_settings("analysisQueries: [{description: x}]") == Settings()
-    assert [name for name, _ in ignored_settings(["attempts", "analysisQueries"])] == [
-        "analysisQueries"
-    ]
+    assert read_settings("remotes: []") == Settings()
+    assert [name for name, _ in ignored_settings(["attempts", "remotes"])] == ["remotes"]
+
+
+QUERIES = """\
+analysisQueries:
+  - description: in euros
+    currency: EUR
+    requiredTags1: [a, b]
+    requiredTags2: [c]
+    prohibitedTags: [d]
+    systemPrompts: [brief]
+    candidates: [x, y]
+    evaluators: [{id: judge, temperature: 0.5}]
+    candidatesTemperature: 0
+    evaluatorsTemperature: 1
+  - {description: everything}
+"""
+
+
+def test_queries_are_read() -> None:
+    assert read_settings(QUERIES).analysis_queries == (
+        AnalysisQuery(
+            "in euros",
+            currency="EUR",
+            required_tags1=("a", "b"),
+            required_tags2=("c",),
+            prohibited_tags=("d",),
+            system_prompts=("brief",),
+            candidates=(Chosen("x"), Chosen("y")),
+            evaluators=(Chosen("judge", 0.5),),
+            candidates_temperature=0.0,
+            evaluators_temperature=1.0,
+        ),
+        AnalysisQuery("everything"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("description: in euros", "curency: EUR", 2, "unknown field 'curency'"),
+        ("[a, b]", "a", 4, "'requiredTags1' must be a list of texts"),
+        ("[x, y]", "[1]", 8, "'candidates' must be a list of mappings"),
+        ("{id: judge,", "{", 9, "an entry of 'evaluators' has no 'id'"),
+        ("{id: judge,", "{id: judge, weight: 1,", 9, "unknown field 'weight'"),
+        ("Temperature: 0\n", "Temperature: 3\n", 10, "must be a number from 0 to 2"),
+        ("{description: everything}", "{}", 12, "a query has no 'description'"),
+        ("{description: everything}", "{description: ''}", 12, "must be a text, not empty"),
+    ],
+)
+def test_what_is_wrong_in_a_query_is_told_with_its_line(
+    old: str, new: str, line: int, message: str
+) -> None:
+    found = problem(QUERIES.replace(old, new))
+    assert message in found.message
+    assert found.line == line
+
+
+def test_a_wrong_name_in_a_query_has_a_hint() -> None:
+    found = problem(QUERIES.replace("currency", "curency"))
+    assert found.hint == "did you mean 'currency'?"
 
 
 @pytest.mark.parametrize(

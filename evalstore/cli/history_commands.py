@@ -29,6 +29,10 @@ def diff(
         typer.Argument(metavar="[A [B]] [-- PATH]", help="Two runs; A alone: A and the workspace."),
     ] = None,
     models: options.Models = None,
+    versus: Annotated[
+        str | None,
+        typer.Option("--vs", metavar="ID", help="Compare --model with this one, in one run."),
+    ] = None,
     answers: Annotated[
         bool, typer.Option("--answers", help="Show how the answers differ.")
     ] = False,
@@ -39,13 +43,24 @@ def diff(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """What broke, what was fixed, what changed: the last run and the workspace, or two runs."""
-    from evalstore.operations.diff import diff as operation
+    """What broke, what was fixed, what changed: the last run and the workspace, or two runs.
+
+    With --model X --vs Y: what Y does worse and better than X in one run, by default the last.
+    """
+    from evalstore.operations import diff as operations
 
     first, second, paths = _sides(list(revisions or ()))
-    found = operation(
-        here(), first, second, wanted=options.selecting(paths, models), answers=answers
-    )
+    if versus is None:
+        wanted = options.selecting(paths, models)
+        found = operations.diff(here(), first, second, wanted=wanted, answers=answers)
+    else:
+        found = operations.diff_models(
+            here(),
+            _one_run(first, second),
+            (_one_model(models), versus),
+            wanted=options.selecting(paths),
+            answers=answers,
+        )
     if json:
         output.document(found.document())
     elif name_only:
@@ -55,6 +70,21 @@ def diff(
         print_diff(found, answers=answers, stat=stat)
     if exit_code and not found.is_empty:
         raise typer.Exit(NO)
+
+
+def _one_run(first: str | None, second: str | None) -> str:
+    if second:
+        raise EvalstoreError(
+            "'--vs' compares two candidates of one run", hint="name one revision, or none"
+        )
+    return first or "@"
+
+
+def _one_model(models: list[str] | None) -> str:
+    if len(models or ()) != 1:
+        raise EvalstoreError("'--vs' wants one '--model'", hint="write '--model X --vs Y'")
+    assert models
+    return models[0]
 
 
 def _sides(given: list[str]) -> tuple[str | None, str | None, list[str]]:
@@ -94,6 +124,8 @@ def print_diff(found: Diff, *, answers: bool, stat: bool) -> None:
     pairs = found.comparison
     for note in found.notes:
         output.talk(f"note: {note}")
+    if found.models:
+        output.line(f"{' -> '.join(map(output.safe, found.models))} in run {found.was[:8]}")
     if found.edits and not stat:
         output.line("Edited:")
         for file, edits in found.edits.items():
@@ -130,11 +162,10 @@ def print_diff(found: Diff, *, answers: bool, stat: bool) -> None:
     ]
     output.line(", ".join([*counts, f"{len(pairs.unchanged)} unchanged"]))
     if before.judged:
-        p = pairs.p_value()
-        word = "no evidence of change" if p >= 0.05 else "a change"
         output.line(
             f"pass rate {_rate(before)} -> {_rate(after)} "
-            f"(paired, {output.plural(len(pairs.pairs), 'case')}: p = {p:.2g}, {word})"
+            f"(paired, {output.plural(len(pairs.pairs), 'case')}: "
+            f"p = {pairs.p_value():.2g}, {pairs.finding})"
         )
 
 
@@ -163,8 +194,9 @@ def _print_pair(found: Diff, pair: Pair, *, answers: bool) -> None:
         else output.paint(now or was, now or was)
     )
     reason = found.reason(pair)
+    model = "" if found.models else f"{output.safe(shown.model)}  "
     output.line(
-        f"    {output.safe(label)}  {output.safe(shown.model)}  {arrow}"
+        f"    {output.safe(label)}  {model}{arrow}"
         + (f"  ({output.safe(reason)})" if reason and pair.was and pair.now else "")
     )
     for side, result in (("was", pair.was), ("now", pair.now)):

@@ -114,6 +114,8 @@ def _register() -> None:
         import_command,
         label_command,
         run_commands,
+        search_command,
+        stats_command,
         trust_command,
         view_command,
         workspace_commands,

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.cli import output
 from evalstore.errors import INTERRUPTED, STOPPED
+from evalstore.operations.summary import summed
 from evalstore.report.difference import Difference, focus
 
 if TYPE_CHECKING:
     from evalstore.operations.code_trust import Untrusted
     from evalstore.operations.reporting import RunReport
-    from evalstore.operations.summary import Change, Item, Status
+    from evalstore.operations.summary import Change, Status
 
 _SHOWN = 20
 """Lines of a list before it is cut; `-v` shows all."""
@@ -131,7 +129,7 @@ def _print_items(found: Status) -> None:
         ("record", "Would take recorded answers"),
         ("judge", "Would judge"),
     ):
-        items = _summed(item for item in found.items if item.kind == kind)
+        items = summed(item for item in found.items if item.kind == kind)
         if not items:
             continue
         output.line()
@@ -153,14 +151,6 @@ def _print_items(found: Status) -> None:
                 _print_values(item.was, item.now, "        ")
             last = reason
         _cut(len(items))
-
-
-def _summed(items: Iterable[Item]) -> list[Item]:
-    """The items; those that read the same are one, such as the rows of a group."""
-    counts: Counter[Item] = Counter()
-    for item in items:
-        counts[replace(item, count=1)] += item.count
-    return [replace(item, count=count) for item, count in counts.items()]
 
 
 def _cut(count: int) -> None:

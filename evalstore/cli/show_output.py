@@ -12,8 +12,9 @@ from evalstore import restoring
 from evalstore.cli import output
 from evalstore.cli.history_commands import print_log
 from evalstore.operations.history import Log, LogEntry, Shown, in_order
+from evalstore.operations.texts import check_text, joined, text_of
 from evalstore.operations.times import iso
-from evalstore.values import RECORDED, AnswerRef, Json, Message, Part, Reply, Text, Usage
+from evalstore.values import RECORDED, Json, Message, Reply, Usage
 
 _SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
@@ -21,8 +22,6 @@ _URGENCY = ("fail", "error", "undecided", "pending", None, "pass")
 """Verdicts in the order a reader wants to see them."""
 _INNER = ("kind", "scheme", "nonce", "key")
 """Fields that only matter to the store."""
-_UNTOLD = ("type", "revision", "given", "templates", "turns")
-"""Fields of a check that its author has not written."""
 _TIMES = ("started", "ended", "at")
 
 
@@ -51,7 +50,7 @@ def _print_session(found: Shown) -> None:
         _columns(output.paint(vote["verdict"]), f"by {output.safe(vote['by'])}", id, feedback, mark)
     output.line()
     _print_messages(
-        _joined(
+        joined(
             restoring.restore_messages((related["prompt"] or {}).get("messages", ())),
             restoring.restore_messages((related["test"] or {}).get("messages", ())),
         ),
@@ -258,26 +257,6 @@ def _tokens(usage: Usage) -> str:
     return f"{usage.input_tokens or 0:,} in + {usage.output_tokens or 0:,} out tokens"
 
 
-def _text(parts: Iterable[Part]) -> str:
-    return "".join(map(_shown, parts))
-
-
-def _shown(part: Part) -> str:
-    if isinstance(part, Text):
-        return part.text
-    if isinstance(part, AnswerRef):
-        return str(part)
-    return f"[file {part.path}, {part.media_type}]"
-
-
-def _joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The conversation as it was sent: a test's own system text follows the system prompt."""
-    if not (prompt and test and test[0].role == "system"):
-        return prompt + test
-    parts = (*prompt[-1].parts, Text("\n\n"), *test[0].parts)
-    return (*prompt[:-1], Message("system", parts), *test[1:])
-
-
 def _answer(turn: Reply) -> str:
     calls = [{"name": call.name, "arguments": call.arguments} for call in turn.tool_calls]
     parts = [
@@ -300,7 +279,7 @@ def _print_messages(
     left = iter(answers)
     for message in messages:
         if not message.filled:
-            _block(message.role, _text(message.parts), indent)
+            _block(message.role, text_of(message.parts), indent)
         elif (answer := next(left, None)) is not None:
             _block("answer", _answer(answer), indent)
         else:
@@ -310,15 +289,10 @@ def _print_messages(
 def _print_told(evaluation: Json, indent: str = "") -> None:
     """What a judge was told: the instructions and the checks."""
     _block(
-        "instructions", _text(restoring.restore_parts(evaluation.get("instructions", ()))), indent
+        "instructions", text_of(restoring.restore_parts(evaluation.get("instructions", ()))), indent
     )
     for check in evaluation.get("checks", ()):
-        whole = {**check, **check.get("given", {})}
-        settings = {name: value for name, value in whole.items() if name not in _UNTOLD}
-        if "prompts" in settings:  # ids of versions, to be shown with 'show'
-            settings["prompts"] = [output.short(id) for id in settings["prompts"]]
-        told = json.dumps(settings, ensure_ascii=False) if settings else ""
-        _block("check", f"{check.get('type', '')} {told}", indent)
+        _block("check", check_text(check), indent)
 
 
 def _block(name: str, text: str, indent: str = "") -> None:

@@ -72,8 +72,20 @@ def view(
             show_envvar=False,
         ),
     ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Runs started here call nothing over the network.")
+    ] = False,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            "--max-cost", metavar="USD", min=0, help="Stop each run before it costs more."
+        ),
+    ] = None,
 ) -> None:
-    """Browse what is stored: runs, cases, answers, verdicts, and what changed."""
+    """Browse what is stored: runs, cases, answers, verdicts, and what changed.
+
+    From there answers can be labelled, tests edited, and what is missing run.
+    """
     if "TEXTUAL_DRIVER" in os.environ:  # what a page of `--web` has started
         web = False
     elif port and not web:
@@ -92,7 +104,7 @@ def view(
     from evalstore.tui.app import Browser
     from evalstore.tui.source import Workspace
 
-    browser = Browser(Workspace(here()), revision, look)
+    browser = Browser(Workspace(here(), offline=offline, max_cost=max_cost), revision, look)
     browser.run()
     if browser.return_code:
         raise typer.Exit(BUG)

@@ -5,21 +5,23 @@ Everything is read in bulk and kept in memory as long as it is shown. No model i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.operations.desk import Desk, open_desk, open_store, open_workspace, store_path
 from evalstore.operations.history import in_order
-from evalstore.operations.orders import Wanted
+from evalstore.operations.leaves import Placed, iterate_leaves
+from evalstore.operations.orders import Wanted, is_partial
 from evalstore.operations.quiet import see
-from evalstore.operations.results import VERDICTS, as_result, iterate_results, settle
+from evalstore.operations.results import VERDICTS, as_result, settle
+from evalstore.operations.said import Opinions, read_opinions
 from evalstore.report.statistics import Rate, wilson
 from evalstore.store.revisions import resolve_run
-from evalstore.store.trees import read_tree
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Where
+    from evalstore.operations.results import CellResult
     from evalstore.report.compare import Result
     from evalstore.values import Json
 
@@ -57,9 +59,12 @@ class RunLine:
         return wilson(self.verdicts.get("pass", 0), judged)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CaseRow:
-    """A case with one system prompt, and what each candidate came to."""
+    """A case with one system prompt, and what each candidate came to.
+
+    There may be very many: they are told apart by what they are, not by what they hold.
+    """
 
     file: str
     row: str
@@ -80,6 +85,8 @@ class Cases:
     rows: Sequence[CaseRow]
     counts: Mapping[str, int] = field(default_factory=dict)
     """How many results have each verdict."""
+    said: Opinions = field(default_factory=Opinions)
+    """What people have said of the answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,7 @@ def _line(id: str, content: Json) -> RunLine:
         failed=content.get("failed", 0),
         cost=content.get("cost"),
         git=f"{git['commit'][:8]}{'+' * bool(git.get('dirty'))}" if git else "",
-        is_partial=bool(content.get("selection")),
+        is_partial=is_partial(content),
         models=tuple(dict.fromkeys(one["id"] for one in content.get("candidates", ()))),
     )
 
@@ -123,64 +130,63 @@ def cases(where: Where, revision: str | None) -> Cases:
     if revision is None:
         with open_desk(where) as desk:
             desk.require_sound(Wanted())
-            return _of_workspace(desk)
+            return replace(_of_workspace(desk), said=read_opinions(desk.store))
     with open_store(where) as store:
         id, content = resolve_run(store, revision)
-        leaves = list(read_tree(content["snapshot"], store.load_nodes).items())
-        tags: dict[tuple[str, str], tuple[str, ...]] = {}
-        for start in range(0, len(leaves), 500):
-            some = dict(leaves[start : start + 500])
-            files = store.load_case_files(list(set(some.values())))
-            for path, node in some.items():
-                tags |= {(path, case.row): case.tags for case in files[node].cases}
-        found = (one for portion in iterate_results(store, content) for one in portion)
-        return _arranged(id, list(found), tags)
+        return replace(_arranged(id, iterate_leaves(store, content)), said=read_opinions(store))
 
 
 def _of_workspace(desk: Desk) -> Cases:
-    results = [as_result(one) for one in settle(desk.plan(Wanted()), desk.settings.verdict)]
-    tags = {
-        (path, case.row): case.tags
-        for path, file in desk.reading.files.items()
-        for case in file.cases
-    }
-    return _arranged(None, results, tags)
+    settled = settle(desk.plan(Wanted()), desk.settings.verdict)
+    by_file: dict[str, list[CellResult]] = {}
+    for one in settled:
+        by_file.setdefault(one.cell.file, []).append(one)
+    del settled
+    return _arranged(None, ((path, map(_placed, by_file.pop(path))) for path in sorted(by_file)))
 
 
-def _arranged(
-    run: str | None,
-    results: Sequence[Result],
-    tags: Mapping[tuple[str, str], tuple[str, ...]],
-) -> Cases:
+def _placed(one: CellResult) -> Placed:
+    return Placed(one.cell.index, as_result(one), one.cell.case.tags)
+
+
+def _arranged(run: str | None, files: Iterable[tuple[str, Iterable[Placed]]]) -> Cases:
     """Results side by side, one row for each case and system prompt."""
-    models = tuple(sorted({one.model for one in results}))
-    numbers = {model: number for number, model in enumerate(models)}
-    prompts: dict[str, set[str | None]] = {}
-    for one in results:
-        prompts.setdefault(one.file, set()).add(one.prompt)
-    places: dict[tuple[str, str, int], list[Result | None]] = {}
+    numbers: dict[str, int] = {}
     counts: dict[str, int] = {}
-    for one in results:
-        listed = places.setdefault((one.file, one.row, one.prompt_number), [None] * len(models))
-        listed[numbers[one.model]] = one
-        word = one.word or "answered"
-        counts[word] = counts.get(word, 0) + 1
-    rows = [
-        CaseRow(
-            file,
-            row,
-            _prompt(number, found) if len(prompts[file]) > 1 else "",
-            tags.get((file, row), ()),
-            tuple(found),
-        )
-        for (file, row, number), found in places.items()
-    ]
+    rows: list[CaseRow] = []
+    for path, cells in files:
+        places: dict[int, list[Result | None]] = {}
+        tags: list[tuple[str, ...]] = []
+        prompts: set[str | None] = set()
+        for case, one, tagged in cells:
+            place = case << 16 | one.prompt_number
+            if place not in places:
+                places[place] = []
+                tags.append(tagged)
+            listed = places[place]
+            number = numbers.setdefault(one.model, len(numbers))
+            listed += [None] * (number + 1 - len(listed))
+            listed[number] = one
+            prompts.add(one.prompt)
+            word = one.word or "answered"
+            counts[word] = counts.get(word, 0) + 1
+        for found, tagged in zip(places.values(), tags, strict=True):
+            result = next(one for one in found if one)
+            prompt = _prompt(result) if len(prompts) > 1 else ""
+            rows.append(CaseRow(path, result.row, prompt, tagged, tuple(found)))
+    models = tuple(sorted(numbers))
+    if len(models) > 1:
+        order = [numbers[model] for model in models]
+        rows = [replace(one, results=_in_order(one.results, order)) for one in rows]
     return Cases(run, models, rows, {word: counts[word] for word in _WORDS if word in counts})
 
 
-def _prompt(number: int, found: Sequence[Result | None]) -> str:
-    prompt = next(one.prompt for one in found if one)
-    return "no prompt" if prompt is None else f"prompt {number + 1}"
+def _in_order(found: tuple[Result | None, ...], order: Sequence[int]) -> tuple[Result | None, ...]:
+    return tuple(found[number] if number < len(found) else None for number in order)
+
+
+def _prompt(found: Result) -> str:
+    return "no prompt" if found.prompt is None else f"prompt {found.prompt_number + 1}"
 
 
 def test_files(where: Where) -> list[str]:
@@ -198,4 +204,6 @@ def stamp(where: Where) -> Stamp:
     """What the store looks like now."""
     found = store_path(open_workspace(where), where)
     path = str(found)
-    return Stamp(tuple(see(name) for name in (path, f"{path}-wal")), path, found.exists())
+    log = see(f"{path}-wal")
+    # Whoever only reads makes an empty log, and takes it away again.
+    return Stamp((see(path), log if log[1] else None), path, found.exists())

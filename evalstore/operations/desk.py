@@ -297,6 +297,17 @@ def open_desk(
 
 
 @contextmanager
+def open_catalogue(where: Where) -> Iterator[Desk]:
+    """A desk that knows no tests: for what is about runs, but wants names, prices and rates."""
+    workspace = open_workspace(where)
+    store = Store.open(store_path(workspace, where), create=not where.store)
+    try:
+        yield Desk(where, workspace, store, workspace.read(store.load_case_files, tests=False))
+    finally:
+        store.close()
+
+
+@contextmanager
 def open_store(where: Where) -> Iterator[Store]:
     """Open the store alone, for what does not need the files."""
     workspace = open_workspace(where)

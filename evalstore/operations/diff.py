@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstore.assemble import show_answer
-from evalstore.operations.desk import Desk, open_desk
+from evalstore.errors import EvalstoreError
+from evalstore.fields import suggest
+from evalstore.operations.desk import Desk, open_desk, open_store
 from evalstore.operations.history import file_edits
-from evalstore.operations.orders import Wanted, Where
+from evalstore.operations.orders import Wanted, Where, is_partial
 from evalstore.operations.results import (
     as_result,
     join_feedback,
@@ -17,7 +19,7 @@ from evalstore.operations.results import (
     read_results,
     settle,
 )
-from evalstore.report.compare import Comparison, Pair, Result, compare
+from evalstore.report.compare import Comparison, Pair, Result, compare, compare_models
 from evalstore.report.difference import Difference, unified
 from evalstore.selection import Selection
 from evalstore.store.revisions import resolve_run
@@ -60,6 +62,8 @@ class Diff:
     """Test files with several system prompts -> what to call each."""
     notes: list[str] = field(default_factory=list)
     """What a reader must know of the sides."""
+    models: tuple[str, str] | None = None
+    """The candidates that are compared, when both sides are those of one run."""
 
     @property
     def is_empty(self) -> bool:
@@ -67,6 +71,22 @@ class Diff:
         found = self.comparison
         return not (
             found.broke or found.fixed or found.changed or found.new or found.gone or self.edits
+        )
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What to call the sides."""
+        return self.models or (_name(self.was), _name(self.now))
+
+    def swapped(self) -> Diff:
+        """The same looked at from the other side."""
+        return replace(
+            self,
+            was=self.now,
+            now=self.was,
+            comparison=self.comparison.swapped(),
+            edits={file: [one.swapped() for one in found] for file, found in self.edits.items()},
+            models=self.models and (self.models[1], self.models[0]),
         )
 
     def feedback_of(self, result: Result | None) -> str:
@@ -87,17 +107,16 @@ class Diff:
             )
             if differs
         ]
-        if not found and was.sessions != now.sessions:
+        if not found and self.models is None and was.sessions != now.sessions:
             found = ["another answer"]
-        return ", ".join(found) or (
-            "another judgement" if was.evaluations != now.evaluations else ""
-        )
+        is_new = self.models is None and was.evaluations != now.evaluations
+        return ", ".join(found) or ("another judgement" if is_new else "")
 
     def answer_diff(self, pair: Pair) -> list[str]:
         """The unified diff of the first answers of both sides; empty when they are equal."""
         was = self.answers.get(pair.was.sessions[0], "") if pair.was and pair.was.sessions else ""
         now = self.answers.get(pair.now.sessions[0], "") if pair.now and pair.now.sessions else ""
-        return unified(was, now, self.was[:8], self.now[:8])
+        return unified(was, now, *self.names)
 
     def document(self) -> Json:
         """As JSON."""
@@ -106,6 +125,7 @@ class Diff:
         return {
             "from": self.was,
             "to": self.now,
+            **({"models": list(self.models)} if self.models else {}),
             **{
                 name: [self._pair(pair) for pair in getattr(found, name)]
                 for name in ("broke", "fixed", "changed", "new", "gone")
@@ -146,6 +166,11 @@ class Diff:
             "feedback": self.feedback_of(result),
             "session": result.sessions[0] if result.sessions else None,
         }
+
+
+def _name(side: str) -> str:
+    """A run as people see it, or `workspace`, which is not to be cut."""
+    return side if side == WORKSPACE else side[:8]
 
 
 def _rate(rate: Rate) -> Json:
@@ -190,21 +215,13 @@ def diff(
             for path, node in sorted(now.nodes.items())
             if was.nodes.get(path, node) != node and path in both and selection.covers_file(path)
         }
-        listed = [
-            *comparison.broke,
-            *comparison.fixed,
-            *comparison.changed,
-            *comparison.new,
-            *comparison.gone,
-        ]
-        sides = [side for pair in listed for side in (pair.was, pair.now) if side]
-        judged = desk.store.load_evaluations([id for side in sides for id in side.evaluations])
+        sides = _listed(comparison)
         return Diff(
             was.name,
             now.name,
             comparison,
             {path: found for path, found in edits.items() if found},
-            {id: one.feedback for id, one in judged.items() if one.feedback},
+            desk.store.find_feedback(id for side in sides for id in side.evaluations),
             _answers(desk, sides) if answers else {},
             prompt_labels(desk, [*was.results, *now.results]),
             [
@@ -216,6 +233,64 @@ def diff(
         )
 
 
+def diff_models(
+    where: Where,
+    revision: str | None,
+    models: tuple[str, str],
+    *,
+    wanted: Wanted | None = None,
+    answers: bool = False,
+) -> Diff:
+    """Compare two candidates of one run, or of the workspace when there is no revision.
+
+    Raises `EvalstoreError` for a candidate that is not in it.
+    """
+    wanted = wanted or Wanted()
+    with open_desk(where) as desk:
+        desk.require_sound(wanted)
+        side = _run_side(desk, revision) if revision else _workspace_side(desk, Wanted())
+        known = {one.model for one in side.results}
+        for model in models:
+            if model not in known:
+                raise EvalstoreError(
+                    f"'{model}' is no candidate of "
+                    + ("the workspace" if side.name == WORKSPACE else f"run {side.name[:8]}"),
+                    hint=suggest(model, known, "candidates"),
+                )
+        selection = desk.selection(Wanted(paths=wanted.paths)) if wanted.paths else Selection()
+        was, now = (
+            [one for one in side.results if one.model == model and selection.covers_file(one.file)]
+            for model in models
+        )
+        comparison = compare_models(was, now)
+        sides = _listed(comparison)
+        return Diff(
+            side.name,
+            side.name,
+            comparison,
+            {},
+            desk.store.find_feedback(id for one in sides for id in one.evaluations),
+            _answers(desk, sides) if answers else {},
+            prompt_labels(desk, side.results),
+            models=models,
+        )
+
+
+def _listed(found: Comparison) -> list[Result]:
+    """Both sides of all pairs that are not unchanged."""
+    groups = (found.broke, found.fixed, found.changed, found.new, found.gone)
+    pairs = [pair for group in groups for pair in group]
+    return [side for pair in pairs for side in (pair.was, pair.now) if side]
+
+
+def read_answers(where: Where, sessions: Sequence[str]) -> dict[str, str]:
+    """The last answers of these sessions by id, as they are read."""
+    with open_store(where) as store:
+        return {
+            id: show_answer(session.answer) for id, session in store.load_sessions(sessions).items()
+        }
+
+
 def _run_side(desk: Desk, revision: str) -> _Side:
     id, content = resolve_run(desk.store, revision)
     nodes = read_tree(content["snapshot"], desk.store.load_nodes)
@@ -223,7 +298,7 @@ def _run_side(desk: Desk, revision: str) -> _Side:
     restricted = content.get("selection", {}).get("models")
     asked = {one["id"] for one in content.get("candidates", ())}
     models = None if restricted else {RECORDED, *asked}
-    partial = bool(content.get("selection"))
+    partial = is_partial(content)
     return _Side(id, read_results(desk.store, content), nodes, files, models, partial)
 
 

@@ -205,6 +205,7 @@ async def _run_until_stopped(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         _handle(loop, number, interrupt)
+    watcher.interruptible(partial(_call_in, loop, interrupt))
     if longest is not None:
         loop.call_later(longest, end)
     async with executor:
@@ -215,6 +216,12 @@ async def _run_until_stopped(
             doing = None
             finish(plan, outcome)
     return outcome
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Call it in the loop, from any thread; a loop that has ended needs no call."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)
 
 
 def _handle(

@@ -106,7 +106,7 @@ class Explainer:
                 continue
             seen.add(key)
             old = self._files.get(node)
-            found = _same_row(case, old) if old else None
+            found = same_row(case, old) if old else None
             if found and old:
                 yield _Known(found, run, old)
 
@@ -308,7 +308,7 @@ def _reason(found: list[Difference], what: str, relative: str | None = None) -> 
     return Reason(text + more, first.was, first.now, relative)
 
 
-def _same_row(case: Case, file: CaseFile) -> Case | None:
+def same_row(case: Case, file: CaseFile) -> Case | None:
     """The case of the same row: by its values, by its label, or the only one."""
     for attribute in ("key", "row"):
         for old in file.cases:

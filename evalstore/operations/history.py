@@ -18,7 +18,7 @@ from evalstore.operations.times import iso
 from evalstore.report.difference import Difference, Find, differ_evaluations, differ_tests
 from evalstore.restoring import restore_case_file, restore_question
 from evalstore.store.revisions import resolve, resolve_run
-from evalstore.store.trees import read_tree
+from evalstore.store.trees import find_entry, read_tree
 from evalstore.values import CaseFile, Json, Vote
 
 if TYPE_CHECKING:
@@ -99,11 +99,13 @@ def in_order(verdicts: Mapping[str, int]) -> dict[str, int]:
 
 def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
     """The runs at which the file's cases differ from the run before, newest first."""
-    known: list[tuple[str, Json, str]] = []
-    for id, content in store.find_runs():
-        node = read_tree(content["snapshot"], store.load_nodes).get(file)
-        if node:
-            known.append((id, content, node))
+    runs = store.find_runs()
+    nodes = find_entry({content["snapshot"] for _, content in runs}, file, store.load_nodes)
+    known = [
+        (id, content, nodes[content["snapshot"]])
+        for id, content in runs
+        if content["snapshot"] in nodes
+    ]
     files = store.load_case_files(list({node for _, _, node in known}))
     for number, (id, content, node) in enumerate(known):
         before = known[number + 1][2] if number + 1 < len(known) else None
@@ -258,7 +260,7 @@ def _evaluator_name(store: Store, id: str) -> str:
     return str(content.get("human") or content.get("system") or "checks")
 
 
-def _place(store: Store, session: str) -> tuple[dict[str, Json], list[str]]:
+def place_of(store: Store, session: str) -> tuple[dict[str, Json], list[str]]:
     """Where the newest run that knows a session has it, and the judgements that it has there.
 
     `current` is what it is judged under.
@@ -286,7 +288,7 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
         return store.load_contents(kind, [id]).get(id) if id else None
 
     if kind == "session":
-        place, judged = _place(store, id)
+        place, judged = place_of(store, id)
         votes = list(_votes_on(store, id, judged))
         found = store.load_evaluations([vote.id for vote in votes])
         return {

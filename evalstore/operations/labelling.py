@@ -12,7 +12,7 @@ import secrets
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
@@ -24,10 +24,11 @@ from evalstore.store.revisions import resolve
 from evalstore.values import Evaluation, Evaluator, Json, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from evalstore.operations.orders import Where
+    from evalstore.report.compare import Result
 
 ORIGIN = "label"
 _RUNS = 20
@@ -58,6 +59,8 @@ class Labelled:
     verdict: Verdict
     person: str
     note: str
+    counts: bool = True
+    """Whether the workspace has the case as it was labelled."""
 
     def document(self) -> Json:
         """As JSON."""
@@ -91,6 +94,83 @@ def label(
     with open_desk(where) as desk:
         found = _find(desk, case, models)
         return add_labels(desk, found, verdict, note, person or name_of_person(where.directory))
+
+
+def label_results(
+    where: Where,
+    results: Sequence[Result],
+    verdict: Verdict,
+    *,
+    note: str = "",
+    person: str | None = None,
+    session: str | None = None,
+) -> list[Labelled]:
+    """Label what cells of a run, or of the workspace, came to; one label for each attempt.
+
+    With a session, only the attempt that it belongs to. A label is under the evaluation version
+    that the cell was judged by, which need not be what the case has now. Raises
+    `EvalstoreError`, before anything is said, when none of the cells has an answer and something
+    that judges it.
+    """
+    with open_desk(where) as desk:
+        now = {
+            (case.tests[0], case.evaluation)
+            for file in desk.reading.files.values()
+            for case in file.cases
+        }
+        found: dict[Subject, bool] = {}
+        for one in results:
+            subjects = [
+                some
+                for some in _of_result(desk, one)
+                if session is None or session in some.sessions
+            ]
+            found |= dict.fromkeys(subjects, (one.test, one.evaluation) in now)
+        if not found:
+            raise EvalstoreError(
+                "there is no answer here that could be labelled",
+                hint="'evalstore run' asks for answers; a case that nothing judges has no verdict",
+            )
+        who = person or name_of_person(where.directory)
+        made = add_labels(desk, list(found), verdict, note, who)
+        return [replace(one, counts=found[one.subject]) for one in made]
+
+
+def _of_result(desk: Desk, result: Result) -> Iterator[Subject]:
+    """What is judged of a cell: as it has been judged, else as the workspace would have it."""
+    if result.evaluation is None or not result.sessions:
+        return
+    judged = desk.store.load_evaluations(result.evaluations).values()
+    known = dict.fromkeys(
+        one.sessions for one in judged if set(one.sessions) <= set(result.sessions)
+    )
+    left = [one for one in result.sessions if not any(one in some for some in known)]
+    if left:
+        known |= dict.fromkeys(_together(desk, result, left))
+    for sessions in known:
+        yield Subject(
+            result.file,
+            result.row,
+            result.model,
+            sessions,
+            result.evaluation,
+            result.verdict,
+        )
+
+
+def _together(desk: Desk, result: Result, sessions: Sequence[str]) -> list[tuple[str, ...]]:
+    """Which of the sessions of a cell, that nobody has judged, are judged together."""
+    place = (result.test, result.evaluation, set(result.sessions))
+    with suppress(EvalstoreError):  # what is wrong with the files is no matter here
+        plan = desk.plan(Wanted())
+        for cell in plan.cells:
+            found = list(cell.subjects(plan.sessions))
+            every = {id for some in found for id in some}
+            if (cell.case.tests[0], cell.case.evaluation, every) == place:
+                return [some for some in found if set(some) & set(sessions)]
+    if result.wanted > 1 and len(set(desk.store.find_questions_of(result.sessions).values())) > 1:
+        return []  # several conversations, and some of them are not held yet
+    return [(one,) for one in sessions]
 
 
 def add_labels(

@@ -85,6 +85,15 @@ class Wanted:
         )
 
 
+_ALL_THE_SAME = ("refresh", "maxAge")
+"""What a run keeps of its command line that leaves no case out."""
+
+
+def is_partial(run: Json) -> bool:
+    """Whether a run, by its content, was about a selection of the cases."""
+    return any(name not in _ALL_THE_SAME for name in run.get("selection", {}))
+
+
 @dataclass(frozen=True, slots=True)
 class Orders:
     """How a run is to go."""

@@ -11,7 +11,7 @@ from evalstore import hashing
 from evalstore.plan import CHECKS, Plan, counted_votes
 from evalstore.report.compare import Result
 from evalstore.store.trees import read_tree
-from evalstore.values import CaseFile, Json, Sample, Verdict, Vote
+from evalstore.values import Case, CaseFile, Json, Sample, Verdict, Vote
 from evalstore.verdicts import Judged, combine, judge_session, wants_models
 
 if TYPE_CHECKING:
@@ -155,16 +155,35 @@ def read_results(store: Store, run: Json, only: str | None = None) -> list[Resul
 
 def iterate_results(store: Store, run: Json, only: str | None = None) -> Iterator[list[Result]]:
     """The cells of a run in portions, by path; with `only`, of that file."""
+    for some in iterate_cases(store, run, only):
+        yield [result for result, _ in some]
+
+
+def iterate_cases(
+    store: Store, run: Json, only: str | None = None
+) -> Iterator[list[tuple[Result, Case]]]:
+    """The same, each with its case."""
     entries = read_tree(run["results"], store.load_nodes)
     paths = iter(sorted(path for path in entries if only is None or path == only))
     while some := list(islice(paths, _FILES_AT_ONCE)):
         leaves = store.load_nodes(entries[path] for path in some)
         files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
-        yield [
-            _result(path, files[leaves[entries[path]]["cases"]], cell)
-            for path in some
-            for cell in leaves[entries[path]]["cells"]
-        ]
+        yield [one for path in some for one in _cells_of(path, leaves[entries[path]], files)]
+
+
+def results_of(path: str, leaf: Json, files: Mapping[str, CaseFile]) -> Iterator[Result]:
+    """The cells of a leaf of a result tree; `files` are leaves of the snapshot by id."""
+    for result, _ in _cells_of(path, leaf, files):
+        yield result
+
+
+def _cells_of(
+    path: str, leaf: Json, files: Mapping[str, CaseFile]
+) -> Iterator[tuple[Result, Case]]:
+    cases = files[leaf["cases"]].cases
+    for cell in leaf["cells"]:
+        case = cases[cell["case"]]
+        yield _result(path, case, cell), case
 
 
 def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:
@@ -175,8 +194,7 @@ def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:
             yield one, join_feedback(one.evaluations, feedback)
 
 
-def _result(path: str, file: CaseFile, cell: Json) -> Result:
-    case = file.cases[cell["case"]]
+def _result(path: str, case: Case, cell: Json) -> Result:
     number = cell.get("prompt", 0)
     return Result(
         file=path,
@@ -238,13 +256,14 @@ def prompt_labels(
         if prompt not in seen:
             seen.append(prompt)
     return {
-        file: {prompt: _prompt_label(desk, prompt) for prompt in found}
+        file: {prompt: prompt_label(desk, prompt) for prompt in found}
         for file, found in prompts.items()
         if len(found) > 1
     }
 
 
-def _prompt_label(desk: Desk, prompt: str | None) -> str:
+def prompt_label(desk: Desk, prompt: str | None) -> str:
+    """What to call a system prompt: its name now, else its id."""
     if prompt is None:
         return "no prompt"
     name = desk.name_of_version("prompt", prompt)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evalstore.operations.code_trust import Untrusted
     from evalstore.values import Json
 
@@ -123,3 +126,11 @@ class Status:
                 for one in self.items
             ],
         }
+
+
+def summed(items: Iterable[Item]) -> list[Item]:
+    """The items; those that read the same are one, such as the rows of a group."""
+    counts: Counter[Item] = Counter()
+    for item in items:
+        counts[replace(item, count=1)] += item.count
+    return [replace(item, count=count) for item, count in counts.items()]

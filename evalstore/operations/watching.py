@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class Watcher:
     """Looks on and says nothing; whoever wants to show something overrides it."""
@@ -28,6 +33,12 @@ class Watcher:
     def agrees(self, question: str) -> bool:
         """Whether the user wants to go on; False when there is nobody to ask."""
         return False
+
+    def interruptible(self, stop: Callable[[], None]) -> None:
+        """From now on `stop`, called from any thread, does what Ctrl-C does.
+
+        The first time what is in flight may finish; the second time everything ends at once.
+        """
 
     def stop(self) -> None:
         """Nothing more will come."""

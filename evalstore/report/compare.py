@@ -10,6 +10,8 @@ from evalstore.report.statistics import Rate, mcnemar, wilson
 from evalstore.values import Verdict
 
 JUDGED = ("pass", "fail", "undecided", "error")
+_SURE = 0.05
+"""A p-value below this is taken for a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,27 @@ class Comparison:
             sum(1 for pair in self.fixed if pair.was and pair.was.verdict),
         )
 
+    @property
+    def finding(self) -> str:
+        """What the pairs say, in words: the usual 5 % decide."""
+        return "no evidence of change" if self.p_value() >= _SURE else "a change"
+
+    def swapped(self) -> Comparison:
+        """The same pairs looked at from the other side."""
+        return Comparison(
+            *(
+                [Pair(pair.now, pair.was) for pair in group]
+                for group in (
+                    self.fixed,
+                    self.broke,
+                    self.changed,
+                    self.gone,
+                    self.new,
+                    self.unchanged,
+                )
+            )
+        )
+
 
 def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
     """Pair two sides: same file, same row, same prompt, same model.
@@ -122,6 +145,20 @@ def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
     found = Comparison()
     for pair in sorted(pairs, key=lambda one: (one.either.file, one.either.row, one.either.model)):
         _sort(pair, found)
+    return found
+
+
+def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
+    """Pair what two candidates came to in the same cases, with the same system prompts.
+
+    Their answers differ in any case: only verdicts count as changed.
+    """
+    waiting = {(one.file, one.row, one.prompt_number): one for one in was}
+    pairs = [Pair(waiting.pop((one.file, one.row, one.prompt_number), None), one) for one in now]
+    pairs += [Pair(one, None) for one in waiting.values()]
+    found = Comparison()
+    for pair in sorted(pairs, key=lambda one: (one.either.file, one.either.row)):
+        _sort(pair, found, answers=False)
     return found
 
 
@@ -158,7 +195,7 @@ class Known:
         return None
 
 
-def _sort(pair: Pair, found: Comparison) -> None:
+def _sort(pair: Pair, found: Comparison, *, answers: bool = True) -> None:
     was, now = pair.was, pair.now
     if was is None:
         found.new.append(pair)
@@ -168,7 +205,7 @@ def _sort(pair: Pair, found: Comparison) -> None:
         found.broke.append(pair)
     elif now.verdict == "pass" and was.verdict in ("fail", "undecided", "error"):
         found.fixed.append(pair)
-    elif was.verdict != now.verdict or was.sessions != now.sessions:
+    elif was.verdict != now.verdict or (answers and was.sessions != now.sessions):
         found.changed.append(pair)
     else:
         found.unchanged.append(pair)

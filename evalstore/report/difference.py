@@ -33,6 +33,14 @@ class Difference(NamedTuple):
             return self.what
         return f"{self.what}: {shorten(self.was)} -> {shorten(self.now)}"
 
+    def swapped(self) -> Difference:
+        """The same looked at from the other side."""
+        what = self.what
+        for old, new in ((" is new", " is gone"), (" is gone", " is new")):
+            if what.endswith(old):
+                return Difference(what.removesuffix(old) + new, self.now, self.was)
+        return Difference(what, self.now, self.was)
+
     def document(self) -> Json:
         """As JSON."""
         return {"what": self.what, "was": self.was, "now": self.now}

@@ -54,6 +54,16 @@ class Stored(NamedTuple):
     content: Json
 
 
+class Label(NamedTuple):
+    """What a person has said of an answer."""
+
+    at: int
+    """Microseconds since 1970, UTC."""
+    id: str
+    person: str
+    evaluation: Evaluation
+
+
 class LeaseChange(NamedTuple):
     """Leases that a runner takes or gives back together with what it stores."""
 
@@ -69,6 +79,27 @@ class Trouble(NamedTuple):
     at: int
     """Microseconds since 1970, UTC."""
     message: str
+
+
+class Spent(NamedTuple):
+    """What a session took."""
+
+    started: int
+    """Microseconds since 1970, UTC."""
+    model: str
+    """Id of the model version."""
+    usd: float | None
+    """None: it was free, or its price was not known."""
+    seconds: float | None
+    """Of all its turns; None: not known."""
+
+
+class Judgement(NamedTuple):
+    """A vote with what it is about and what it has cost."""
+
+    vote: Vote
+    subject: str
+    usd: float | None
 
 
 class Store(Database):
@@ -270,6 +301,76 @@ class Store(Database):
             for id, content in self._find(EvaluationRow, ids)
         }
 
+    def find_labels(self) -> list[Label]:
+        """What people have said, oldest first."""
+        names = {id: content.get("human") for id, content in self._people()}
+        if not names:
+            return []
+        statement = "SELECT id, evaluator, started, content FROM evaluations WHERE evaluator IN"
+        with self._reading() as connection:
+            return sorted(
+                Label(
+                    started,
+                    as_digits(id),
+                    names[as_digits(person)],
+                    restoring.restore_evaluation_result(json.loads(content)),
+                )
+                for id, person, started, content in select_each(connection, statement, names)
+            )
+
+    def _people(self) -> list[tuple[str, Json]]:
+        with self._reading() as connection:
+            found = connection.execute(_PEOPLE.replace("SELECT id", "SELECT id, content"))
+            return [(as_digits(id), json.loads(content)) for id, content in found]
+
+    def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
+        """What these sessions took, by id."""
+        statement = (
+            "SELECT id, started, json_extract(content, '$.model'), "
+            "json_extract(content, '$.cost.usd'), CASE "
+            "json_array_length(content, '$.turns') "
+            "WHEN 1 THEN json_extract(content, '$.turns[0].latency') "
+            "ELSE (SELECT sum(json_extract(value, '$.latency')) "
+            "FROM json_each(content, '$.turns')) END FROM sessions WHERE id IN"
+        )
+        with self._reading() as connection:
+            return {
+                as_digits(id): Spent(*found)
+                for id, *found in select_each(connection, statement, sessions)
+            }
+
+    def find_judgements(self, evaluations: Iterable[str]) -> dict[str, Judgement]:
+        """These evaluations as votes, by id."""
+        statement = (
+            "SELECT id, started, subject, evaluation, evaluator, verdict, score, "
+            "json_extract(content, '$.cost.usd') FROM evaluations WHERE id IN"
+        )
+        found: dict[str, Judgement] = {}
+        with self._reading() as connection:
+            people = {id for (id,) in connection.execute(_PEOPLE)}
+            for row in select_each(connection, statement, evaluations):
+                id, started, subject, evaluation, evaluator, word, score, usd = row
+                vote = Vote(
+                    started,
+                    as_digits(id),
+                    as_digits(evaluation),
+                    as_digits(evaluator),
+                    _verdict(word),
+                    score,
+                    evaluator in people,
+                )
+                found[vote.id] = Judgement(vote, as_digits(subject), usd)
+        return found
+
+    def load_all(self, kind: str) -> dict[str, Json]:
+        """All versions of a kind by id: for evaluators and models, of which there are few."""
+        with self._reading() as connection:
+            table = VERSIONS[kind].__tablename__
+            return {
+                as_digits(id): json.loads(content)
+                for id, content in connection.execute(f"SELECT id, content FROM {table}")
+            }
+
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
         """What these sessions, or judgements, have cost together in USD, as far as it is known."""
         table = EVENTS[kind]
@@ -380,6 +481,12 @@ class Store(Database):
                 query = select(question).where(question >= low, question <= high).distinct()
                 found |= {str(id) for id in connection.scalars(query.limit(most))}
         return sorted(found)[:most]
+
+    def load_text(self, node: str) -> str:
+        """The canonical JSON of a node; raises `StoreError` when it is missing."""
+        for _, content in self._find(NodeRow, [node]):
+            return content
+        raise StoreError(f"the store has no node {node}", hint="run 'evalstore fsck'")
 
     def load_nodes(self, ids: Iterable[str]) -> dict[str, Json]:
         """Nodes of trees by id; raises `StoreError` when one is missing."""

@@ -66,3 +66,25 @@ def read_tree(root: str, load: Load, *, unlike: str | None = None) -> dict[str, 
             following_other += found[id].get("children", {}).values()
         level, other = following, following_other
     return entries
+
+
+def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
+    """The entry of one path in each of several trees that has it, by root.
+
+    Only the nodes on the way to it are loaded.
+    """
+    digits = iter(hashing.hash_bytes(path.encode()))
+    found: dict[str, str] = {}
+    level = {root: root for root in roots}
+    while level:
+        nodes = load(level.values())
+        digit = next(digits, "")
+        following: dict[str, str] = {}
+        for root, id in level.items():
+            node = nodes[id]
+            if path in node.get("entries", {}):
+                found[root] = node["entries"][path]
+            elif digit in node.get("children", {}):
+                following[root] = node["children"][digit]
+        level = following
+    return found

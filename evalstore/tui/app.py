@@ -12,9 +12,16 @@ from textual.widgets import Input, TextArea
 
 from evalstore.errors import EvalstoreError
 from evalstore.tui.cases import CasesPage
+from evalstore.tui.compare import ComparePage
+from evalstore.tui.dialog import Dialog
 from evalstore.tui.history import History
 from evalstore.tui.keymap import Look, key_name
 from evalstore.tui.page import Page
+from evalstore.tui.running import Runs
+from evalstore.tui.session import SessionPage
+from evalstore.tui.stats import StatsPage
+from evalstore.tui.status import StatusPage
+from evalstore.tui.versions import VersionsPage
 
 if TYPE_CHECKING:
     from textual import events
@@ -47,7 +54,6 @@ class Browser(App[None]):
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_actions, _places}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", id="quit"),
-        Binding("question_mark,f1", "help", "Help", id="help"),
         Binding("ctrl+p", "command_palette", "Commands", show=False, priority=True, id="commands"),
     ]
     CSS = """
@@ -65,9 +71,11 @@ class Browser(App[None]):
         self.source = source
         self.chosen = look or Look()
         self._revision = revision
+        self.runs = Runs(self)
         self._stamp: object = None
         self._told = ""
         """The problem that the last look found."""
+        self._is_behind = False
 
     def on_mount(self) -> None:
         """Show the runs, and begin to look at the store."""
@@ -94,7 +102,7 @@ class Browser(App[None]):
             return
         told, self._told = self._told, ""
         before, self._stamp = self._stamp, stamp
-        if told or (before is not None and before != stamp):
+        if told or (before is not None and (before != stamp or self._is_behind)):
             self.call_from_thread(self.follow)
 
     def tell(self, problem: EvalstoreError) -> None:
@@ -103,9 +111,30 @@ class Browser(App[None]):
             self.screen.show_problem(problem)
 
     def follow(self) -> None:
-        """Read again what is shown."""
-        if isinstance(self.screen, Page):
-            self.screen.reload()
+        """Read again what is shown, also below a dialog; what is being read is waited for."""
+        pages = [one for one in self.screen_stack if isinstance(one, Page)]
+        page = next((one for one in reversed(pages) if not isinstance(one, Dialog)), None)
+        self._is_behind = page is not None and page.is_reading
+        if page is not None and not self._is_behind:
+            self.mark_stale(page)
+            page.reload()
+
+    def mark_stale(self, page: Page) -> None:
+        """Let all other pages read again when they are shown again."""
+        for one in self.screen_stack:
+            if isinstance(one, Page) and one is not page:
+                one.is_stale = True
+
+    async def action_quit(self) -> None:
+        """Leave; a run that is under way is stopped first, unless it is said twice."""
+        if self.runs.is_going and not self.runs.is_leaving:
+            self.runs.leave()
+        else:
+            await super().action_quit()
+
+    def on_unmount(self) -> None:
+        """Stop what is still under way."""
+        self.runs.end_at_once()
 
     # --- keys and commands
 
@@ -156,10 +185,29 @@ class Browser(App[None]):
         else:
             self.show_cases(None, typed)
 
+    def show_status(self) -> None:
+        """What is to do."""
+        self.push_screen(StatusPage())
+
     def show_session(
         self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str
     ) -> None:
         """What a candidate answered to a case, among those that are listed."""
+        self.push_screen(SessionPage(cases, listed, number, model))
+
+    def show_versions(self, file: str, row: str) -> None:
+        """The runs at which a test changed."""
+        self.push_screen(VersionsPage(file, row))
+
+    def show_comparison(
+        self, was: str | None, now: str | None, models: tuple[str, str] | None = None
+    ) -> None:
+        """A run beside a run or the workspace (None), or two candidates of one of them."""
+        self.push_screen(ComparePage(was, now, models))
+
+    def show_stats(self, run: str) -> None:
+        """What a run comes to by candidate, system prompt, tag and file."""
+        self.push_screen(StatsPage(run))
 
     def can_leave(self, page: Page) -> bool:
         """Whether there is a screen below."""

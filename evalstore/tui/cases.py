@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Input
+from textual.worker import get_current_worker
 
-from evalstore.tui.grid import Cell, Column, Grid
-from evalstore.tui.looks import FAILING, counted, verdict
-from evalstore.tui.page import Page
+from evalstore.tui.acting import Acting
+from evalstore.tui.choice import Choice
+from evalstore.tui.columns import Column
+from evalstore.tui.grid import Cell, Grid
+from evalstore.tui.listing import ORDERS, Listing
+from evalstore.tui.looks import FAILING, counted, verdict, when
 from evalstore.tui.query import read_query
 from evalstore.tui.reader import Line, Reader, Span, heading, text_lines
 from evalstore.wording import plural
@@ -24,8 +29,8 @@ if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.report.compare import Result
 
-_URGENCY = {"error": 0, "fail": 1, "undecided": 2, "pending": 3, "answered": 4, "pass": 5}
-_SORTS = ("file", "verdict", "row")
+_PAUSE_SECONDS = 0.15
+"""A search begins when nothing has been typed for so long."""
 _GROUPS = ("", "file", "tag")
 
 
@@ -37,7 +42,7 @@ class _Group:
     count: int
 
 
-class CasesPage(Page):
+class CasesPage(Acting):
     """The cases of a run, or of the workspace as it is now."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -48,6 +53,7 @@ class CasesPage(Page):
         Binding("t", "group", "Group", show=False, id="cases.group"),
         Binding("v", "versions", "Versions", show=False, id="cases.versions"),
         Binding("x", "compare_models", "Compare models", show=False, id="cases.compare_models"),
+        Binding("S", "stats", "Statistics", show=False, id="cases.stats"),
     ]
     TITLE = "Cases"
     WAY = "{list.open} on a line of the runs"
@@ -67,15 +73,22 @@ Below is what was said of the case under the cursor, first of the candidate in t
     CasesPage > Input { padding: 0 1; display: none; }
     """
 
+    saved_as = "cases"
+
     def __init__(self, revision: str | None, typed: str = "") -> None:
         super().__init__()
         self.revision = revision
         self._cases: Cases | None = None
+        self._listing: Listing | None = None
+        self._shown = 0
+        self._read_again = False
         self._listed: list[CaseRow | _Group] = []
         self._sort, self._group = "file", ""
         self._typed = typed
         self._query = read_query(typed)
         self._found: frozenset[str] = frozenset()
+        """Sessions in which the words of the query are."""
+        self._searching = ""
 
     def compose(self) -> ComposeResult:
         """The table above what is said of the highlighted case."""
@@ -90,7 +103,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
 
     def on_mount(self) -> None:
         """Read the cases."""
-        self.set_title(self.name_of_run, "reading …")
+        self.tell()
         self.query_one(Grid).focus()
         if self._typed:
             self.filter_by(self._typed)
@@ -103,67 +116,74 @@ Below is what was said of the case under the cursor, first of the candidate in t
 
     def reload(self, *, stay: bool = True) -> None:
         """Read the cases again."""
-        self.fetch(lambda: self.source.cases(self.revision), self.show_cases)
 
-    def show_problem(self, problem: EvalstoreError) -> None:
-        """Nothing is being read any more."""
-        if self._cases is None:
-            self.set_title(self.name_of_run)
-        super().show_problem(problem)
+        def read() -> tuple[Cases, Listing]:
+            cases = self.source.cases(self.revision)
+            return cases, Listing(cases)
 
-    def show_cases(self, cases: Cases) -> None:
+        self.fetch(read, lambda found: self.show_cases(*found))
+
+    def show_cases(self, cases: Cases, listing: Listing) -> None:
         """Show them."""
-        self._cases = cases
+        self._cases, self._listing, self._read_again = cases, listing, True
+        if self._query.words:
+            self.search()
         self.list_cases()
 
     # --- what is listed
 
     def list_cases(self) -> None:
-        """Filter, sort and group what was read; the cursor stays with its case."""
-        if self._cases is None:
+        """Filter, sort and group what was read; cursor and marks stay with their cases."""
+        if self._cases is None or self._listing is None:
             return
-        before = self.case
-        rows = [
-            one
-            for one in self._cases.rows
-            if self._query.is_empty or self._query.matches(one, self._cases.models, self._found)
-        ]
-        rows.sort(key=_ORDERS[self._sort])
-        self._listed = list(_grouped(rows, self._group))
-        place = (before.file, before.row, before.prompt) if before else None
-        cursor = next(
-            (
-                number
-                for number, one in enumerate(self._listed)
-                if not isinstance(one, _Group) and (one.file, one.row, one.prompt) == place
-            ),
-            1 if self._group and len(self._listed) > 1 else 0,
-        )
         grid = self.query_one("#cases", Grid)
+        before = self.case
+        marked = {_place(self._listed[number]) for number in grid.marked}
+        rows = self._listing.select(self._query, self._sort, self._found)
+        self._listed = list(_grouped(rows, self._group)) if self._group else [*rows]
+        cursor = _find(self._listed, before, read_again=self._read_again)
+        self._read_again = False
+        if cursor is None:
+            cursor = 1 if self._group and len(self._listed) > 1 else 0
         grid.show(self._columns(), len(self._listed), self._cells, cursor=cursor)
+        if marked:
+            grid.marked = {n for n, one in enumerate(self._listed) if _place(one) in marked}
+        self._shown = len(rows)
         self.set_empty(self._why_empty(rows))
         grid.display = bool(rows)
-        shown = f"{len(rows):,} of " if len(rows) < len(self._cases.rows) else ""
+        self.tell()
+        if not rows:
+            self.query_one("#said", Reader).show(())
+
+    def tell(self) -> None:
+        """Say above the table what is in it."""
+        if self._cases is None:
+            self.set_title(self.name_of_run, "reading …")
+            return
+        shown = f"{self._shown:,} of " if self._shown < len(self._cases.rows) else ""
         self.set_title(
             self.name_of_run,
             f"{shown}{plural(len(self._cases.rows), 'case')}",
+            self._searching,
             counted(self._cases.counts),
             "" if self._sort == "file" else f"by {self._sort}",
         )
-        if not rows:
-            self.query_one("#said", Reader).show(())
 
     def _why_empty(self, rows: Sequence[CaseRow]) -> str:
         if rows:
             return ""
+        if self._searching:
+            return "No case is called so; answers, feedback and tests are searched …"
         if self._query.is_empty:
             return "There are no cases here.\n'evalstore check' reads the test files."
         return "No case matches the filter.\nEscape takes it away."
 
     def _columns(self) -> list[Column]:
         assert self._cases is not None
+        least = 11 + 7 * self._has_later_labels
         models = [
-            Column(model, max(11, min(18, len(model))), picks=True) for model in self._cases.models
+            Column(model, max(least, min(18, len(model))), picks=True, least=min(least, 9))
+            for model in self._cases.models
         ]
         return [Column("file", 10, grows=True), Column("row", 12, grows=True), *models]
 
@@ -177,8 +197,23 @@ Below is what was said of the case under the cursor, first of the candidate in t
         return (
             Cell(one.file, "faint" if self._group == "file" else ""),
             Cell(label),
-            *(Cell("") if found is None else verdict(found.word) for found in one.results),
+            *(Cell("") if found is None else self._verdict(found) for found in one.results),
         )
+
+    @property
+    def _has_later_labels(self) -> bool:
+        """Whether a person has said something of these answers after the run."""
+        assert self._cases is not None
+        said = self._cases.said
+        return bool(said.by_place) and any(
+            said.later(one) for case in self._cases.rows for one in case.results if one
+        )
+
+    def _verdict(self, result: Result) -> Cell:
+        """The recorded verdict, and beside it what people have said since."""
+        assert self._cases is not None
+        cell, word = verdict(result.word), self._cases.said.word(result)
+        return Cell(f"{cell.text} ✎ {word}", cell.colour) if word else cell
 
     # --- the highlighted case
 
@@ -209,6 +244,23 @@ Below is what was said of the case under the cursor, first of the candidate in t
             one for case in marked if not isinstance(case, _Group) for one in case.results if one
         ]
         return found or ([self.result] if self.result else [])
+
+    @property
+    def place(self) -> tuple[str, int | None] | None:
+        """The file of the highlighted case."""
+        return (self.case.file, None) if self.case else None
+
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The sessions of the candidate under the cursor; without one, the case."""
+        if self.result and self.result.sessions:
+            return " ".join(self.result.sessions), "the id of the session"
+        case = self.case
+        return (
+            (f"{case.file}::{case.row}" if case.row else case.file, "the case")
+            if case
+            else ("", "")
+        )
 
     @on(Grid.Moved, "#cases")
     def follow_cursor(self) -> None:
@@ -242,8 +294,18 @@ Below is what was said of the case under the cursor, first of the candidate in t
                 continue
             cell = verdict(one.word)
             yield Line((Span(f"{cell.text}  ", cell.colour), Span(self._cases.models[number])))
-            for text in dict.fromkeys(feedback[id] for id in one.evaluations if feedback.get(id)):
+            said = self._cases.said.of(one)
+            ids = [id for id in one.evaluations if id not in {label.id for label in said}]
+            for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
                 yield from text_lines(text, indent=2)
+            for label in said:
+                after = "" if label.id in one.evaluations else ", after this run"
+                yield from text_lines(
+                    f"✎ {label.verdict}  by {label.person}, {when(label.at)}{after}"
+                    + (f": {label.note}" if label.note else ""),
+                    label.verdict,
+                    2,
+                )
 
     @on(Grid.Chosen, "#cases")
     def open_case(self) -> None:
@@ -255,6 +317,21 @@ Below is what was said of the case under the cursor, first of the candidate in t
                 self.browser.show_session(
                     self._cases, self.listed, self.listed.index(case), shown.model
                 )
+
+    def select(self, case: CaseRow, model: str) -> None:
+        """Highlight a case, and the candidate if it has a column."""
+        grid = self.query_one("#cases", Grid)
+        if self._cases and model in self._cases.models:
+            grid.picked = self._cases.models.index(model)
+        for number, one in enumerate(self._listed):
+            if not isinstance(one, _Group) and (one.file, one.row, one.prompt) == (
+                case.file,
+                case.row,
+                case.prompt,
+            ):
+                grid.move_to(number)
+                break
+        grid.refresh()
 
     # --- keys
 
@@ -273,13 +350,54 @@ Below is what was said of the case under the cursor, first of the candidate in t
     @on(Input.Changed, "#filter")
     def filter_changed(self, message: Input.Changed) -> None:
         """Filter as it is typed."""
-        self._query = read_query(message.value)
-        self._found = frozenset()
-        self.list_cases()
+        query = read_query(message.value)
+        if not " ".join(query.words).startswith(" ".join(self._query.words)):
+            self._found = frozenset()  # else what is to be found is among it
+        self._query = query
         self.search()
+        self.list_cases()
 
     def search(self) -> None:
-        """Search the words in answers and feedback, too."""
+        """Search the words in answers, feedback and tests, too; what was typed last wins."""
+        if self._cases is None:
+            return  # when there is something to filter
+        words = self._query.words
+        self._searching = "searching …" if words else ""
+
+        def read() -> frozenset[str]:
+            worker = get_current_worker()
+
+            def report(done: int, total: int) -> bool:
+                if total and not worker.is_cancelled:
+                    told = f"searching … {100 * done // total}% of the index is made"
+                    self.post_message(self.Fetched(self._tell_searching, (words, told)))
+                return not worker.is_cancelled
+
+            time.sleep(_PAUSE_SECONDS if words else 0)
+            if worker.is_cancelled or not words:
+                return frozenset()
+            return self.source.search(words, report) or frozenset()
+
+        self.fetch(read, lambda found: self._show_found(words, found), group="search")
+
+    def _tell_searching(self, told: tuple[tuple[str, ...], str]) -> None:
+        if self._searching and told[0] == self._query.words:
+            self._searching = told[1]
+            self.tell()
+
+    def _show_found(self, words: tuple[str, ...], found: frozenset[str]) -> None:
+        if words == self._query.words:
+            self._searching, self._found = "", found
+            self.list_cases()
+
+    def show_problem(self, problem: EvalstoreError) -> None:
+        """What cannot be read or searched is not being read or searched any more."""
+        self._searching = ""
+        if self._cases is None:
+            self.set_title(self.name_of_run)
+        else:
+            self.tell()
+        super().show_problem(problem)
 
     @on(Input.Submitted, "#filter")
     def filter_done(self) -> None:
@@ -313,9 +431,36 @@ Below is what was said of the case under the cursor, first of the candidate in t
                 return
         self.notify("no case failed", markup=False)
 
+    def action_compare_models(self) -> None:
+        """Compare the candidate under the cursor with another one."""
+        models = self._cases.models if self._cases else ()
+        picked = self.query_one("#cases", Grid).picked
+        if len(models) < 2:
+            self.notify("there is only one candidate", markup=False)
+            return
+        chosen, others = models[picked], (*models[picked + 1 :], *models[:picked])
+
+        def compare(other: str | None) -> None:
+            if other:
+                self.browser.show_comparison(self.revision, self.revision, (chosen, other))
+
+        if len(others) == 1:
+            compare(others[0])
+        else:
+            self.browser.push_screen(Choice(f"{chosen} beside", others), compare)
+
+    def action_stats(self) -> None:
+        """Show the statistics of the run."""
+        if self._cases is None:
+            return
+        if self._cases.run is None:
+            self.notify("statistics are about runs: 'evalstore run' makes one", markup=False)
+        else:
+            self.browser.show_stats(self._cases.run)
+
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""
-        self._sort = _SORTS[(_SORTS.index(self._sort) + 1) % len(_SORTS)]
+        self._sort = ORDERS[(ORDERS.index(self._sort) + 1) % len(ORDERS)]
         self.list_cases()
 
     def action_group(self) -> None:
@@ -323,23 +468,29 @@ Below is what was said of the case under the cursor, first of the candidate in t
         self._group = _GROUPS[(_GROUPS.index(self._group) + 1) % len(_GROUPS)]
         self.list_cases()
 
+    def action_versions(self) -> None:
+        """Show the versions of the highlighted test."""
+        if self.case:
+            self.browser.show_versions(self.case.file, self.case.row)
 
-def _worst(case: CaseRow) -> int:
-    return min((_URGENCY[one.word or "answered"] for one in case.results if one), default=9)
+
+def _place(one: CaseRow | _Group) -> tuple[str, ...]:
+    """What a case is found by when it is read again."""
+    return (one.name,) if isinstance(one, _Group) else (one.file, one.row, one.prompt)
 
 
-_ORDERS: dict[str, Callable[[CaseRow], Any]] = {
-    "file": lambda case: 0,
-    "verdict": _worst,
-    "row": lambda case: case.row.casefold(),
-}
+def _find(listed: list[CaseRow | _Group], case: CaseRow | None, *, read_again: bool) -> int | None:
+    """Where a case is; after all were read again, the one that has come in its place."""
+    if case is None:
+        return None
+    if read_again:
+        place = _place(case)
+        return next((n for n, one in enumerate(listed) if _place(one) == place), None)
+    return listed.index(case) if case in listed else None
 
 
 def _grouped(rows: Sequence[CaseRow], by: str) -> Iterator[CaseRow | _Group]:
     """The rows with a line above each group; a case with several tags is in several."""
-    if not by:
-        yield from rows
-        return
     groups: dict[str, list[CaseRow]] = {}
     for one in rows:
         for name in (one.file,) if by == "file" else one.tags or ("no tag",):

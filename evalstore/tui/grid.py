@@ -13,16 +13,12 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from evalstore.tui.columns import GAP, Column, Laid, lay_out
 from evalstore.wording import clip, columns_of
 
 if TYPE_CHECKING:
     from rich.style import Style
     from textual import events
-
-_GAP = 2
-"""Blanks between two columns."""
-_MARGIN = 2
-"""Characters for the mark."""
 
 
 class Cell(NamedTuple):
@@ -30,22 +26,6 @@ class Cell(NamedTuple):
 
     text: str
     colour: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column: its title and its width in characters."""
-
-    title: str
-    width: int
-    right: bool = False
-    """Whether numbers stand on its right side."""
-    grows: bool = False
-    """Whether it takes its share of the room that is left."""
-    since: int = 0
-    """The width of the table from which on there is room for it."""
-    picks: bool = False
-    """Whether the cursor can be in it, as one among several."""
 
 
 class Grid(ScrollView, can_focus=True):
@@ -133,15 +113,11 @@ class Grid(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None, marks: bool = False) -> None:
         super().__init__(id=id)
         self._columns: Sequence[Column] = ()
-        self._shown: list[int] = []
-        """Numbers of the columns that there is room for."""
-        self._widths: list[int] = []
-        """Of these."""
+        self._laid = Laid((), (), 0)
         self._count = 0
         self._cells: Callable[[int], Sequence[Cell]] = lambda _row: ()
         self.cursor = 0
-        self.picked = 0
-        """Which of the columns that can be picked the cursor is in."""
+        self._picked = 0
         self._with_marks = marks
         self.marked: set[int] = set()
 
@@ -166,23 +142,33 @@ class Grid(ScrollView, can_focus=True):
             self.post_message(self.Moved(self, self.cursor))
 
     @property
+    def picked(self) -> int:
+        """Which of the columns that can be picked the cursor is in."""
+        return self._picked
+
+    @picked.setter
+    def picked(self, number: int) -> None:
+        self._picked = number
+        self._measure()
+        self.refresh()
+
+    @property
     def row_count(self) -> int:
         """How many rows there are."""
         return self._count
 
+    @property
+    def titles(self) -> list[str]:
+        """Of all columns, those included that there is no room for."""
+        return [column.title for column in self._columns]
+
+    def texts(self, row: int) -> list[str]:
+        """What a row says, a text for each column."""
+        return [cell.text for cell in self._cells(row)]
+
     def _measure(self) -> None:
         width = self.scrollable_content_region.width
-        self._shown = [n for n, column in enumerate(self._columns) if column.since <= width]
-        shown = [self._columns[number] for number in self._shown]
-        room = max(0, width - sum(column.width + _GAP for column in shown) + _GAP - _MARGIN)
-        growing = sum(column.grows for column in shown)
-        self._widths, taken = [], 0
-        for column in shown:
-            self._widths.append(column.width)
-            if column.grows:
-                taken += 1
-                share = room * taken // growing - room * (taken - 1) // growing
-                self._widths[-1] += share
+        self._laid = lay_out(self._columns, width, self._picked, self._laid.first)
         self.virtual_size = Size(width, self._count + 1)
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -195,8 +181,12 @@ class Grid(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         if y == 0:
             style = self.get_component_rich_style("grid--header")
-            titles = [Cell(column.title) for column in self._columns]
-            return self._line(titles, style, style, " ", width)
+            titles = {
+                number: Cell(column.title)
+                for number, column in zip(self._laid.shown, self._laid.columns, strict=True)
+            }
+            listed = [titles.get(number, Cell("")) for number in range(len(self._columns))]
+            return self._line(listed, style, style, " ", width)
         row = y - 1 + self.scroll_offset.y
         base = self.rich_style
         if row >= self._count:
@@ -211,8 +201,9 @@ class Grid(ScrollView, can_focus=True):
         marked = base + self.get_component_rich_style("grid--mark", partial=True)
         segments = [Segment(f"{mark} ", marked)]
         picks = [number for number, column in enumerate(self._columns) if column.picks]
-        picked = picks[self.picked] if self.picked < len(picks) else None
-        for number, room in zip(self._shown, self._widths, strict=True):
+        picked = picks[self._picked] if self._picked < len(picks) else None
+        for number, column in zip(self._laid.shown, self._laid.columns, strict=True):
+            room = column.width
             cell = cells[number] if number < len(cells) else Cell("")
             text = clip(cell.text, room)
             blank = " " * (room - columns_of(text))
@@ -221,8 +212,8 @@ class Grid(ScrollView, can_focus=True):
                 style += self.get_component_rich_style(f"grid--{cell.colour}", partial=True)
             if fixed is None and number == picked and len(picks) > 1 and base != self.rich_style:
                 style += self.get_component_rich_style("grid--picked", partial=True)
-            shown = blank + text if self._columns[number].right else text + blank
-            segments += [Segment(shown, style), Segment(" " * _GAP, base)]
+            shown = blank + text if column.right else text + blank
+            segments += [Segment(shown, style), Segment(" " * GAP, base)]
         return Strip(segments).adjust_cell_length(width, base).crop(0, width)
 
     # --- the cursor
@@ -273,7 +264,6 @@ class Grid(ScrollView, can_focus=True):
         picked = max(0, min(self.picked + by, count - 1))
         if count and picked != self.picked:
             self.picked = picked
-            self.refresh()
             self.post_message(self.Moved(self, self.cursor))
 
     def action_choose(self) -> None:

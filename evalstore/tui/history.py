@@ -9,9 +9,10 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 
-from evalstore.tui.grid import Cell, Column, Grid
+from evalstore.tui.acting import Doing
+from evalstore.tui.columns import Column
+from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.looks import bar, counted, interval, spark, when
-from evalstore.tui.page import Page
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.wording import money, plural
 
@@ -38,7 +39,7 @@ Nothing has been run yet.
 R asks and judges what the workspace has; so does 'evalstore run'."""
 
 
-class History(Page):
+class History(Doing):
     """The runs and what the highlighted one did."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -54,6 +55,8 @@ run under the cursor did, and how the share went up and down until then."""
     DEFAULT_CSS = """
     History > Reader { height: 9; border-top: solid $panel; }
     """
+
+    saved_as = "runs"
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,7 +151,45 @@ run under the cursor did, and how the share went up and down until then."""
         shares = [one.rate.rate for one in reversed(self._runs[number:]) if not one.is_partial]
         yield Line((Span("trend  ", "faint"), Span(spark(shares, 60))))
 
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The id of the highlighted run."""
+        return self.highlighted or "", "the id of the run"
+
+    def action_status(self) -> None:
+        """Show what is to do."""
+        self.browser.show_status()
+
     @on(Grid.Chosen, "#runs")
     def open_run(self) -> None:
         """Show its cases."""
         self.browser.show_cases(self.highlighted)
+
+    # --- keys
+
+    def action_compare(self) -> None:
+        """Compare two marked runs, else the highlighted one with the run before it."""
+        grid = self.query_one("#runs", Grid)
+        if not self._runs:
+            if grid.row_count:
+                self.notify("there are no runs yet: 'evalstore run' makes one", markup=False)
+            return
+        newer, older = grid.cursor, grid.cursor + 1
+        if len(grid.marked) == 2:
+            newer, older = sorted(grid.marked)
+        elif len(grid.marked) > 2:
+            self.notify("mark two runs, or none", markup=False)
+            return
+        if older > len(self._runs):
+            self.notify("there is no run before this one", markup=False)
+            return
+        now = self._runs[newer - 1].id if newer else None
+        self.browser.show_comparison(self._runs[older - 1].id, now)
+
+    def action_stats(self) -> None:
+        """Show the statistics of the highlighted run; on the workspace, of the newest."""
+        run = self.highlighted or (self._runs[0].id if self._runs else None)
+        if run:
+            self.browser.show_stats(run)
+        elif self.query_one("#runs", Grid).row_count:
+            self.notify("there are no runs yet: 'evalstore run' makes one", markup=False)

@@ -28,6 +28,8 @@ MEANINGS = {
     "pending": "an answer or a judgement is missing",
     "answered": "there is an answer, and nothing judges it",
 }
+URGENCY = ("error", "fail", "undecided", "pending", "answered", "pass")
+"""Verdicts in the order in which somebody wants to see them."""
 FAILING = ("fail", "error", "undecided")
 """Verdicts that somebody has to look at."""
 _BLOCKS = " ▁▂▃▄▅▆▇█"

@@ -34,8 +34,9 @@ class Line(NamedTuple):
 
 def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[Line]:
     """The lines of a text; control characters are shown as escapes."""
-    for line in safe(text, lines=True).expandtabs(4).split("\n"):
-        yield Line((Span(line, colour),), indent)
+    for line in text.split("\n"):  # one by one: most are printable, which is quick to see
+        shown = line if line.isprintable() else safe(line, lines=True).expandtabs(4)
+        yield Line((Span(shown, colour),), indent)
 
 
 def heading(text: str) -> Line:
@@ -137,37 +138,43 @@ def wrapped(line: Line, width: int) -> Iterator[tuple[Span, ...]]:
     """The parts of a line that fit; broken between words where there are any."""
     room = max(10, width - line.indent)
     pad = (Span(" " * line.indent),) if line.indent else ()
-    if sum(cell_len(span.text) for span in line.spans) <= room:
+    text = line.spans[0].text if len(line.spans) == 1 else "".join(one.text for one in line.spans)
+    if len(text) <= room and (text.isascii() or cell_len(text) <= room):
         yield (*pad, *line.spans)
         return
-    row: list[Span] = []
-    used = 0
-    for span in line.spans:
-        for word in _words(span.text, room):
-            size = cell_len(word)
-            if used and used + len(word.rstrip()) > room and used + cell_len(word.rstrip()) > room:
-                yield (*pad, *row)
-                row, used = [], 0
-                word = word.lstrip()
-                size = cell_len(word)
-            if word:
-                row.append(Span(word, span.colour))
-                used += size
-    if row:
+    if len(line.spans) == 1:
+        colour = line.spans[0].colour
+        for start, end in _rows(text, room):
+            yield (*pad, Span(text[start:end], colour))
+        return
+    spans = iter(line.spans)
+    span, begin = next(spans), 0
+    for start, end in _rows(text, room):
+        row: list[Span] = []
+        while True:
+            part = span.text[max(0, start - begin) : end - begin]
+            if part:
+                row.append(Span(part, span.colour))
+            if begin + len(span.text) >= end:
+                break
+            begin += len(span.text)
+            span = next(spans)
         yield (*pad, *row)
 
 
-def _words(text: str, room: int) -> Iterator[str]:
-    """Words with the blanks behind them; those that are too long in pieces."""
-    start = 0
-    while start < len(text):
-        end = text.find(" ", start)
-        end = len(text) if end < 0 else end
-        while end < len(text) and text[end] == " ":
-            end += 1
-        word = text[start:end]
+def _rows(text: str, room: int) -> Iterator[tuple[int, int]]:
+    """Where each row of a text starts and ends; looks at no more of it than a row at a time."""
+    start, size = 0, len(text)
+    while start < size:
+        part = text[start : start + room]
+        if not part.isascii() and cell_len(part) > room:
+            part = chop_cells(part, room)[0] or part[:1]
+        end = start + len(part)
+        if end < size and text[end] != " ":
+            blank = text.rfind(" ", start, end)
+            if blank > start and not text[start:blank].isspace():
+                end = blank + 1
+        yield start, end
         start = end
-        if cell_len(word.rstrip()) > room:
-            yield from chop_cells(word, room)
-        else:
-            yield word
+        while start < size and text[start] == " ":
+            start += 1

@@ -5,14 +5,27 @@ All of it may be called from any thread, and raises `EvalstoreError`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from evalstore.errors import StoreError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.operations.acting import Ended, Intent, Planned
     from evalstore.operations.browsing import Cases, RunLine
+    from evalstore.operations.diff import Diff
+    from evalstore.operations.labelling import Labelled
     from evalstore.operations.orders import Where
+    from evalstore.operations.reading import SessionView
+    from evalstore.operations.searching import Searcher
+    from evalstore.operations.stats import Stats
+    from evalstore.operations.summary import Status
+    from evalstore.operations.timeline import Version
+    from evalstore.operations.watching import Watcher
+    from evalstore.report.compare import Result
+    from evalstore.values import Verdict
 
 
 class Source(Protocol):
@@ -30,15 +43,76 @@ class Source(Protocol):
     def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
         """The feedback of these judgements by id."""
 
+    def compare(self, was: str | None, now: str | None, models: tuple[str, str] | None) -> Diff:
+        """A run with a run or the workspace, or with models two candidates of `now`."""
+
+    def answers(self, sessions: Sequence[str]) -> dict[str, str]:
+        """The last answers of these sessions by id."""
+
+    def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
+        """The results of a run, added up in each of these ways."""
+
+    def session(self, id: str, result: Result) -> SessionView:
+        """An answer of a case with all that belongs to it."""
+
+    def question(self, result: Result, run: str | None) -> SessionView:
+        """What is asked of a candidate that has not answered."""
+
+    def versions(self, file: str, row: str) -> list[Version]:
+        """The versions of a test, newest first."""
+
+    def search(
+        self, words: Sequence[str], report: Callable[[int, int], bool]
+    ) -> frozenset[str] | None:
+        """The sessions in whose answer, feedback or test all words are, the last as a beginning.
+
+        `report` is told how many texts are in the index, and of how many, and says whether to
+        go on; None when it did not.
+        """
+
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
+
+    # --- what a person does
+
+    def label(
+        self, results: Sequence[Result], verdict: Verdict, note: str, session: str | None
+    ) -> list[Labelled]:
+        """Append a person's verdict on what these came to; with a session, on that alone."""
+
+    def status(self) -> Status:
+        """What changed since the last run, what a run would do, why, and its price."""
+
+    def all_that_lacks(self) -> Intent:
+        """To run what is missing."""
+
+    def of_file(self, file: str) -> Intent:
+        """To run what is missing of a test file."""
+
+    def again(self, results: Sequence[Result]) -> Intent:
+        """To judge these again."""
+
+    def plan(self, intent: Intent) -> Planned:
+        """What would be done, why, and its price."""
+
+    def carry_out(self, intent: Intent, watcher: Watcher) -> Ended:
+        """Do it, within the bound on the cost; the watcher can stop it."""
+
+    def path_of(self, file: str) -> Path:
+        """Where a file of the workspace is."""
 
 
 class Workspace:
     """The source that reads a workspace and its store."""
 
-    def __init__(self, where: Where) -> None:
+    def __init__(
+        self, where: Where, *, offline: bool = False, max_cost: float | None = None
+    ) -> None:
+        """Runs started from here are `offline` and cost at most `max_cost`, if it is given."""
         self.where = where
+        self.offline = offline
+        self.max_cost = max_cost
+        self._searcher: Searcher | None = None
         self._was_there = False
 
     def runs(self) -> list[RunLine]:
@@ -65,6 +139,53 @@ class Workspace:
 
         return browsing.feedback(self.where, evaluations)
 
+    def compare(self, was: str | None, now: str | None, models: tuple[str, str] | None) -> Diff:
+        """A run with a run or the workspace, or with models two candidates of `now`."""
+        from evalstore.operations import diff
+
+        if models:
+            return diff.diff_models(self.where, now, models)
+        return diff.diff(self.where, was, now)
+
+    def answers(self, sessions: Sequence[str]) -> dict[str, str]:
+        """The last answers of these sessions by id."""
+        from evalstore.operations import diff
+
+        return diff.read_answers(self.where, sessions)
+
+    def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
+        """The results of a run, added up in each of these ways."""
+        from evalstore.operations.stats import read_stats
+
+        return read_stats(self.where, run, [(name,) for name in groupings])
+
+    def session(self, id: str, result: Result) -> SessionView:
+        """An answer of a case with all that belongs to it."""
+        from evalstore.operations import reading
+
+        return reading.session_of(self.where, id, result)
+
+    def question(self, result: Result, run: str | None) -> SessionView:
+        """What is asked of a candidate that has not answered."""
+        from evalstore.operations import reading
+
+        return reading.question_of(self.where, result, run)
+
+    def versions(self, file: str, row: str) -> list[Version]:
+        """The versions of a test, newest first."""
+        from evalstore.operations import timeline
+
+        return timeline.versions_of(self.where, file, row)
+
+    def search(
+        self, words: Sequence[str], report: Callable[[int, int], bool]
+    ) -> frozenset[str] | None:
+        """The sessions in whose answer, feedback or test all words are, the last as a beginning."""
+        from evalstore.operations.searching import Searcher
+
+        self._searcher = self._searcher or Searcher(self.where)
+        return self._searcher.search(words, report)
+
     def stamp(self) -> object:
         """What differs when anybody has written to the store."""
         from evalstore.operations import browsing
@@ -76,3 +197,58 @@ class Workspace:
             )
         self._was_there = found.is_there
         return found
+
+    # --- what a person does
+
+    def label(
+        self, results: Sequence[Result], verdict: Verdict, note: str, session: str | None
+    ) -> list[Labelled]:
+        """Append a person's verdict on what these came to; with a session, on that alone."""
+        from evalstore.operations import labelling
+
+        return labelling.label_results(self.where, results, verdict, note=note, session=session)
+
+    def status(self) -> Status:
+        """What changed since the last run, what a run would do, why, and its price."""
+        from evalstore.operations import quiet
+        from evalstore.operations.orders import Wanted
+
+        return quiet.status(self.where, Wanted(offline=self.offline))
+
+    def all_that_lacks(self) -> Intent:
+        """To run what is missing."""
+        from evalstore.operations import acting
+
+        return acting.ALL
+
+    def of_file(self, file: str) -> Intent:
+        """To run what is missing of a test file."""
+        from evalstore.operations import acting
+
+        return acting.of_file(self.where, file)
+
+    def again(self, results: Sequence[Result]) -> Intent:
+        """To judge these again."""
+        from evalstore.operations import acting
+
+        return acting.again(self.where, results)
+
+    def plan(self, intent: Intent) -> Planned:
+        """What would be done, why, and its price."""
+        from evalstore.operations import acting
+
+        return acting.plan(self.where, intent, offline=self.offline, max_cost=self.max_cost)
+
+    def carry_out(self, intent: Intent, watcher: Watcher) -> Ended:
+        """Do it, within the bound on the cost; the watcher can stop it."""
+        from evalstore.operations import acting
+
+        return acting.carry_out(
+            self.where, intent, watcher, offline=self.offline, max_cost=self.max_cost
+        )
+
+    def path_of(self, file: str) -> Path:
+        """Where a file of the workspace is."""
+        from evalstore.operations import acting
+
+        return acting.path_of(self.where, file)

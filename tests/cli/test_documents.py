@@ -23,6 +23,8 @@ COMMANDS = [
     ["judge"],
     ["diff"],
     ["diff", "@~1", "@", "--answers"],
+    ["stats"],
+    ["stats", "@~1", "--by", "model,prompt,tag,file"],
     ["log"],
     ["log", "tests/weather.md"],
     ["log", "--failures"],

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from evalstore.operations.browsing import cases
+from evalstore.operations.labelling import label_results
+from evalstore.operations.orders import Where
 from tests.builders import tree
 from tests.cli.conftest import Echo, Evalstore
 
@@ -75,6 +78,26 @@ def test_checks_see_all_runs_of_a_row(echo: Echo, documents: Any, check: str, ve
 def test_a_check_of_each_answer_says_which_one_fails(echo: Echo, evalstore: Evalstore) -> None:
     write([{"q": "a"}], RUNS, "- equals: a")
     assert "answer 4 of 4: expected 'a', found 'a!'" in evalstore("run").stdout
+
+
+@pytest.mark.parametrize("is_judged", [True, False])
+def test_a_person_judges_all_runs_of_an_attempt_together(
+    echo: Echo, documents: Any, is_judged: bool
+) -> None:
+    check = "- {allEqual: , scope: case}"
+    write([{"q": "a"}], RUNS, check, "attempts: 2")
+    documents("run")
+    if not is_judged:
+        write([{"q": "a"}], RUNS, f"{check}\n- contains: a", "attempts: 2")
+    where = Where(Path.cwd())
+    (row,) = cases(where, None).rows
+    (result,) = row.results
+    assert result
+    assert bool(result.evaluations) == is_judged
+    labels = label_results(where, [result], "pass", person="Ada")
+    assert [len(one.subject.sessions) for one in labels] == [4, 4]
+    assert all(one.counts for one in labels)
+    assert verdicts(documents("run")) == {"": "pass"}
 
 
 def test_each_attempt_is_judged_as_a_whole(echo: Echo, documents: Any) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.store.trees import build_tree, read_tree
+from evalstore.store.trees import build_tree, find_entry, read_tree
 from evalstore.values import Json
 
 maps = st.dictionaries(st.text(min_size=1, max_size=8), st.sampled_from("abc"), max_size=60)
@@ -84,3 +84,19 @@ def test_of_a_tree_unlike_itself_nothing_is_read() -> None:
     nodes = Nodes(contents)
     assert read_tree(root, nodes.load, unlike=root) == {}
     assert nodes.read == []
+
+
+@given(maps, maps)
+def test_one_entry_is_found_in_several_trees(was: dict[str, str], now: dict[str, str]) -> None:
+    trees = [build_tree(entries) for entries in (was, now)]
+    nodes = Nodes(*(contents for _, contents in trees))
+    for path in (*was, *now, "none"):
+        found = find_entry([root for root, _ in trees], path, nodes.load)
+        assert [found.get(root) for root, _ in trees] == [was.get(path), now.get(path)]
+
+
+def test_an_entry_is_found_by_a_few_nodes() -> None:
+    root, contents = build_tree(large())
+    nodes = Nodes(contents)
+    assert find_entry([root], "tests/7.md", nodes.load) == {root: f"{7:032x}"}
+    assert len(nodes.read) < 6

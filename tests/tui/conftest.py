@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -29,14 +32,12 @@ Say hello.
 """
 
 
-@pytest.fixture
-def workspace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Path:
-    """Two test files, two candidates, one run: Oslo fails by its judge, the greeting by a check."""
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workspace of all tests, after its run."""
     two = ONE.replace("scripted/one", "scripted/two").replace("Cold.", "Not warm.")
     folder = tree(
-        tmp_path / "w",
+        tmp_path_factory.mktemp("prepared"),
         {
             "evalstore.yaml": SETTINGS.replace("[scripted/one]", "[scripted/one, scripted/two]")
             + "confirmAbove: 1000\n",
@@ -47,7 +48,15 @@ def workspace(
             "tests/greeting.md": GREETING,
         },
     )
+    with redirect_stdout(StringIO()):
+        assert main(["-C", str(folder), "run", "--quiet"]) == 1
+    return folder
+
+
+@pytest.fixture
+def workspace(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two test files, two candidates, one run: Oslo fails by its judge, the greeting by a check."""
+    folder = tmp_path / "w"
+    copytree(prepared, folder)
     monkeypatch.chdir(folder)
-    assert main(["run", "--quiet"]) == 1
-    capsys.readouterr()
     return folder

@@ -1,0 +1,72 @@
+"""The browser: how soon it shows something, how quick keys are, and what it holds in memory."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from benches import rows, workspaces
+from benches.measure import KIB, Cost, program, run
+from benches.table import Figure, figure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from benches.benches import Setting
+
+_MEDIAN, _MOST, _MIB = 50, 100, 250
+"""Milliseconds from a key to a paint, most of the time and nearly always; and of memory."""
+_FRAME_MILLISECONDS = 300
+_KEYS = (
+    ("move", "cursor"),
+    ("page", "a page"),
+    ("jump", "to the other end"),
+    ("filter", "a letter of a filter"),
+    ("key while reading", "a key while cases are read"),
+)
+
+
+def browser(setting: Setting) -> Iterator[Figure]:
+    """Workspaces of one file with few and with very many rows, and of many files; the floor."""
+    floor, _ = _browse(setting, None)
+    for count in setting.browsed:
+        root = setting.folder / f"browsed-{count}"
+        rows.make_rows(root, count)
+        run(program(root, "run", "--yes"))
+        workspaces.settle()
+        yield from _figures(f"{count:,} cases", floor, *_browse(setting, root))
+    size = setting.sizes[1]
+    what = f"{size:,} files, {size * workspaces.ROWS:,} cases"
+    yield from _figures(what, floor, *_browse(setting, setting.large))
+
+
+def _browse(setting: Setting, root: Path | None) -> tuple[dict[str, float], Cost]:
+    report = setting.folder / "browsing.json"
+    place, now = str(root or "-"), str(time.perf_counter())
+    cost = run([sys.executable, "-m", "benches.browsing", place, now], report)
+    return json.loads(report.read_text(encoding="utf-8")), cost
+
+
+def _figures(
+    of: str, floor: dict[str, float], found: dict[str, float], cost: Cost
+) -> Iterator[Figure]:
+    def line(what: str, value: float, **bounds: float) -> Figure:
+        return figure("browser", f"{of}: {what}", value, "ms", **bounds)
+
+    yield line("start to the first frame", found["frame"], floor=floor["frame"])
+    yield line("start to the runs", found["history"])
+    yield line("runs read to their frame", found["runs read"], most=_FRAME_MILLISECONDS)
+    yield line("opening a run to its table", found["table"])
+    yield line("cases read to their frame", found["cases read"], most=_FRAME_MILLISECONDS)
+    for name, what in _KEYS:
+        if name in found:
+            yield line(what, found[name], most=_MEDIAN)
+            yield line(f"{what}, 95 of 100", found[f"{name} 95"], most=_MOST)
+    yield line("cursor, beside the floor", found["move"], floor=floor["key"])
+    yield line("another order", found["sort"])
+    yield line("the index of the search, anew", found["index"])
+    yield line("what was typed is found in answers", found["search"])
+    yield figure("browser", f"{of}: memory", cost.memory / KIB**2, "MiB", most=_MIB)

@@ -1,0 +1,102 @@
+"""`stats`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.main import app, here
+from evalstore.wording import interval_bar
+
+if TYPE_CHECKING:
+    from evalstore.operations.stats import Stats
+    from evalstore.report.groups import Group
+
+_BAR = 16
+_ALWAYS = ("passed", "judged")
+"""Columns that are there though they are empty."""
+
+
+@app.command()
+def stats(
+    revision: Annotated[str, typer.Argument(metavar="[REV]", help="A run, else the last.")] = "@",
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            metavar="LIST",
+            help="Of model, prompt, tag, file; several: each combination.  [default: model]",
+            show_default=False,
+        ),
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option("--query", metavar="NAME", help="Only what this of 'analysisQueries' wants."),
+    ] = None,
+    currency: Annotated[
+        str | None,
+        typer.Option("--currency", metavar="CODE", help="Of a currency file, instead of USD."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Pass rates with intervals, what answers and judgements cost, how steady they are.
+
+    Costs are those of the answers and judgements that count, whichever run has paid for them.
+    """
+    from evalstore.operations.stats import stats as operation
+
+    names = [name.strip() for one in by or ["model"] for name in one.split(",")]
+    found = operation(here(), revision, list(dict.fromkeys(names)), query=query, currency=currency)
+    if json:
+        output.document(found.document())
+    else:
+        print_stats(found)
+
+
+def print_stats(found: Stats) -> None:
+    """A table for people."""
+    about = f", {output.safe(found.query)}" if found.query else ""
+    when = output.ago(found.started, time.time_ns() // 1000)
+    output.line(f"run {output.short(found.run)}, {when}{about}")
+    groups = [*found.groups, *([found.total] if len(found.groups) > 1 else [])]
+    header = ["/".join(found.by), "passed", "95% interval", "", "judged", "tests", "cases"]
+    header += ["sessions", "judgements", "latency", "answers", "per 100", "judging", "flaky"]
+    rows = [_row(one, found.currency) for one in groups]
+    kept = [
+        n for n, name in enumerate(header) if n < 2 or name in _ALWAYS or any(r[n] for r in rows)
+    ]
+    output.table([[row[n] for n in kept] for row in rows], [header[n] for n in kept])
+    if found.total.unpriced:
+        count = f"{found.total.unpriced:,} sessions and judgements"
+        output.talk(f"note: the price of {count} is unknown; costs are without them")
+
+
+def _row(one: Group, currency: str) -> list[str]:
+    rate = one.rate
+    interval = (
+        "" if rate.rate is None else f"{100 * (rate.low or 0):.1f} - {100 * (rate.high or 0):.1f}%"
+    )
+    per_100 = one.per_100(one.answering)
+    return [
+        one.name,
+        output.percent(rate.rate),
+        interval,
+        interval_bar(rate.low, rate.rate, rate.high, _BAR),
+        f"{rate.judged:,}/{one.results:,}",
+        f"{one.tests:,}",
+        f"{one.cases:,}",
+        f"{one.sessions:,}",
+        f"{one.evaluations:,}",
+        "" if one.latency is None else f"{one.latency:.2f}s",
+        _money(one.answering, currency),
+        _money(per_100, currency),
+        _money(one.judging, currency),
+        "" if one.flakiness is None else f"{one.flaky:,}/{one.attempted:,}",
+    ]
+
+
+def _money(amount: float | None, currency: str) -> str:
+    return "unknown" if amount is None else output.money(amount, currency)

@@ -1,0 +1,205 @@
+"""What the browser does beyond looking: plans a run, carries it out, tells how it ended."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from evalstore.errors import NothingSelectedError
+from evalstore.operations.desk import open_desk, open_store, open_workspace
+from evalstore.operations.failures import hint_for
+from evalstore.operations.orders import Orders, Wanted
+from evalstore.operations.results import read_results
+from evalstore.operations.run import plan_run, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.operations.orders import Where
+    from evalstore.operations.reporting import RunReport
+    from evalstore.operations.summary import Status
+    from evalstore.operations.watching import Watcher
+    from evalstore.report.compare import Result
+    from evalstore.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a person wants to be done, in words and as a command line would say it."""
+
+    title: str
+    wanted: Wanted = field(default_factory=Wanted)
+    judge_only: bool = False
+    before: tuple[Result, ...] = ()
+    """What is to be judged again, as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What would be done, and the bound on its cost."""
+
+    status: Status
+    max_cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Calls that brought nothing, in the same way."""
+
+    count: int
+    model: str
+    kind: str
+    """The class: `timeout`, `http` …"""
+    status: int | None
+    message: str
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended."""
+
+    run: str
+    status: str
+    asked: int
+    recorded: int
+    judged: int
+    reused: int
+    failed: int
+    verdicts: dict[str, int]
+    cost: float | None
+    seconds: float
+    time_is_up: bool
+    again: tuple[tuple[Result, Result], ...]
+    """What was judged again: as it was, and as it is in this run."""
+    troubles: tuple[Trouble, ...]
+    warnings: tuple[str, ...]
+    waiting: tuple[str, ...]
+    """Python files that checks wait for, each with what allows it."""
+
+
+ALL = Intent("run what is missing")
+
+
+def of_file(where: Where, file: str) -> Intent:
+    """What a file asks for: what is missing of a test file, of everything for any other."""
+    workspace = open_workspace(where)
+    if file not in workspace.find_files("tests", ".md"):
+        return ALL
+    return Intent(f"run what is missing of {file}", Wanted(paths=(str(workspace.root / file),)))
+
+
+def again(where: Where, results: Sequence[Result]) -> Intent:
+    """To judge cells again, whose rows the workspace must still have.
+
+    Raises `NothingSelectedError` when it has none of them.
+    """
+    with open_desk(where) as desk:
+        rows = {
+            (path, case.row) for path, file in desk.reading.files.items() for case in file.cases
+        }
+        root = desk.workspace.root
+    places = list(dict.fromkeys((one.file, one.row) for one in results))
+    here = [place for place in places if place in rows]
+    if not here:
+        raise NothingSelectedError(
+            "the workspace has none of these cases any more",
+            hint="what a run has recorded stays as it is; only the workspace is judged again",
+        )
+    models = tuple(dict.fromkeys(one.model for one in results))
+    cells = {(one.file, one.row, one.model) for one in results}
+    every = len(cells) == len(places) * len(models)
+    count = len(here)
+    return Intent(
+        f"judge {count:,} case{'s' * (count != 1)} again",
+        Wanted(
+            paths=tuple(f"{root / file}::{row}" if row else str(root / file) for file, row in here),
+            models=models if every else (),
+            refresh=True,
+        ),
+        judge_only=True,
+        before=tuple(dict.fromkeys(one for one in results if (one.file, one.row) in rows)),
+    )
+
+
+def plan(
+    where: Where, intent: Intent, *, offline: bool = False, max_cost: float | None = None
+) -> Planned:
+    """What would be done, why, and its price; raises `EvalstoreError`."""
+    wanted = replace(intent.wanted, offline=offline)
+    found = plan_run(where, wanted, judge_only=intent.judge_only)
+    settled = open_workspace(where).settings.max_cost
+    return Planned(found, settled if max_cost is None else max_cost)
+
+
+def carry_out(
+    where: Where,
+    intent: Intent,
+    watcher: Watcher,
+    *,
+    offline: bool = False,
+    max_cost: float | None = None,
+) -> Ended:
+    """Do it. The price has been shown, so nobody is asked."""
+    orders = Orders(judge_only=intent.judge_only, yes=True, max_cost=max_cost, fail_on="none")
+    before = set(os.environ)
+    try:
+        report = run(where, replace(intent.wanted, offline=offline), orders, watcher)
+    finally:
+        # A run puts the keys of `.env` there; an edited key must not meet the old one.
+        for name in os.environ.keys() - before:
+            del os.environ[name]
+    return _ended(where, intent, report)
+
+
+def _ended(where: Where, intent: Intent, report: RunReport) -> Ended:
+    with open_store(where) as store:
+        troubles = tuple(_troubles(store, report)) if report.failures else ()
+        pairs = tuple(_pairs(store, intent, report.run)) if intent.before else ()
+    return Ended(
+        run=report.run,
+        status=report.status,
+        asked=report.asked,
+        recorded=report.recorded,
+        judged=report.judged,
+        reused=report.reused,
+        failed=report.failed,
+        verdicts=report.tally.verdicts,
+        cost=report.cost,
+        seconds=report.seconds,
+        time_is_up=report.time_is_up,
+        again=pairs,
+        troubles=troubles,
+        warnings=tuple(report.warnings),
+        waiting=tuple(f"{one.words} ({one.command})" for one in report.untrusted),
+    )
+
+
+def _troubles(store: Store, report: RunReport) -> list[Trouble]:
+    """The failures of a run, those that read the same together, the most frequent first."""
+    run = store.load_any("run", report.run).content
+    found: Counter[Trouble] = Counter()
+    for _, one in store.find_failures(limit=report.failed):
+        if one["at"] >= run["started"]:
+            status = one.get("status")
+            hint = hint_for(one["type"], status, one["message"])
+            model = one.get("model") or one.get("evaluator") or ""
+            found[Trouble(1, model, one["type"], status, one["message"], hint)] += 1
+    return [replace(one, count=count) for one, count in found.most_common()]
+
+
+def _pairs(store: Store, intent: Intent, run: str) -> Iterator[tuple[Result, Result]]:
+    found = read_results(store, store.load_any("run", run).content)
+    now = {(one.file, one.row, one.prompt_number, one.model): one for one in found}
+    for was in intent.before:
+        one = now.get((was.file, was.row, was.prompt_number, was.model))
+        if one:
+            yield was, one
+
+
+def path_of(where: Where, file: str) -> Path:
+    """Where a file of the workspace is."""
+    return open_workspace(where).root / file

@@ -1,0 +1,124 @@
+"""The cells of a run one after the other, for runs with very many of them.
+
+A file with a hundred thousand cases is one leaf of the snapshot and one of the results. They are
+read piece by piece, so that what is thrown away again is never all there at once, and texts and
+tuples that are alike are one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evalstore.errors import StoreError
+from evalstore.report.compare import Result
+from evalstore.store.trees import read_tree
+from evalstore.values import VERDICTS
+
+if TYPE_CHECKING:
+    from evalstore.store import Store
+    from evalstore.values import Json
+
+_VERDICTS = {str(word): word for word in VERDICTS}
+_CASES_OF = re.compile(r'"cases":"([0-9a-f]{32})"').search
+
+
+class _Case(NamedTuple):
+    """What a cell needs of its case."""
+
+    row: str
+    key: str
+    test: str
+    evaluation: str | None
+    prompts: tuple[str | None, ...]
+    tags: tuple[str, ...]
+
+
+class Placed(NamedTuple):
+    """A cell with the tags of its case."""
+
+    number: int
+    """Of its case in the file."""
+    result: Result
+    tags: tuple[str, ...]
+
+
+def iterate_leaves(store: Store, run: Json) -> Iterator[tuple[str, Iterator[Placed]]]:
+    """The files of a run by path, each with its cells."""
+    entries = read_tree(run["results"], store.load_nodes)
+    shared: dict[Any, Any] = {}
+    for path in sorted(entries):
+        yield path, _read_leaf(store, path, entries[path], shared)
+
+
+def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iterator[Placed]:
+    text = store.load_text(id)
+    named = _CASES_OF(text)
+    if named is None:
+        raise _damaged("cases")
+    cases = _read_cases(store, named[1], shared)
+    for cell in iterate_members(text, "cells"):
+        number, prompt = cell["case"], cell.get("prompt", 0)
+        case = cases[number]
+        result = Result(
+            file=path,
+            row=case.row,
+            key=case.key,
+            prompt_number=prompt,
+            prompt=case.prompts[prompt],
+            model=sys.intern(cell["model"]),
+            test=case.test,
+            evaluation=case.evaluation,
+            verdict=_VERDICTS.get(cell.get("verdict")),
+            score=cell.get("score"),
+            sessions=tuple(cell.get("sessions", ())),
+            evaluations=tuple(cell.get("evaluations", ())),
+            wanted=cell.get("wanted", 1),
+        )
+        yield Placed(number, result, case.tags)
+
+
+def _read_cases(store: Store, id: str, shared: dict[Any, Any]) -> list[_Case]:
+    found: list[_Case] = []
+    test, evaluation = "", None
+    for case in iterate_members(store.load_text(id), "cases"):
+        # Rows that differ in nothing stand side by side.
+        test = case["tests"][0] if case["tests"][0] != test else test
+        told = case.get("evaluation")
+        evaluation = told if told != evaluation else evaluation
+        prompts = tuple(case.get("prompts", (None,)))
+        tags = tuple(case.get("tags", ()))
+        found.append(
+            _Case(
+                case.get("row", ""),
+                case["key"],
+                test,
+                evaluation,
+                shared.setdefault(prompts, prompts),
+                shared.setdefault(tags, tags),
+            )
+        )
+    return found
+
+
+def iterate_members(content: str, name: str) -> Iterator[Json]:
+    """The items of a list of canonical JSON, each read when it is its turn."""
+    read = json.JSONDecoder().raw_decode
+    at = content.find(f'"{name}":[') + len(name) + 4
+    try:
+        while content[at - 1] in ",[":
+            item, at = read(content, at)
+            yield item
+            at += 1
+    except (ValueError, IndexError) as error:
+        raise _damaged(name) from error
+
+
+def _damaged(name: str) -> StoreError:
+    return StoreError(
+        f"the store is damaged: a list of {name} cannot be read",
+        hint="'evalstore fsck' lists what is wrong",
+    )

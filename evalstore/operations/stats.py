@@ -1,0 +1,308 @@
+"""`stats`: the results of a run added up by candidate, system prompt, tag or file.
+
+Costs are those of the answers and judgements that count, whichever run has paid for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, NothingSelectedError
+from evalstore.fields import suggest
+from evalstore.operations.desk import Desk, open_catalogue
+from evalstore.operations.filtering import Filter
+from evalstore.operations.results import iterate_cases, prompt_label
+from evalstore.operations.times import iso
+from evalstore.plan import CHECKS
+from evalstore.providers.services import SCRIPTED
+from evalstore.report.groups import Fact, Group, Looked, Sum
+from evalstore.store.revisions import resolve_run
+from evalstore.values import RECORDED, Case, Json, Verdict
+from evalstore.verdicts import combine, judge_session
+
+if TYPE_CHECKING:
+    from evalstore.operations.orders import Where
+    from evalstore.report.compare import Result
+    from evalstore.settings import AnalysisQuery
+    from evalstore.store import Store
+    from evalstore.store.store import Judgement
+
+DIMENSIONS = ("model", "prompt", "tag", "file")
+"""What results can be grouped by."""
+_AT_ONCE = 4_000
+"""Results whose answers and judgements are looked up together."""
+_DAY = 86_400_000_000
+_FREE = (SCRIPTED, RECORDED)
+"""Providers whose answers cost nothing when they have no price."""
+
+By = tuple[str, ...]
+_Key = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The results of a run, added up by group."""
+
+    run: str
+    started: int
+    """Microseconds since 1970, UTC."""
+    by: By
+    query: str | None
+    """The description of the query that selects them."""
+    currency: str
+    total: Group
+    groups: tuple[Group, ...]
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "run": self.run,
+            "started": iso(self.started),
+            "by": list(self.by),
+            "query": self.query,
+            "currency": self.currency,
+            "total": self.total.document(),
+            "groups": [
+                {**dict(zip(self.by, one.key, strict=True)), **one.document()}
+                for one in self.groups
+            ],
+        }
+
+
+def stats(
+    where: Where,
+    revision: str = "@",
+    by: Sequence[str] = ("model",),
+    *,
+    query: str | None = None,
+    currency: str | None = None,
+) -> Stats:
+    """The results of a run by all of these together; a case with several tags counts for each.
+
+    `query` is the description of one of the settings' queries. Raises `EvalstoreError` for a
+    query or a currency that there is not, and when nothing is selected.
+    """
+    return read_stats(where, revision, [tuple(by)], query=query, currency=currency)[0]
+
+
+def read_stats(
+    where: Where,
+    revision: str,
+    groupings: Sequence[By],
+    *,
+    query: str | None = None,
+    currency: str | None = None,
+) -> list[Stats]:
+    """The same for several ways to group, read once."""
+    for name in (name for by in groupings for name in by):
+        if name not in DIMENSIONS:
+            hint = suggest(name, DIMENSIONS, "groups")
+            raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)
+    with open_catalogue(where) as desk:
+        chosen = _find_query(desk, query) if query is not None else None
+        code = currency or (chosen.currency if chosen else None) or "USD"
+        convert = _converter(desk, code)
+        run, content = resolve_run(desk.store, revision)
+        keep = Filter(desk, run, content, chosen)
+        total = Sum()
+        sums: list[dict[_Key, Sum]] = [{} for _ in groupings]
+        for one, case in _look(desk.store, content, keep, convert):
+            total.add(one)
+            for by, found in zip(groupings, sums, strict=True):
+                for key in _keys(by, one.result, case):
+                    found.setdefault(key, Sum()).add(one)
+        everything = total.group((), "all")
+        if not everything.results:
+            raise NothingSelectedError(
+                f"the query '{chosen.description}' selects nothing of run {run[:8]}"
+                if chosen
+                else f"run {run[:8]} has no results",
+                hint="'evalstore stats' shows what the run has",
+            )
+        return [
+            Stats(
+                run=run,
+                started=content["started"],
+                by=by,
+                query=chosen.description if chosen else None,
+                currency=code,
+                total=everything,
+                groups=tuple(
+                    sorted(
+                        (one.group(key, _name(desk, by, key)) for key, one in found.items()),
+                        key=lambda group: group.name.casefold(),
+                    )
+                ),
+            )
+            for by, found in zip(groupings, sums, strict=True)
+        ]
+
+
+def _find_query(desk: Desk, name: str) -> AnalysisQuery:
+    """The query with this description, or the only one whose description has it in it."""
+    queries = desk.settings.analysis_queries
+    names = [one.description for one in queries]
+    if not queries:
+        raise EvalstoreError(
+            f"there is no query '{name}'",
+            hint="describe some under 'analysisQueries:' in evalstore.yaml",
+        )
+    same = [one for one in queries if one.description.casefold() == name.casefold()]
+    found = same or [one for one in queries if name.casefold() in one.description.casefold()]
+    if not found:
+        raise EvalstoreError(f"there is no query '{name}'", hint=suggest(name, names, "queries"))
+    if len(found) > 1:
+        listed = ", ".join(f"'{one.description}'" for one in found)
+        raise EvalstoreError(f"'{name}' is {len(found)} queries", hint=f"it could be {listed}")
+    return found[0]
+
+
+def _converter(desk: Desk, code: str) -> Callable[[float, int], float]:
+    """From USD at a time to a currency, at the rate of that day."""
+    currency = desk.reading.currencies.get(code)
+    if currency is None:
+        if code == "USD":
+            return lambda usd, _at: usd
+        raise EvalstoreError(
+            f"there is no currency '{code}'",
+            hint=suggest(code, {"USD", *desk.reading.currencies}, "currencies"),
+        )
+    rates: dict[int, float] = {}
+
+    def convert(usd: float, at: int) -> float:
+        if usd == 0:
+            return 0.0
+        day = at // _DAY
+        if day not in rates:
+            date = datetime.fromtimestamp(at // 1_000_000, tz=UTC).date().isoformat()
+            rate = currency.rate(date)
+            if not rate:
+                raise EvalstoreError(
+                    f"'{code}' has no rate for {date}",
+                    hint=f"add a rate with 'validFrom: \"{date}\"' or earlier to its currency file",
+                )
+            rates[day] = rate
+        return usd / rates[day]
+
+    return convert
+
+
+# --- reading
+
+
+def _look(
+    store: Store, run: Json, keep: Filter, convert: Callable[[float, int], float]
+) -> Iterator[tuple[Looked, Case]]:
+    """The results that are selected, with what is known of their answers and judgements."""
+    purse = _Purse(store, convert)
+    rule = run.get("settings", {}).get("verdict", "majority")
+    for some in _portions(store, run, keep):
+        spent = store.find_spent(id for result, _ in some for id in result.sessions)
+        judged = store.find_judgements(id for result, _ in some for id in result.evaluations)
+        answers = {
+            id: Fact(id, purse.cost(one.usd, one.started, one.model), one.seconds)
+            for id, one in spent.items()
+        }
+        judgements = {
+            id: Fact(id, purse.cost(one.usd, one.vote.started, purse.model_of(one)))
+            for id, one in judged.items()
+        }
+        for result, case in some:
+            votes = [
+                judged[id]
+                for id in result.evaluations
+                if id in judged and keep.evaluator(judged[id].vote.evaluator)
+            ]
+            verdict = result.verdict
+            attempts: list[tuple[Verdict, float | None]] = []
+            wanted = max(1, result.wanted // max(1, len(case.tests)))
+            if keep.is_about_votes or wanted > 1:
+                attempts = _by_attempt(case, votes, rule)
+            if keep.is_about_votes:
+                is_whole = len(attempts) == wanted
+                verdict = combine(attempts, rule).verdict if is_whole else None
+            yield (
+                Looked(
+                    result,
+                    verdict,
+                    [answers[id] for id in result.sessions if id in answers],
+                    [judgements[one.vote.id] for one in votes],
+                    [word for word, _ in attempts] if len(attempts) == wanted else [],
+                ),
+                case,
+            )
+
+
+def _portions(store: Store, run: Json, keep: Filter) -> Iterator[list[tuple[Result, Case]]]:
+    waiting: list[tuple[Result, Case]] = []
+    for some in iterate_cases(store, run):
+        waiting += [one for one in some if keep(*one)]
+        if len(waiting) >= _AT_ONCE:
+            yield waiting
+            waiting = []
+    yield waiting
+
+
+class _Purse:
+    """What answers and judgements have cost, in the currency that is wanted."""
+
+    def __init__(self, store: Store, convert: Callable[[float, int], float]) -> None:
+        self._convert = convert
+        self._evaluators = store.load_all("evaluator")
+        self._models = store.load_all("model")
+
+    def model_of(self, one: Judgement) -> str | None:
+        """The model version that has judged; None: checks, or a person."""
+        model: str | None = self._evaluators.get(one.vote.evaluator, {}).get("model")
+        return model
+
+    def cost(self, usd: float | None, at: int, model: str | None) -> float | None:
+        """None when it has cost something that nobody knows."""
+        if usd is not None:
+            return self._convert(usd, at)
+        is_free = model is None or self._models.get(model, {}).get("provider") in _FREE
+        return 0.0 if is_free else None
+
+
+def _by_attempt(
+    case: Case, votes: Sequence[Judgement], rule: str
+) -> list[tuple[Verdict, float | None]]:
+    """The verdict on each attempt that is judged."""
+    by_subject: dict[str, list[Judgement]] = {}
+    for one in votes:
+        by_subject.setdefault(one.subject, []).append(one)
+    return [
+        judge_session([one.vote for one in some], case.judged_by, CHECKS, rule)
+        for some in by_subject.values()
+    ]
+
+
+# --- groups
+
+
+def _keys(by: By, result: Result, case: Case) -> Iterator[_Key]:
+    """The groups that a result belongs to: with tags, several."""
+    keys: list[_Key] = [()]
+    for name in by:
+        parts: Sequence[str | None]
+        match name:
+            case "model":
+                parts = (result.model,)
+            case "prompt":
+                parts = (result.prompt,)
+            case "tag":
+                parts = case.tags or (None,)
+            case _:
+                parts = (result.file,)
+        keys = [(*key, part) for key in keys for part in parts]
+    yield from keys
+
+
+def _name(desk: Desk, by: By, key: _Key) -> str:
+    return "  ".join(
+        prompt_label(desk, part) if name == "prompt" else "no tag" if part is None else part
+        for name, part in zip(by, key, strict=True)
+    )

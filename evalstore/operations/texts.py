@@ -1,0 +1,104 @@
+"""What is stored, as texts for people: messages, answers, checks, and JSON that can be read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from evalstore.values import AnswerRef, Json, Message, Part, Text
+
+if TYPE_CHECKING:
+    from evalstore.values import Reply
+
+_LARGEST = 200_000
+"""Characters of JSON that are laid out; more is left as it is."""
+_DEEPEST = 40
+_UNTOLD = ("type", "revision", "given", "templates", "turns")
+"""Fields of a check that its author has not written."""
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+|[{}\[\],:]')
+
+
+def text_of(parts: Iterable[Part]) -> str:
+    """The text of a message or of instructions; files and answers are named."""
+    return "".join(map(_part, parts))
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, AnswerRef):
+        return str(part)
+    return f"[file {part.path}, {part.media_type}]"
+
+
+def joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The conversation as it was sent: a test's own system text follows the system prompt."""
+    if not (prompt and test and test[0].role == "system"):
+        return prompt + test
+    parts = (*prompt[-1].parts, Text("\n\n"), *test[0].parts)
+    return (*prompt[:-1], Message("system", parts), *test[1:])
+
+
+def answer_text(reply: Reply) -> str:
+    """An answer with its calls of tools and its refusal; JSON is laid out."""
+    parts = [
+        lay_out(reply.text) if reply.text else None,
+        *(f"call {call.name} {_arguments(call.arguments)}" for call in reply.tool_calls),
+        f"[The candidate refused: {reply.refusal}]" if reply.refusal else None,
+    ]
+    return "\n\n".join(part for part in parts if part) or "[empty]"
+
+
+def _arguments(value: Json) -> str:
+    return value if isinstance(value, str) else lay_out(json.dumps(value, ensure_ascii=False))
+
+
+def settings_of(check: Json) -> dict[str, Json]:
+    """What the author of a check has written beside its type."""
+    whole = {**check, **check.get("given", {})}
+    settings = {name: value for name, value in whole.items() if name not in _UNTOLD}
+    if "prompts" in settings:  # ids of versions, to be shown with 'show'
+        settings["prompts"] = [id[:8] for id in settings["prompts"]]
+    return settings
+
+
+def check_text(check: Json) -> str:
+    """A check in one line, as its author has written it."""
+    settings = settings_of(check)
+    told = json.dumps(settings, ensure_ascii=False) if settings else ""
+    return f"{check.get('type', '')} {told}".rstrip()
+
+
+def lay_out(text: str) -> str:
+    """A JSON object or list with a line for each value; any other text as it is.
+
+    Nothing but white space differs, and what is too large or too deep is left as it is.
+    """
+    if len(text) > _LARGEST or text.lstrip()[:1] not in ("{", "["):
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return _indented(_TOKEN.findall(text)) or text
+
+
+def _indented(tokens: list[str]) -> str:
+    """The tokens of valid JSON with line breaks; empty when they nest too deep."""
+    parts: list[str] = []
+    depth = 0
+    before = ""
+    for token in tokens:
+        closes = token in ("}", "]")
+        depth -= closes
+        if before == "," or closes != (before in ("{", "[")):
+            parts.append("\n" + "  " * depth)
+        parts.append(": " if token == ":" else token)
+        if token in ("{", "["):
+            depth += 1
+            if depth > _DEEPEST:
+                return ""
+        before = token
+    return "".join(parts)

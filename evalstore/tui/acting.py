@@ -1,0 +1,247 @@
+"""What a person can do on a page: label, judge again, run, edit, copy, save."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from evalstore.errors import EvalstoreError
+from evalstore.tui.dialog import Prompt
+from evalstore.tui.editing import edit
+from evalstore.tui.grid import Grid
+from evalstore.tui.page import Page, words_of
+from evalstore.tui.reader import Reader
+from evalstore.tui.running import PlanPage
+from evalstore.tui.saving import Shown, Table, name_for, save
+from evalstore.wording import plural, safe
+
+if TYPE_CHECKING:
+    from evalstore.operations.labelling import Labelled
+    from evalstore.report.compare import Result
+    from evalstore.values import Verdict
+
+_TERMINALS_TAKE = 70_000
+"""Characters; some terminals refuse to copy more."""
+
+
+class Doing(Page):
+    """A page from which things can be run, copied and saved."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("R", "run", "Run what is missing", show=False, id="page.run"),
+        Binding("y", "copy", "Copy", show=False, id="page.copy"),
+        Binding("o", "save", "Save what is shown", show=False, id="page.save"),
+    ]
+    saved_as = "page"
+    """A word for the name of a file."""
+
+    def complain(self, problem: EvalstoreError | str) -> None:
+        """Say in passing that something did not work."""
+        words = problem if isinstance(problem, str) else words_of(problem)
+        self.notify(words, severity="warning", markup=False, timeout=10)
+
+    # --- run
+
+    def action_run(self) -> None:
+        """Show what a run would do; a run that is under way is shown instead."""
+        if self.browser.runs.is_going:
+            self.browser.runs.show()
+        else:
+            self.app.push_screen(PlanPage(self.source.all_that_lacks))
+
+    # --- copy
+
+    @property
+    def copied(self) -> tuple[str, str]:
+        """What `y` copies of the highlighted line, and what that is called."""
+        return "", ""
+
+    def action_copy(self) -> None:
+        """Copy the text that is being read, or the id of the highlighted line."""
+        if isinstance(self.focused, Reader):
+            self.copy("the text", self.focused.text)
+        else:
+            text, what = self.copied
+            self.copy(what, text)
+
+    def copy(self, what: str, text: str) -> None:
+        """Give a text to the terminal's clipboard, and say so."""
+        if not text:
+            self.complain("there is nothing to copy here")
+            return
+        self.app.copy_to_clipboard(text.encode("utf-8", "backslashreplace").decode())
+        words = f"copied {what}: {plural(len(text), 'character')}"
+        if len(text) > _TERMINALS_TAKE:
+            words += "\nSome terminals refuse so much; o writes a file."
+        self.notify(words, markup=False)
+
+    # --- save
+
+    @property
+    def shown(self) -> Shown:
+        """The text that is being read, else the table, else all texts."""
+        if isinstance(self.focused, Reader):
+            return self.focused.text
+        grids = [one for one in self.query(Grid) if one.display]
+        if grids:
+            grid = self.focused if isinstance(self.focused, Grid) else grids[0]
+            return Table(grid.titles, [grid.texts(row) for row in range(grid.row_count)])
+        return "\n\n".join(one.text for one in self.query(Reader) if one.display)
+
+    def action_save(self) -> None:
+        """Ask for a name, and write what is shown into a new file."""
+        self._ask_for_name(self.shown, name_for(self.saved_as))
+
+    def _ask_for_name(self, shown: Shown, name: str) -> None:
+        forms = ".md, .csv or .json" if isinstance(shown, Table) else ".md, .txt or .json"
+        prompt = Prompt(
+            "Save what is shown as", f"{forms}  Enter writes it, Escape leaves it", text=name
+        )
+        self.app.push_screen(prompt, partial(self._save, shown))
+
+    def _save(self, shown: Shown, name: str | None) -> None:
+        if name is None:
+            return
+        try:
+            path = save(Path.cwd(), name, shown)
+        except EvalstoreError as problem:
+            self.complain(problem)
+            self._ask_for_name(shown, name)
+        else:
+            self.notify(f"written: {path}", markup=False, timeout=10)
+
+
+class Acting(Doing):
+    """A page on which answers can be labelled, judged again, and their files edited."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "label('pass')", "Label pass", show=False, id="case.pass"),
+        Binding("f", "label('fail')", "Label fail", show=False, id="case.fail"),
+        Binding("J", "judge_again", "Judge again", show=False, id="case.judge"),
+        Binding("e", "edit", "Edit the file", show=False, id="case.edit"),
+        Binding("Y", "copy_answer", "Copy the answer", show=False, id="case.copy_answer"),
+    ]
+
+    @property
+    def chosen(self) -> list[Result]:
+        """What is labelled or judged again: the marked cases, or the one under the cursor."""
+        return []
+
+    @property
+    def session(self) -> str | None:
+        """Of what is chosen, the answer that alone is labelled; None: all of them are."""
+        return None
+
+    @property
+    def place(self) -> tuple[str, int | None] | None:
+        """The file that is highlighted, and perhaps a line of it."""
+        chosen = self.chosen
+        return (chosen[0].file, None) if chosen else None
+
+    # --- label
+
+    def action_label(self, verdict: Verdict) -> None:
+        """Ask for a note, then label what is chosen."""
+        results = [one for one in self.chosen if one.sessions and one.evaluation]
+        if not results:
+            self.complain(
+                "Nothing here can be labelled: there is no answer yet, or nothing judges the case."
+            )
+            return
+        first = results[0]
+        place = " ".join(part for part in (first.file, first.row, first.model) if part)
+        what = place if len(results) == 1 else plural(len(results), "answer")
+        prompt = Prompt(
+            f"{verdict}: {what}",
+            "Enter says so, with or without a note; Escape leaves it",
+            placeholder="why",
+        )
+        self.app.push_screen(prompt, partial(self._label, results, self.session, verdict))
+
+    def _label(
+        self, results: list[Result], session: str | None, verdict: Verdict, note: str | None
+    ) -> None:
+        if note is not None:
+            self.fetch(
+                lambda: self.source.label(results, verdict, note.strip(), session),
+                self._show_labelled,
+                group=f"label {id(results)}",
+            )
+
+    def _show_labelled(self, labels: list[Labelled]) -> None:
+        one = labels[0]
+        words = f"{one.verdict}: {plural(len(labels), 'answer')}, by {safe(one.person)}"
+        gone = sum(not one.counts for one in labels)
+        if gone:
+            words += (
+                f"\n{plural(gone, 'answer')} of them to a case that has been edited since: "
+                "it counts for that run, not for the workspace."
+            )
+        self.notify(words, markup=False)
+        self.browser.mark_stale(self)
+        self.reload()
+
+    # --- judge again
+
+    def action_judge_again(self) -> None:
+        """Show what judging again would do."""
+        if self.browser.runs.refuse():
+            return
+        results = self.chosen
+        if not results:
+            self.complain("Nothing here can be judged again: the candidate has no such case.")
+            return
+        self.app.push_screen(PlanPage(lambda: self.source.again(results)))
+
+    # --- edit
+
+    def action_edit(self) -> None:
+        """Open the highlighted file in the editor, then say what the edit means."""
+        place = self.place
+        if place is None:
+            self.complain("There is no file here.")
+            return
+        self.edit(*place)
+
+    def edit(self, file: str, line: int | None) -> None:
+        """Open a file in the editor, then say what the edit means."""
+        self.fetch(
+            lambda: self.source.path_of(file),
+            lambda path: self._edit(file, path, line),
+            group="edit",
+        )
+
+    def _edit(self, file: str, path: Path, line: int | None) -> None:
+        try:
+            has_changed = edit(self.app, path, line)
+        except EvalstoreError as problem:
+            self.complain(problem)
+            return
+        if not has_changed:
+            self.notify(f"{file} is as it was.", markup=False)
+            return
+        self.reload()
+        self.app.push_screen(
+            PlanPage(
+                lambda: self.source.of_file(file), edit=lambda place: self.edit(file, place or line)
+            )
+        )
+
+    # --- copy
+
+    def action_copy_answer(self) -> None:
+        """Copy what was answered."""
+        found = (
+            [self.session]
+            if self.session
+            else [id for one in self.chosen[:1] for id in one.sessions]
+        )
+        sessions = list(dict.fromkeys(found))
+        self.fetch(
+            lambda: self.source.answers(sessions),
+            lambda texts: self.copy("the answer", "\n\n".join(texts.values())),
+            group="copy",
+        )

@@ -1,0 +1,86 @@
+"""Small windows above a page: one asks for a line of text, the others tell and ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Input, Static
+
+from evalstore.tui.page import Page
+from evalstore.tui.reader import Reader
+from evalstore.wording import safe
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+
+class Dialog(Page, ModalScreen[None]):
+    """A text above the page below, with keys that say what becomes of it."""
+
+    DEFAULT_CSS = """
+    Dialog {
+        align: center bottom;
+        background: $background 60%;
+        & > #box { height: 60%; border: round $primary; background: $surface; }
+        & .title { height: 1; padding: 0 1; text-style: bold; background: $panel; }
+        & .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
+        & .problem { display: none; }
+        &.-short > #box { height: 100%; border: none; }
+    }
+    """
+
+    def compose(self) -> ComposeResult:
+        """A title, a place for what went wrong, and the text."""
+        with Vertical(id="box"):
+            yield self.title_line()
+            yield self.problem_line()
+            yield Reader(id="told")
+            yield Footer()
+
+    @property
+    def told(self) -> Reader:
+        """The text."""
+        return self.query_one("#told", Reader)
+
+
+class Prompt(ModalScreen[str | None]):
+    """Asks for a line of text; Escape is no answer, an empty one is."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave it", id="prompt.leave"),
+    ]
+    DEFAULT_CSS = """
+    Prompt {
+        align: center bottom;
+        & > Vertical { height: auto; border: round $primary; background: $surface; }
+        & Static { height: auto; padding: 0 1; }
+        & .title { text-style: bold; }
+        & .hint { color: $text-muted; }
+    }
+    """
+
+    def __init__(self, title: str, hint: str, *, text: str = "", placeholder: str = "") -> None:
+        super().__init__()
+        self._title, self._hint = title, hint
+        self._text, self._placeholder = text, placeholder
+
+    def compose(self) -> ComposeResult:
+        """The question, the line, and what the keys do."""
+        with Vertical():
+            yield Static(Content(safe(self._title)), classes="title", markup=False)
+            yield Input(
+                self._text, placeholder=self._placeholder, select_on_focus=False, compact=True
+            )
+            yield Static(Content(safe(self._hint)), classes="hint", markup=False)
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """Take what was typed."""
+        self.dismiss(message.value)
+
+    def action_leave(self) -> None:
+        """Answer nothing."""
+        self.dismiss(None)

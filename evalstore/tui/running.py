@@ -1,0 +1,269 @@
+"""A run from the browser: its plan with the price, how far it is, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from evalstore.errors import EvalstoreError, WorkspaceError
+from evalstore.tui.dialog import Dialog
+from evalstore.tui.page import Page, words_of
+from evalstore.tui.run_words import plan_lines, progress_lines, result_lines
+from evalstore.tui.runner import Runner
+
+if TYPE_CHECKING:
+    from evalstore.operations.acting import Intent, Planned
+    from evalstore.tui.app import Browser
+
+_LOOK_SECONDS = 0.2
+"""How often the progress is drawn."""
+
+
+class Runs:
+    """The runs of a browser: one at a time."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self.runner: Runner | None = None
+        self._leaves: Runner | None = None
+
+    @property
+    def is_going(self) -> bool:
+        """Whether one is under way."""
+        return self.runner is not None and not self.runner.is_over
+
+    def refuse(self) -> bool:
+        """Whether another one cannot begin now; the user is told."""
+        if self.is_going:
+            self._browser.notify(
+                "A run is under way already: R shows how far it is.",
+                severity="warning",
+                markup=False,
+            )
+        return self.is_going
+
+    def begin(self, intent: Intent) -> None:
+        """Do it, and show how far it is."""
+        if self.refuse():
+            return
+        self.runner = runner = Runner(intent)
+        self._browser.push_screen(RunPage(runner))
+        work = partial(self._carry_out, runner)
+        self._browser.run_worker(work, thread=True, group="run", exit_on_error=False)
+
+    def _carry_out(self, runner: Runner) -> None:
+        try:
+            runner.ended = self._browser.source.carry_out(runner.intent, runner)
+        except EvalstoreError as problem:
+            runner.problem = problem
+        except Exception as bug:  # noqa: BLE001 - the browser stays alive and says so
+            runner.problem = EvalstoreError(f"a bug in evalstore: {bug!r}")
+        finally:
+            runner.is_over = True
+            self._browser.call_later(self._end, runner)
+
+    def _end(self, runner: Runner) -> None:
+        """Show how it ended, and what it has changed."""
+        shown = False
+        for page in self._browser.screen_stack:
+            if isinstance(page, RunPage) and page.runner is runner:
+                page.show_end()
+                shown = True
+            elif isinstance(page, Page):
+                page.reload()
+        if not shown:
+            self._browser.notify(_summary(runner), markup=False, timeout=10)
+
+    def show(self) -> None:
+        """Show how far the run is."""
+        assert self.runner is not None
+        if not any(isinstance(page, RunPage) for page in self._browser.screen_stack):
+            self._browser.push_screen(RunPage(self.runner))
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the user wants to leave though one is under way."""
+        return self._leaves is self.runner
+
+    def leave(self) -> None:
+        """Stop the run before the browser ends."""
+        if self.runner is not None:
+            self._leaves = self.runner
+            self.runner.interrupt()
+            self._browser.notify(
+                "A run is under way. It is being stopped, what is finished is stored; "
+                "q once more leaves at once.",
+                severity="warning",
+                markup=False,
+            )
+
+    def end_at_once(self) -> None:
+        """Stop without waiting for what is in flight; what is finished is stored."""
+        if self.runner is not None and not self.runner.is_over:
+            self.runner.interrupt()
+            self.runner.interrupt()
+
+
+def _summary(runner: Runner) -> str:
+    if runner.ended is None:
+        return words_of(runner.problem) if runner.problem else ""
+    ended = runner.ended
+    return f"run {ended.run[:8]} {ended.status}: {ended.asked:,} asked, {ended.judged:,} judged"
+
+
+class PlanPage(Dialog):
+    """What would be done, why and at which price; Enter does it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "do", "Do it", id="plan.do"),
+        Binding("escape,backspace", "back", "Leave it", id="page.back"),
+        Binding("e", "edit", "Edit again", id="plan.edit"),
+    ]
+    TITLE = "Plan of a run"
+    WAY = "{page.run} where something is missing, {case.judge} on an answer"
+    HELP = "What would be done, why, and at which price. Nothing is called before {plan.do}."
+
+    def __init__(
+        self, read: Callable[[], Intent], *, edit: Callable[[int | None], None] | None = None
+    ) -> None:
+        """`read` says what is wanted; `edit` opens the file that was edited, at a line."""
+        super().__init__()
+        self._read = read
+        self._edit = edit
+        self._intent: Intent | None = None
+        self._planned: Planned | None = None
+        self._line: int | None = None
+
+    def on_mount(self) -> None:
+        """Plan."""
+        self.set_title("what would be done", "reading …")
+        self.told.focus()
+        self.reload()
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Plan again."""
+        self.fetch(self._plan, self._show)
+
+    def _plan(self) -> tuple[Intent, Planned]:
+        intent = self._read()
+        return intent, self.source.plan(intent)
+
+    def _show(self, found: tuple[Intent, Planned]) -> None:
+        self._intent, self._planned = found
+        self.set_title(self._intent.title)
+        self.told.show(plan_lines(self._intent, self._planned))
+        self.refresh_bindings()
+
+    def show_problem(self, problem: EvalstoreError) -> None:
+        """Say what is wrong; nothing can be done then."""
+        self._planned = None
+        self.set_title("what would be done", "nothing, before this is put right")
+        if isinstance(problem, WorkspaceError):
+            self._line = next((one.line for one in problem.problems if one.line), None)
+        super().show_problem(problem)
+        self.refresh_bindings()
+
+    @property
+    def can_do(self) -> bool:
+        """Whether there is something to do."""
+        return self._planned is not None and bool(self._planned.status.items)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what makes sense is offered."""
+        if action == "do":
+            return self.can_do
+        if action == "edit":
+            return self._edit is not None
+        return True
+
+    def action_do(self) -> None:
+        """Do it."""
+        if self._intent is not None and self.can_do:
+            self.app.pop_screen()
+            self.browser.runs.begin(self._intent)
+
+    def action_edit(self) -> None:
+        """Open the file again, where the problem is."""
+        if self._edit is not None:
+            self.app.pop_screen()
+            self._edit(self._line)
+
+
+class RunPage(Dialog):
+    """How far the run is, then how it ended; below it the cases go on changing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "cases", "Its cases", id="run.cases"),
+        Binding("c,escape,backspace", "stop", "Stop", id="run.stop"),
+        Binding("b", "hide", "Go on browsing", id="run.hide"),
+        Binding("escape,backspace", "back", "Close", id="page.back"),
+    ]
+    TITLE = "Run under way"
+    WAY = "{plan.do} on the plan of a run"
+    HELP = "How far the run is. It goes on while you browse, and what is finished is stored."
+
+    DEFAULT_CSS = """
+    RunPage.-going > #box { height: 9; }
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(classes="-going")
+        self.runner = runner
+
+    def on_mount(self) -> None:
+        """Draw, again and again."""
+        self.told.focus()
+        if self.runner.is_over:
+            self.show_end()
+        self.show_progress()
+        self.set_interval(_LOOK_SECONDS, self.show_progress)
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Draw again."""
+        self.show_progress()
+
+    def show_progress(self) -> None:
+        """Say how far it is."""
+        if self.runner.is_over:
+            return
+        self.set_title(self.runner.intent.title, "stopping …" if self.runner.stops else "")
+        self.told.show(progress_lines(self.runner, max(10, self.told.size.width - 40)), stay=True)
+
+    def show_end(self) -> None:
+        """Say how it ended."""
+        self.remove_class("-going")
+        runner = self.runner
+        if runner.problem is not None:
+            self.set_title(runner.intent.title, "failed")
+            self.show_problem(runner.problem)
+            self.told.show(())
+        if runner.ended is not None:
+            self.set_title(runner.intent.title, runner.ended.status)
+            self.told.show(result_lines(runner.ended))
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Stop while it goes, its cases afterwards."""
+        if action in ("stop", "hide"):
+            return not self.runner.is_over
+        if action == "cases":
+            return self.runner.ended is not None
+        return action != "back" or self.runner.is_over
+
+    def action_stop(self) -> None:
+        """Stop the run; a second time, at once."""
+        self.runner.interrupt()
+        self.show_progress()
+
+    def action_hide(self) -> None:
+        """Leave the run to itself."""
+        self.app.pop_screen()
+
+    def action_cases(self) -> None:
+        """Show the cases of the run."""
+        if self.runner.ended is not None:
+            self.app.pop_screen()
+            self.browser.show_cases(self.runner.ended.run)

@@ -1,0 +1,99 @@
+"""What is shown as a file: a table or a text, as Markdown, CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalstore.errors import EvalstoreError
+from evalstore.wording import safe
+
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?[\d.,]*%?")
+_MARKUP = re.compile(r"([\\`*_<\[\]|])")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that is shown."""
+
+    titles: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+Shown = Table | str
+
+
+def name_for(what: str) -> str:
+    """What a file is called unless the user says otherwise."""
+    return f"evalstore-{what}-{time.strftime('%Y%m%d-%H%M%S')}.md"
+
+
+def save(folder: Path, name: str, shown: Shown) -> Path:
+    """Write it into a new file; raises `EvalstoreError`."""
+    if not name.strip():
+        raise EvalstoreError("a file needs a name")
+    try:
+        path = folder / Path(name.strip()).expanduser()
+        text = as_text(path.suffix.lower(), shown)
+        with path.open("x", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            file.write(text)
+    except FileExistsError:
+        raise EvalstoreError(
+            f"there is a '{name}' already", hint="nothing is overwritten: choose another name"
+        ) from None
+    except (OSError, ValueError, RuntimeError) as problem:
+        words = problem.strerror if isinstance(problem, OSError) else str(problem)
+        raise EvalstoreError(f"'{name}' cannot be written: {words}") from problem
+    return path
+
+
+def as_text(suffix: str, shown: Shown) -> str:
+    """In the form that the suffix stands for; a text is a text in all but JSON."""
+    if isinstance(shown, str):
+        return json.dumps(shown, ensure_ascii=False) + "\n" if suffix == ".json" else f"{shown}\n"
+    if suffix == ".csv":
+        return _as_csv(shown)
+    if suffix == ".json":
+        titles = [title or f"column{number}" for number, title in enumerate(shown.titles, 1)]
+        rows = [dict(zip(titles, row, strict=False)) for row in shown.rows]
+        return json.dumps(rows, ensure_ascii=False, indent=2) + "\n"
+    return _as_markdown(shown)
+
+
+def _as_markdown(table: Table) -> str:
+    lines = [list(table.titles), ["---"] * len(table.titles), *table.rows]
+    return "".join(
+        "| "
+        + " | ".join(text if number == 1 else _in_cell(text) for text in _filled(line, table))
+        + " |\n"
+        for number, line in enumerate(lines)
+    )
+
+
+def _in_cell(text: str) -> str:
+    """One line that no reader of Markdown takes for anything but text."""
+    return _MARKUP.sub(r"\\\1", safe(" ".join(text.split())))
+
+
+def _as_csv(table: Table) -> str:
+    into = io.StringIO()
+    writer = csv.writer(into, lineterminator="\n")
+    for line in (table.titles, *table.rows):
+        writer.writerow([_defused(text) for text in _filled(line, table)])
+    return into.getvalue()
+
+
+def _filled(line: Sequence[str], table: Table) -> list[str]:
+    return [*line, *[""] * (len(table.titles) - len(line))][: len(table.titles)]
+
+
+def _defused(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

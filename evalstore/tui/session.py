@@ -1,0 +1,259 @@
+"""One answer: the conversation, every verdict on it, and what it was judged by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Container, VerticalScroll
+from textual.widgets import Footer
+
+from evalstore.tui.acting import Acting
+from evalstore.tui.cases import CasesPage
+from evalstore.tui.reader import Line, Reader, text_lines
+from evalstore.tui.telling import tell, tell_beside, tell_place
+from evalstore.tui.walk import Walk
+from evalstore.wording import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from textual.app import ComposeResult
+
+    from evalstore.errors import EvalstoreError
+    from evalstore.operations.browsing import CaseRow, Cases
+    from evalstore.operations.reading import SessionView
+    from evalstore.report.compare import Result
+    from evalstore.tui.walk import Stop
+
+_RENDERED = 50_000
+"""Characters of an answer that are shown as Markdown; more takes seconds."""
+
+
+class _Rendered(VerticalScroll, can_focus=True):
+    """Where an answer is shown as Markdown; it is moved in as in a `Reader`."""
+
+    BINDINGS = Reader.BINDINGS
+
+
+class SessionPage(Acting):
+    """An answer of one candidate to one of the cases that are listed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,l", "candidate(1)", "Next candidate", show=False, id="session.candidate"),
+        Binding(
+            "left,h", "candidate(-1)", "Candidate before", show=False, id="session.last_candidate"
+        ),
+        Binding("right_square_bracket", "case(1)", "Next case", show=False, id="session.next"),
+        Binding("left_square_bracket", "case(-1)", "Case before", show=False, id="session.last"),
+        Binding("n", "failure(1)", "Next failure", id="session.next_failure"),
+        Binding("N", "failure(-1)", "Failure before", show=False, id="session.last_failure"),
+        Binding("a", "attempt", "Next answer", show=False, id="session.attempt"),
+        Binding("b", "beside", "Beside another", id="session.beside"),
+        Binding("m", "markdown", "Markdown", show=False, id="session.markdown"),
+        Binding("v", "versions", "Versions", id="session.versions"),
+    ]
+    TITLE = "Answer"
+    WAY = "{list.open} on a case"
+    HELP = """\
+What a candidate was asked and answered, and the verdict on it: of each check and of each judge,
+with what it said; then tokens, price and time. A case can have several answers and candidates.
+{session.next} goes to the next of the cases that were listed."""
+    DEFAULT_CSS = """
+    SessionPage #texts { height: 1fr; layout: vertical; }
+    SessionPage.-wide #texts { layout: horizontal; }
+    SessionPage #texts > Reader { width: 1fr; }
+    SessionPage #other { display: none; border-top: solid $panel; }
+    SessionPage.-wide #other { border-top: none; border-left: solid $panel; }
+    SessionPage #rendered { height: 1fr; display: none; background: $surface; }
+    """
+
+    saved_as = "answer"
+
+    def __init__(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
+        super().__init__()
+        self.walk = Walk(cases, listed, number, model)
+        self._is_rendered = False
+        self._answer = ""
+
+    def compose(self) -> ComposeResult:
+        """Two texts, of which mostly one is seen."""
+        yield self.title_line()
+        yield self.problem_line()
+        with Container(id="texts"):
+            yield Reader(id="text")
+            yield Reader(id="other")
+            yield _Rendered(id="rendered")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Read the answer."""
+        self.query_one("#text", Reader).focus()
+        self.read()
+
+    # --- where the reader is
+
+    @property
+    def case(self) -> CaseRow:
+        """The case that is shown."""
+        return self.walk.case
+
+    @property
+    def model(self) -> str:
+        """The candidate that is shown."""
+        return self.walk.model
+
+    @property
+    def result(self) -> Result:
+        """What the candidate came to."""
+        return self.walk.result
+
+    @property
+    def chosen(self) -> list[Result]:
+        """What actions are about."""
+        return [self.walk.result]
+
+    @property
+    def session(self) -> str | None:
+        """The id of the answer that is shown; None when there is none."""
+        return self.walk.session
+
+    # --- reading
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Read again; in the workspace the case may have other answers and verdicts by now."""
+        if self.walk.cases.run is None:
+            self.fetch(lambda: self.source.cases(None), self._show_cases, group="cases")
+        else:
+            self.read(stay=stay)
+
+    def _show_cases(self, cases: Cases) -> None:
+        self.walk.renew(cases)
+        self.read(stay=True)
+
+    def read(self, *, stay: bool = False) -> None:
+        """Read what is to be shown; until it is there only the place is."""
+        walk, source = self.walk, self.source
+        stop, result, session, other = walk.stop, walk.result, walk.session, walk.beside
+        run = walk.cases.run
+        head = list(tell_place(stop.case, result, stop.attempt))
+        self._tell_title(reading=True)
+        if not stay:
+            self._show_sides([*head, *text_lines("reading …", "faint")], ())
+
+        def view_of(one: Result, id: str | None) -> SessionView:
+            return source.session(id, one) if id else source.question(one, run)
+
+        def work() -> Callable[[], None]:
+            view = view_of(result, session)
+            if other is None:
+                lines = [*head, *tell(view, result, is_now=run is None)]
+                return lambda: self._show(stop, view, lines, (), stay=stay)
+            beside = view_of(other, next(iter(other.sessions), None))
+            left, right = tell_beside(view, beside)
+            lines = [*head, *left]
+            others = [*tell_place(stop.case, other, 0), *right]
+            return lambda: self._show(stop, view, lines, others, stay=stay)
+
+        self.fetch(work, lambda show: show())
+
+    def _show(
+        self,
+        stop: Stop,
+        view: SessionView,
+        lines: Sequence[Line],
+        others: Sequence[Line],
+        *,
+        stay: bool,
+    ) -> None:
+        if stop != self.walk.stop:  # the reader has moved on
+            return
+        self._answer = view.answer
+        self._show_sides(lines, others, stay=stay)
+        self._tell_title()
+        self._render_answer()
+
+    def _show_sides(
+        self, lines: Sequence[Line], others: Sequence[Line], *, stay: bool = False
+    ) -> None:
+        self.query_one("#text", Reader).show(lines, stay=stay)
+        other = self.query_one("#other", Reader)
+        other.display = self.walk.other is not None
+        other.show(others, stay=stay)
+
+    def _tell_title(self, *, reading: bool = False) -> None:
+        walk, case = self.walk, self.case
+        self.set_title(
+            f"{walk.number + 1:,}/{len(walk.listed):,}",
+            "reading …" if reading else "",
+            case.file,
+            case.row,
+            case.prompt,
+            f"{walk.model} beside {walk.other}" if walk.other else walk.model,
+        )
+
+    def show_problem(self, problem: EvalstoreError) -> None:
+        """Say what went wrong, and that nothing is read any more."""
+        super().show_problem(problem)
+        self._tell_title()
+
+    # --- keys
+
+    def _step(self, is_made: bool, otherwise: str) -> None:
+        if is_made:
+            self.read()
+        else:
+            self.notify(otherwise, markup=False)
+
+    def action_candidate(self, by: int) -> None:
+        """Show the next candidate of this case."""
+        self._step(self.walk.to_candidate(by), "no other candidate has this case")
+
+    def action_case(self, by: int) -> None:
+        """Show the next case, or the one before."""
+        which = "last" if by > 0 else "first"
+        self._step(self.walk.to_case(by), f"this is the {which} case")
+
+    def action_failure(self, by: int) -> None:
+        """Show the next case that did not pass, or the one before."""
+        self._step(self.walk.to_failure(by), "no case failed")
+
+    def action_attempt(self) -> None:
+        """Show the next answer to the same case."""
+        self._step(self.walk.to_attempt(), "there is no other answer")
+
+    def action_beside(self) -> None:
+        """Show the answer of the next candidate beside this one; after the last, none."""
+        self._step(self.walk.take_beside(), "no other candidate has this case")
+
+    def action_markdown(self) -> None:
+        """Show the answer as the Markdown that it may be, or as it is."""
+        if not self._is_rendered and len(self._answer) > _RENDERED:
+            self.notify("the answer is too long to be shown as Markdown", markup=False)
+            return
+        self._is_rendered = not self._is_rendered
+        self._render_answer()
+
+    def _render_answer(self) -> None:
+        shows = self._is_rendered and len(self._answer) <= _RENDERED
+        rendered, reader = self.query_one("#rendered"), self.query_one("#text")
+        moves = rendered.display != shows
+        rendered.display, reader.display = shows, not shows
+        rendered.remove_children()
+        if shows:
+            from textual.widgets import Markdown  # loads a parser, which few need
+
+            rendered.mount(Markdown(safe(self._answer, lines=True), open_links=False))
+        if moves:
+            (rendered if shows else reader).focus()
+
+    def action_versions(self) -> None:
+        """Show the versions of this test."""
+        self.browser.show_versions(self.case.file, self.case.row)
+
+    def action_back(self) -> None:
+        """Leave; the list that the reader comes from follows to the case."""
+        below = self.app.screen_stack[-2]
+        if isinstance(below, CasesPage):
+            below.select(self.case, self.model)
+        super().action_back()

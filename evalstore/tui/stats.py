@@ -1,0 +1,247 @@
+"""What a run comes to by candidate, system prompt, tag and file, and how runs went before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.widgets import Footer
+
+from evalstore.tui.acting import Doing
+from evalstore.tui.columns import Column
+from evalstore.tui.grid import Cell, Grid
+from evalstore.tui.looks import counted, interval, spark
+from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
+from evalstore.wording import interval_bar, money, plural
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from evalstore.operations.browsing import RunLine
+    from evalstore.operations.stats import Stats
+    from evalstore.report.groups import Group
+
+_BAR = 20
+_TREND = 60
+"""Runs that the trend shows."""
+_DIMENSIONS = ("model", "prompt", "tag", "file")
+_TITLES = {"model": "candidates", "prompt": "system prompts", "tag": "tags", "file": "files"}
+
+
+class _Read(NamedTuple):
+    """What the page shows."""
+
+    stats: Sequence[Stats]
+    runs: Sequence[RunLine]
+    """Newest first."""
+
+
+class StatsPage(Doing):
+    """Rates, intervals, costs and latency of a run."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "turn(1)", "Next table", id="stats.next_table"),
+        Binding("shift+tab", "turn(-1)", "Table before", show=False, id="stats.last_table"),
+        *(
+            Binding(str(number), f"table('{name}')", _TITLES[name], show=False, id=f"stats.{name}")
+            for number, name in enumerate(_DIMENSIONS, 1)
+        ),
+    ]
+    TITLE = "Statistics"
+    WAY = "{history.stats} on a run, {cases.stats} on the cases"
+    HELP = """\
+Pass rates with their 95 % intervals, costs and times of a run, by candidate, by system prompt, by
+tag and by file."""
+    DEFAULT_CSS = """
+    StatsPage {
+        & > #tables { height: 1; padding: 0 1; background: $panel; }
+        & > #facts { height: 11; border-top: solid $panel; }
+    }
+    """
+
+    saved_as = "statistics"
+
+    def __init__(self, revision: str) -> None:
+        super().__init__()
+        self.revision = revision
+        self._read: _Read | None = None
+        self._shown = 0
+
+    def compose(self) -> ComposeResult:
+        """The names of the tables, a table, and what is to be said of a group and of the runs."""
+        yield self.title_line()
+        yield self.problem_line()
+        tables = Reader(id="tables")
+        tables.can_focus = False
+        yield tables
+        yield self.empty_state()
+        yield Grid(id="groups")
+        yield Reader(id="facts").add_class("detail")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Read the run."""
+        self.set_title("statistics", f"run {self.revision[:8]}", "reading …")
+        self.query_one(Grid).focus()
+        self.reload(stay=False)
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Read it; what a run holds stays as it is, but the runs become more."""
+        before = self._read.stats if self._read else None
+
+        def read() -> _Read:
+            return _Read(
+                before or self.source.stats(self.revision, _DIMENSIONS), self.source.runs()
+            )
+
+        self.fetch(read, self.show_read)
+
+    def show_read(self, found: _Read) -> None:
+        """Show it."""
+        self._read = found
+        self.show_table(self.query_one("#groups", Grid).cursor)
+
+    # --- the tables
+
+    @property
+    def stats(self) -> Stats | None:
+        """The table that is shown."""
+        return self._read.stats[self._shown] if self._read else None
+
+    def show_table(self, cursor: int = 0) -> None:
+        """Show the table of the chosen dimension."""
+        found = self.stats
+        if found is None:
+            return
+        total = found.total
+        self.set_title("statistics", f"run {self.revision[:8]}", interval(total.rate))
+        self.query_one("#tables", Reader).show([self._tabs()])
+        grid = self.query_one("#groups", Grid)
+        grid.show(_columns(found), len(found.groups), self._cells, cursor=cursor)
+        nothing = not total.rate.judged
+        self.set_empty(_NOTHING if nothing and not total.sessions else "")
+        grid.display = not (nothing and not total.sessions)
+
+    def _tabs(self) -> Line:
+        return Line(
+            tuple(
+                Span(
+                    f"{number + 1} {_TITLES[name]}   ",
+                    "heading" if number == self._shown else "faint",
+                )
+                for number, name in enumerate(_DIMENSIONS)
+            )
+        )
+
+    def _cells(self, row: int) -> Sequence[Cell]:
+        assert self.stats
+        one, currency = self.stats.groups[row], self.stats.currency
+        rate = one.rate
+        colour = "pass" if rate.rate == 1 else "fail" if rate.rate is not None else "faint"
+        return (
+            Cell(one.name, "faint" if None in one.key else ""),
+            Cell("-" if rate.rate is None else f"{100 * rate.rate:.1f}%", colour),
+            Cell(interval_bar(rate.low, rate.rate, rate.high, _BAR), colour),
+            Cell(f"{rate.passed:,}/{rate.judged:,}"),
+            Cell(f"{one.cases:,}"),
+            Cell(f"{one.sessions:,}"),
+            Cell("" if one.latency is None else f"{one.latency:.2f}s"),
+            Cell(_money(one.per_100(one.answering), currency)),
+            Cell(_money(one.cost, currency)),
+            Cell("" if one.flakiness is None else f"{100 * one.flakiness:.0f}%"),
+        )
+
+    @on(Grid.Moved, "#groups")
+    def follow_cursor(self, message: Grid.Moved) -> None:
+        """Tell all of the highlighted group."""
+        if self.stats and message.row < len(self.stats.groups):
+            self.query_one("#facts", Reader).show(self._facts(self.stats.groups[message.row]))
+
+    def _facts(self, one: Group) -> Iterator[Line]:
+        assert self._read
+        assert self.stats
+        currency = self.stats.currency
+        yield heading(one.name)
+        covered = f"{100 * one.coverage:.0f}% judged" if one.coverage is not None else ""
+        yield from text_lines(f"{interval(one.rate)}; {covered} of {plural(one.results, 'result')}")
+        yield from text_lines(
+            f"{plural(one.tests, 'test')}, {plural(one.cases, 'case')}, "
+            f"{plural(one.sessions, 'session')}, {plural(one.evaluations, 'judgement')}"
+        )
+        yield from text_lines(
+            f"answers {_money(one.answering, currency)}, "
+            f"judging {_money(one.judging, currency)}; for 100 sessions "
+            f"{_money(one.per_100(one.answering), currency)} and "
+            f"{_money(one.per_100(one.judging), currency)}"
+            + (f"; {one.unpriced:,} without a known price" if one.unpriced else "")
+        )
+        if one.attempted:
+            share = f"{100 * (one.flakiness or 0):.0f}%"
+            yield from text_lines(
+                f"flaky: the attempts disagree in {one.flaky:,} of {one.attempted:,} ({share})"
+            )
+        yield BLANK
+        yield from self._trend()
+
+    def _trend(self) -> Iterator[Line]:
+        """How the runs went until this one; those of a selection are left out."""
+        assert self._read
+        runs = self._read.runs
+        number = next((n for n, one in enumerate(runs) if one.id == self.revision), 0)
+        this = runs[number : number + 1]
+        before = [one for one in reversed(runs[number:]) if not one.is_partial][-_TREND:]
+        if len(before) > 1:
+            shares = spark([one.rate.rate for one in before], _TREND)
+            yield Line((Span("rate by run  ", "faint"), Span(shares)))
+            costs = [one.cost for one in before]
+            most = max((cost for cost in costs if cost), default=0.0)
+            if most:
+                heights = [None if cost is None else cost / most for cost in costs]
+                line = spark(heights, _TREND)
+                yield Line(
+                    (Span("cost by run  ", "faint"), Span(line), Span(f"  at most {money(most)}"))
+                )
+        else:
+            yield from text_lines("a trend needs a second run: 'evalstore run'", "faint")
+        for run in this:
+            cost = f"this run has paid {money(run.cost)}"
+            yield from text_lines(f"{cost}; {counted(run.verdicts)}", "faint")
+
+    # --- keys
+
+    def action_table(self, name: str) -> None:
+        """Show the table of a dimension."""
+        self._shown = _DIMENSIONS.index(name)
+        self.show_table()
+
+    def action_turn(self, by: int) -> None:
+        """Show the next table."""
+        self._shown = (self._shown + by) % len(_DIMENSIONS)
+        self.show_table()
+
+
+_NOTHING = """\
+The run has no answers.
+
+'evalstore run' asks and judges what is missing."""
+
+
+def _columns(found: Stats) -> list[Column]:
+    return [
+        Column(found.by[0], 14, grows=True),
+        Column("passed", 6, right=True),
+        Column("", _BAR, since=60),
+        Column("of", 11, right=True, since=38),
+        Column("cases", 7, right=True, since=86),
+        Column("sessions", 8, right=True, since=96),
+        Column("latency", 8, right=True, since=106),
+        Column("per 100", 12, right=True, since=120),
+        Column("cost", 12, right=True, since=76),
+        Column("flaky", 5, right=True, since=128),
+    ]
+
+
+def _money(amount: float | None, currency: str) -> str:
+    return "unknown" if amount is None else money(amount, currency)

@@ -1,0 +1,141 @@
+"""`grep`: words in what is stored."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import Echo, Evalstore, Ran
+from tests.cli.test_documents import schema_of
+
+ASKED = "# 👤\n\nQuestion?\n\n---\n\n~~~checks\n- {contains: nowhere, not: true}\n~~~\n"
+
+
+def hits(document: Any) -> list[tuple[str, str, str]]:
+    return [(one["kind"], one["row"], one["context"]) for one in document["hits"]]
+
+
+def test_words_are_found_with_their_place(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    documents("run")
+    assert evalstore("grep", "cold") == Ran(
+        0,
+        "tests/weather.md [city=Oslo]  scripted/one  answer <short>  Cold.\n"
+        "tests/weather.md [city=Oslo]  scripted/one  feedback <short>  It is cold there.\n",
+        "",
+    )
+    assert evalstore("grep", "cold", "--in", "feedback").stdout.count("\n") == 1
+    assert evalstore("grep", "oslo", "--in", "answers") == Ran(1, "", "")
+    tests = evalstore("grep", "--in", "tests", "warm").stdout
+    assert tests.startswith("tests/weather.md [city=Oslo]  scripted/one  instructions <short>")
+
+
+def test_all_words_must_be_in_a_text_and_the_last_may_be_a_beginning(
+    workspace: Path, documents: Any
+) -> None:
+    documents("run")
+    found = ("judgement", "city=Oslo", "It is cold there.")
+    assert hits(documents("grep", "there cold")) == [found]
+    assert hits(documents("grep", "there co")) == [found]
+    assert hits(documents("grep", "ther cold")) == []
+    assert hits(documents("grep", '"cold there"')) == [found]
+    assert hits(documents("grep", '"there cold"')) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "pattern", "marked"),
+    [
+        ("Das Café in der STRASSE", "cafe straße", ["Café", "STRASSE"]),
+        ("Das Café in der Straße", "cafe STRASSE", ["Café", "Straße"]),
+        ("今日は東京の天気が良い", "東京", ["東京"]),
+        ("今日は東京の天気が良い", "京東", []),
+        ("ประเทศไทยสวยงาม", "ไทย", ["ไทย"]),
+        ("हिन्दी में उत्तर", "हिन्दी", ["हिन्दी"]),
+        ("Fine \U0001f642!", "\U0001f642", ["\U0001f642"]),
+        ("don't AND won't", "don't NEAR", []),
+        ("don't AND won't", "don't and", ["don't", "AND"]),
+        ("a*b NEAR(c) x:y -z ^w", "NEAR(c) x:y -z ^w a*b", ["a*b", "NEAR(c", "x:y", "z", "w"]),
+        ('He said "yes" to it', 'said "yes', ["said", "yes"]),
+        ("two lines\nof text \x1b[31m", "lines of", ["lines", "of"]),
+    ],
+)
+def test_whatever_is_typed_is_words(
+    echo: Echo, documents: Any, answer: str, pattern: str, marked: list[str]
+) -> None:
+    echo.reply = lambda _text: answer
+    tree(Path.cwd(), {"tests/one.md": ASKED})
+    documents("run")
+    found = documents("grep", pattern, "--in", "answers")["hits"]
+    assert [[one["context"][a:b] for a, b in one["matches"]] for one in found] == (
+        [marked] if marked else []
+    )
+
+
+@pytest.mark.parametrize("pattern", ['"', "*", "()", " ", "'\"'", "-", "\u200d"])
+def test_what_has_no_word_is_refused(workspace: Path, evalstore: Evalstore, pattern: str) -> None:
+    evalstore("run")
+    ran = evalstore("grep", "--", pattern)
+    assert (ran.exit_code, ran.stderr.splitlines()[0].endswith("has no word to search for")) == (
+        2,
+        True,
+    )
+
+
+def test_a_long_text_is_shown_around_the_words(echo: Echo, documents: Any) -> None:
+    echo.reply = lambda _text: "before " * 50 + "needle " + "after " * 50
+    tree(Path.cwd(), {"tests/one.md": ASKED})
+    documents("run")
+    (found,) = documents("grep", "needle")["hits"]
+    ((start, end),) = found["matches"]
+    assert found["context"][start:end] == "needle"
+    assert found["context"].startswith("… before")
+    assert found["context"].endswith("after …")
+    assert len(found["context"]) < 140
+
+
+def test_hostile_texts_stay_texts(echo: Echo, evalstore: Evalstore) -> None:
+    echo.reply = lambda _text: "[bold]\x1b[31m needle \u202e"
+    tree(Path.cwd(), {"tests/one.md": ASKED})
+    evalstore("run")
+    assert evalstore("grep", "needle").stdout.endswith("[bold]\\x1b[31m needle \\u202e\n")
+
+
+def test_a_damaged_index_is_made_anew(workspace: Path, documents: Any) -> None:
+    documents("run")
+    before = documents("grep", "cold")
+    index = workspace / ".evalstore/search.db"
+    for damage in (b"", b"no database", index.read_bytes()[:5000] + b"\xff" * 4000):
+        index.write_bytes(damage)
+        assert documents("grep", "cold") == before
+    index.unlink()
+    index.mkdir()
+    assert documents("grep", "cold") == before
+
+
+def test_a_store_that_comes_back_older_is_searched_as_it_is(
+    workspace: Path, documents: Any
+) -> None:
+    documents("run")
+    store = workspace / ".evalstore/store.db"
+    shutil.copy(store, workspace / "copy.db")
+    tree(workspace, {"tests/new.md": "# 👤\n\nHow is Bergen?\n\n---\n\nIt is warm.\n"})
+    documents("run")
+    assert len(documents("grep", "bergen")["hits"]) == 1
+    for name in ("store.db", "store.db-wal", "store.db-shm"):
+        (workspace / ".evalstore" / name).unlink(missing_ok=True)
+    shutil.copy(workspace / "copy.db", store)
+    assert documents("grep", "bergen")["hits"] == []
+    assert len(documents("grep", "cold")["hits"]) == 2
+
+
+def test_the_document_has_its_shape(workspace: Path, documents: Any) -> None:
+    documents("run")
+    for pattern in ("oslo", "cold", "warm", "nothing"):
+        found = documents("grep", pattern)
+        jsonschema.Draft202012Validator(schema_of(["grep"])).validate(found)

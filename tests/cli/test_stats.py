@@ -1,0 +1,199 @@
+"""`stats`: whole outputs, and what they are made of."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import ONE, Evalstore
+from tests.cli.test_run import edit
+
+BOTH = "[scripted/one, scripted/two]"
+EURO = """\
+code: EUR
+rates: [{rateInUSD: 1.5, validFrom: "2020-01-01"}]
+"""
+GREETING = """\
+---
+tags: [manners, short]
+systemPrompts: [brief]
+---
+
+# 👤
+
+Say hello.
+
+---
+
+~~~checks
+- contains: Warm
+~~~
+"""
+QUERIES = """
+analysisQueries:
+  - {description: only the weather, requiredTags1: [weather], candidates: [scripted/one]}
+  - {description: in euros, currency: EUR, prohibitedTags: [manners]}
+  - {description: the judge alone, evaluators: [scripted/judge]}
+  - {description: hot, candidatesTemperature: 1}
+  - {description: briefly, systemPrompts: [brief]}
+  - {description: nobody, candidates: [scripted/on]}
+  - {description: no judge, evaluators: [{id: scripted/juge}]}
+  - {description: no prompt, systemPrompts: [breif]}
+"""
+TABLE = """\
+run <short>, <when>
+MODEL         PASSED  95% INTERVAL                     JUDGED  TESTS  CASES  SESSIONS  JUDGEMENTS  \
+ANSWERS  PER 100  JUDGING
+scripted/one  66.7%   20.8 - 93.9%   ···├──────●───┤·  3/3     2      3      3         3           \
+$0.0900  $3.00    $0
+scripted/two  100.0%  43.9 - 100.0%  ·······├───────●  3/3     2      3      3         3           \
+$0.0900  $3.00    $0
+all           83.3%   43.6 - 97.0%   ·······├────●──┤  6/6     2      3      6         6           \
+$0.1800  $3.00    $0
+"""
+
+
+@pytest.fixture
+def two(workspace: Path) -> Path:
+    """Two candidates, a test with a system prompt and checks, and a currency."""
+    script = ONE.replace("scripted/one", "scripted/two").replace("Cold.", "Not warm.")
+    files = {
+        "models/two.yaml": script,
+        "tests/greeting.md": GREETING,
+        "prompts/brief.md": "Be brief.\n",
+        "currencies/eur.yaml": EURO,
+    }
+    tree(workspace, files)
+    settings = f"{BOTH}\nconfirmAbove: 1000{QUERIES}"
+    edit(workspace / "evalstore.yaml", "[scripted/one]", settings.rstrip())
+    return workspace
+
+
+def test_candidates_are_told_apart(two: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    assert evalstore("stats").stdout.splitlines() == TABLE.splitlines()
+    assert evalstore("stats").stderr == ""
+
+
+def named(found: Any) -> dict[str, Any]:
+    return {one["name"]: one for one in found["groups"]}
+
+
+def test_groups_count_what_belongs_to_them(two: Path, documents: Any) -> None:
+    documents("run")
+    groups = named(documents("stats", "--by", "tag"))
+    assert {name: (one["passed"], one["judged"]) for name, one in groups.items()} == {
+        "manners": (2, 2),
+        "short": (2, 2),
+        "weather": (3, 4),
+    }
+    groups = named(documents("stats", "--by", "prompt"))
+    assert list(groups) == ["brief", "no prompt"]
+    assert groups["no prompt"]["prompt"] is None
+    groups = named(documents("stats", "--by", "model", "--by", "file"))
+    assert groups["scripted/one  tests/weather.md"]["passed"] == 1
+    one = named(documents("stats"))["scripted/one"]
+    assert (one["tests"], one["cases"], one["sessions"], one["evaluations"]) == (2, 3, 3, 3)
+    assert one["cost"]["candidates"] == {"total": 0.09, "per100Sessions": 3.0}
+    assert one["coverage"] == 1.0
+
+
+def test_what_several_cases_share_counts_once(two: Path, documents: Any) -> None:
+    text = (two / "tests/weather.md").read_text()
+    tree(two, {"tests/again.md": text})
+    documents("run")
+    found = documents("stats")["total"]
+    assert (found["results"], found["cases"], found["sessions"]) == (10, 5, 6)
+    assert found["cost"]["candidates"]["total"] == pytest.approx(0.18)
+
+
+def test_costs_are_converted_at_the_rate_of_their_day(two: Path, documents: Any) -> None:
+    documents("run")
+    found = documents("stats", "--currency", "EUR")
+    assert found["currency"] == "EUR"
+    assert found["total"]["cost"]["candidates"]["total"] == pytest.approx(0.18 / 1.5)
+
+
+def test_a_day_without_a_rate_is_told(two: Path, evalstore: Evalstore) -> None:
+    edit(two / "currencies/eur.yaml", "2020", "2099")
+    evalstore("run")
+    found = evalstore("stats", "--currency", "EUR")
+    assert "error: 'EUR' has no rate for 20" in found.stderr
+    assert "hint: add a rate with 'validFrom: " in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("query", "passed", "judged", "results"),
+    [
+        ("only the weather", 1, 2, 2),
+        ("in euros", 3, 4, 4),
+        ("the judge alone", 3, 4, 6),
+        ("briefly", 2, 2, 2),
+        ("BRIEF", 2, 2, 2),
+    ],
+)
+def test_a_query_selects(
+    two: Path, documents: Any, query: str, passed: int, judged: int, results: int
+) -> None:
+    documents("run")
+    found = documents("stats", "--query", query)
+    total = found["total"]
+    assert (total["passed"], total["judged"], total["results"]) == (passed, judged, results)
+    assert found["currency"] == ("EUR" if "euros" in query else "USD")
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        (["--by", "modl"], 2, "results cannot be grouped by 'modl'\nhint: did you mean 'model'?"),
+        (["--currency", "EU"], 2, "there is no currency 'EU'\nhint: did you mean 'EUR'?"),
+        (["--query", "in euro"], 0, ""),
+        (["--query", "zz"], 2, "there is no query 'zz'\nhint: the queries are "),
+        (["--query", "no"], 2, "'no' is 3 queries\nhint: it could be 'nobody', 'no judge'"),
+        (["--query", "hot"], 5, "the query 'hot' selects nothing of run <short>\nhint: "),
+        (["--query", "nobody"], 2, "'scripted/on' is no candidate of run <short>\nhint: did you"),
+        (["--query", "no judge"], 2, "'scripted/juge' is no evaluator of run <short>\nhint: did"),
+        (["--query", "no prompt"], 2, "there is no system prompt 'breif'\nhint: did you mean"),
+        (["@~3"], 2, "there is no run '@~3'\nhint: "),
+    ],
+)
+def test_what_there_is_not_is_told(
+    two: Path, evalstore: Evalstore, given: list[str], code: int, message: str
+) -> None:
+    evalstore("run")
+    found = evalstore("stats", *given)
+    assert found.exit_code == code
+    assert found.stderr.startswith(f"error: {message}" if message else "")
+
+
+def test_attempts_that_disagree_make_a_case_flaky(
+    echo: Any, documents: Any, tmp_path: Path
+) -> None:
+    answers = iter(["fine", "bad", "fine", "fine"])
+    echo.reply = lambda _text: next(answers)
+    checks = "# 👤\n\nQuestion {{n}}?\n\n---\n\n~~~checks\n- equals: fine\n~~~\n"
+    rows = "---\nreplacements:\n  n: [1, 2]\n---\n\n"
+    tree(Path.cwd(), {"tests/a.md": rows + checks})
+    documents("run", "--attempts", "2", "-j", "1")
+    found = documents("stats")["total"]
+    assert found["flakiness"] == {"cases": 2, "flaky": 1, "share": 0.5}
+    assert (found["results"], found["sessions"]) == (2, 4)
+
+
+def test_what_has_no_price_is_said(two: Path, evalstore: Evalstore, documents: Any) -> None:
+    evalstore("run")
+    with sqlite3.connect(two / ".evalstore/store.db") as store:
+        store.execute("UPDATE models SET content = replace(content, 'scripted', 'openai')")
+        store.execute("UPDATE sessions SET content = json_remove(content, '$.cost')")
+    found = documents("stats")["total"]
+    assert found["cost"]["candidates"]["total"] is None
+    assert found["cost"]["unpriced"] == 10
+    shown = evalstore("stats")
+    assert "unknown" in shown.stdout
+    assert shown.stderr == (
+        "note: the price of 10 sessions and judgements is unknown; costs are without them\n"
+    )

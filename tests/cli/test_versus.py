@@ -1,0 +1,86 @@
+"""`diff --model X --vs Y`: whole outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import ONE, Evalstore, Ran
+from tests.cli.test_documents import schema_of
+from tests.cli.test_run import edit
+
+BOTH = "[scripted/one, scripted/two]"
+
+
+@pytest.fixture
+def two(workspace: Path) -> Path:
+    """The workspace with a second candidate, which passes Oslo, too."""
+    script = ONE.replace("scripted/one", "scripted/two").replace("Cold.", "Not warm.")
+    tree(workspace, {"models/two.yaml": script})
+    edit(workspace / "evalstore.yaml", "[scripted/one]", f"{BOTH}\nconfirmAbove: 1000")
+    return workspace
+
+
+def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evalstore) -> None:
+    assert evalstore("run").exit_code == 1
+    expected = (
+        "scripted/one -> scripted/two in run <short>\n"
+        "Fixed (1):\n"
+        "    tests/weather.md [city=Oslo]  fail -> pass\n"
+        "        was: It is cold there.\n"
+        "1 fixed, 1 unchanged\n"
+        "pass rate 50.0% [9.5%, 90.5%] -> 100.0% [34.2%, 100.0%] "
+        "(paired, 2 cases: p = 1, no evidence of change)\n"
+    )
+    given = ("--model", "scripted/one", "--vs", "scripted/two")
+    assert evalstore("diff", *given) == Ran(0, expected, "")
+    assert evalstore("diff", "@", *given, "--", "tests/weather.md").stdout == expected
+    other = evalstore("diff", "--model", "scripted/two", "--vs", "scripted/one", "--answers").stdout
+    assert "Broke (1):\n" in other
+    assert "        --- scripted/two\n        +++ scripted/one\n" in other
+    assert "        -Not warm.\n        +Cold.\n" in other
+    assert evalstore("diff", *given, "--exit-code").exit_code == 1
+
+
+def test_the_document_names_both(two: Path, documents: Any) -> None:
+    run = documents("run")["run"]
+    found = documents("diff", "--model", "scripted/one", "--vs", "scripted/two")
+    jsonschema.Draft202012Validator(schema_of(["diff"])).validate(found)
+    assert (found["from"], found["to"]) == (run, run)
+    assert found["models"] == ["scripted/one", "scripted/two"]
+    assert [one["row"] for one in found["fixed"]] == ["city=Oslo"]
+
+
+def test_a_candidate_that_only_one_of_them_was_asked_is_new_or_gone(
+    two: Path, documents: Any
+) -> None:
+    some = "[scripted/one, {id: scripted/two, prohibitedTags: [weather]}]"
+    edit(two / "evalstore.yaml", BOTH, some)
+    tree(two, {"tests/other.md": "# 👤\n\nHello.\n\n---\n\nAnything.\n"})
+    documents("run")
+    found = documents("diff", "--model", "scripted/one", "--vs", "scripted/two")
+    assert [one["file"] for one in found["gone"]] == ["tests/weather.md"] * 2
+    assert (found["new"], found["unchanged"]) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--vs", "b"], "'--vs' wants one '--model'"),
+        (["--model", "a", "--model", "c", "--vs", "b"], "'--vs' wants one '--model'"),
+        (["@", "@", "--model", "a", "--vs", "b"], "'--vs' compares two candidates of one run"),
+        (["--model", "a", "--vs", "scripted/two"], "'a' is no candidate of run <short>"),
+        (["--model", "scripted/one", "--vs", "b"], "'b' is no candidate of run <short>"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(
+    two: Path, evalstore: Evalstore, given: list[str], message: str
+) -> None:
+    assert evalstore("run").exit_code == 1
+    found = evalstore("diff", *given)
+    assert found.exit_code == 2
+    assert found.stderr.startswith(f"error: {message}\nhint: ")

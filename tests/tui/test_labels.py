@@ -1,0 +1,238 @@
+"""Labels, what is copied, and what is saved."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from evalstore.cli.main import main
+from evalstore.tui.app import Browser
+from evalstore.tui.cases import CasesPage
+from evalstore.tui.grid import Grid
+from evalstore.tui.saving import Table, as_text
+from tests.tui.conftest import HOSTILE
+from tests.tui.driving import drive, press, screen, settled
+
+
+@pytest.fixture(autouse=True)
+def _somebody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.name")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "Ada")
+
+
+def words(pilot: Pilot[None]) -> list[str]:
+    """The verdicts of the highlighted case."""
+    page = pilot.app.screen
+    assert isinstance(page, CasesPage)
+    assert page.case
+    return [one.word or "" for one in page.case.results if one]
+
+
+def notified(pilot: Pilot[None]) -> str:
+    return "\n".join(str(one.message) for one in pilot.app._notifications)
+
+
+def test_a_label_decides_in_the_workspace_at_once(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down")
+        assert words(pilot) == ["fail", "pass"]
+        await press(pilot, "p", *"cold", "enter")
+        assert words(pilot) == ["pass", "pass"]
+        assert re.search("✎ pass  by Ada, .*: cold", screen(pilot))
+        assert "pass: 1 answer, by Ada" in notified(pilot)
+        await press(pilot, "f", "escape")
+        assert words(pilot) == ["pass", "pass"]
+
+    drive(scenario)
+
+
+def test_all_marked_cases_are_labelled_with_all_their_candidates(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "space", "space", "f")
+        assert "fail: 4 answers" in screen(pilot)
+        await press(pilot, "enter")
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        assert [[one.word for one in row.results if one] for row in page.listed] == [
+            ["fail", "fail"],
+            ["fail", "fail"],
+            ["pass", "pass"],
+        ]
+
+    drive(scenario)
+
+
+def test_a_run_keeps_its_verdict_and_shows_what_was_said_since(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "p", "enter")
+        text = screen(pilot)
+        assert "✗ fail ✎ pass" in text
+        assert re.search("✎ pass  by Ada, .*, after this run", text)
+        assert words(pilot) == ["fail", "pass"]
+
+    drive(scenario, revision="@")
+
+
+def test_a_label_of_a_case_that_was_edited_since_says_that_it_does_not_count(
+    workspace: Path,
+) -> None:
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("be warm", "be very warm"))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "p", "enter")
+        assert "it counts for that run, not for the workspace" in notified(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_a_hostile_note_is_text(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "p")
+        pilot.app.screen.query_one("Input").value = HOSTILE  # type: ignore[attr-defined]
+        await press(pilot, "enter")
+        assert "[/] [bold red]no markup[/]" in screen(pilot)
+
+    drive(scenario, size=(120, 30))
+
+
+def test_what_cannot_be_labelled_says_why(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("# 👤\n\nNew?\n\n---\n\nAn answer.\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "p")
+        assert "Nothing here can be labelled" in notified(pilot)
+
+    drive(scenario)
+
+
+def test_a_damaged_store_is_told_when_something_is_labelled(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "p")
+        store = workspace / ".evalstore/store.db"
+        assert store.exists()
+        store.write_bytes(b"no database at all, " * 100)
+        await press(pilot, "enter")
+        assert "error: " in screen(pilot)
+        await press(pilot, "j", "k")
+
+    drive(scenario)
+
+
+def test_the_cases_fit_a_small_terminal(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "p")
+        assert "Enter says so" in screen(pilot)
+        await pilot.resize_terminal(20, 6)
+        await press(pilot, "enter", "o", "escape", "y")
+
+    drive(scenario, size=(40, 12))
+
+
+# --- copied and saved
+
+
+def test_ids_answers_and_texts_are_copied(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        assert isinstance(app, Browser)
+        await press(pilot, "down", "y")
+        assert app.clipboard == app.source.runs()[0].id
+        await press(pilot, "enter", "down", "y")
+        page = app.screen
+        assert isinstance(page, CasesPage)
+        assert page.result
+        assert app.clipboard == page.result.sessions[0]
+        await press(pilot, "Y")
+        assert app.clipboard == "Cold."
+        assert "copied the answer: 5 characters" in notified(pilot)
+        await press(pilot, "tab", "y")
+        assert app.clipboard.startswith("tests/weather.md city=Oslo")
+
+    drive(scenario)
+
+
+def test_what_is_shown_is_saved_and_nothing_is_overwritten(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "o", "enter")
+        (markdown,) = workspace.glob("evalstore-cases-*.md")
+        assert "| file | row | scripted/one | scripted/two |\n" in markdown.read_text()
+        assert "written: " in notified(pilot)
+        for name in ("a.csv", "a.json", "a.csv"):
+            await press(pilot, "o")
+            pilot.app.screen.query_one("Input").value = name  # type: ignore[attr-defined]
+            await press(pilot, "enter")
+        assert "there is a 'a.csv' already" in notified(pilot)
+        await press(pilot, "escape")
+        assert json.loads((workspace / "a.json").read_text())[1]["row"] == "city=Oslo"
+        table = list(csv.reader((workspace / "a.csv").read_text().splitlines()))
+        assert table[0] == ["file", "row", "scripted/one", "scripted/two"]
+        await press(pilot, "o")
+        pilot.app.screen.query_one("Input").value = "no/such/folder.md"  # type: ignore[attr-defined]
+        await press(pilot, "enter")
+        assert "cannot be written: No such file or directory" in notified(pilot)
+        await press(pilot, "escape", "tab", "o", "enter")
+        await settled(pilot)
+
+    drive(scenario)
+
+
+def test_a_cell_is_no_formula_in_a_spreadsheet_and_no_markup_in_markdown() -> None:
+    table = Table(["a", "b"], [["=1+1", "-5"], ["@x", "a|b <i>\n*c*"], ["-", "+12.5%"]])
+    assert as_text(".csv", table).splitlines()[1] == "'=1+1,-5"
+    assert as_text(".csv", table).splitlines()[2].startswith("'@x,")
+    assert as_text(".csv", table).splitlines()[-1] == "-,+12.5%"
+    assert as_text(".md", table).splitlines()[3] == r"| @x | a\|b \<i> \*c\* |"
+
+
+def test_every_attempt_of_a_case_is_labelled(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(settings.read_text() + "attempts: 2\n")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "p", "enter")
+        assert words(pilot) == ["pass", "pass"]
+        assert "pass: 2 answers, by Ada" in notified(pilot)
+        assert pilot.app.screen.query_one("#cases", Grid).cursor == 1
+
+    drive(scenario)
+
+
+def test_the_answer_that_is_read_is_labelled_alone(workspace: Path) -> None:
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(settings.read_text() + "attempts: 2\n")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "enter", "p", *"cold", "enter")
+        assert "pass: 1 answer, by Ada" in notified(pilot)
+        text = screen(pilot)
+        assert "Ada" in text
+        assert "cold" in text
+        await press(pilot, "a", "p", "enter", "y", "Y")
+        assert pilot.app.clipboard == "Cold."
+        await press(pilot, "J")
+        assert "the word" in screen(pilot)
+        await press(pilot, "escape", "escape")
+        assert words(pilot) == ["pass", "pass"]
+
+    drive(scenario)
+
+
+def test_a_label_on_an_answer_of_a_run_is_told_beside_its_verdict(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "p", "enter")
+        assert "Ada" in screen(pilot)
+        await press(pilot, "escape")
+        assert "✗ fail ✎ pass" in screen(pilot)
+
+    drive(scenario, revision="@")

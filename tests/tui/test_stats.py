@@ -1,0 +1,120 @@
+"""What a run comes to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from evalstore.cli.main import main
+from evalstore.tui.grid import Grid
+from evalstore.tui.reader import Reader
+from evalstore.tui.stats import StatsPage
+from tests.builders import tree
+from tests.cli.test_run import edit
+from tests.tui.driving import drive, press, screen
+
+
+def facts(pilot: Pilot[None]) -> str:
+    return pilot.app.screen.query_one("#facts", Reader).text
+
+
+def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "s")
+        lines = screen(pilot).splitlines()
+        assert lines[0] == (" statistics › run ######## › 50.0% of 6 (95% interval 18.8 to 81.2%)")
+        assert lines[3].split() == [
+            "scripted/one", "33.3%", "·├────●────────┤····", "1/3", "3", "3", "$0.0900",
+        ]  # fmt: skip
+        assert "33.3% of 3 (95% interval 6.1 to 79.2%); 100% judged of 3 results" in facts(pilot)
+        assert "2 tests, 3 cases, 3 sessions, 3 judgements" in facts(pilot)
+        assert "a trend needs a second run" in facts(pilot)
+        page = pilot.app.screen
+        assert isinstance(page, StatsPage)
+        seen = []
+        for key in ("tab", "3", "4", "1"):
+            await press(pilot, key)
+            assert page.stats
+            seen.append([one.name for one in page.stats.groups])
+        assert seen == [
+            ["no prompt"],
+            ["manners", "weather"],
+            ["tests/greeting.md", "tests/weather.md"],
+            ["scripted/one", "scripted/two"],
+        ]
+        await press(pilot, "escape")
+        assert not isinstance(pilot.app.screen, StatsPage)
+
+    drive(scenario)
+
+
+def test_the_trend_is_that_of_the_runs_so_far(workspace: Path) -> None:
+    edit(workspace / "tests/greeting.md", "contains: hello", "contains: Warm")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "s")
+        assert "rate by run  ▅▇" in facts(pilot)
+        assert "cost by run  █▁  at most $0.18" in facts(pilot)
+        await press(pilot, "escape", "down", "s")
+        assert "a trend needs" in facts(pilot)
+
+    drive(scenario)
+
+
+def test_the_statistics_of_the_cases_are_those_of_their_run(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "S")
+        assert isinstance(pilot.app.screen, StatsPage)
+
+    drive(scenario, revision="@")
+
+
+def test_the_workspace_has_no_statistics_but_its_newest_run_has(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "S")
+        assert not isinstance(pilot.app.screen, StatsPage)
+        await press(pilot, "escape", "s")
+        assert isinstance(pilot.app.screen, StatsPage)
+
+    drive(scenario)
+
+
+def test_without_a_run_there_are_no_statistics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree(tmp_path, {"evalstore.yaml": ""}))
+    main(["init", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "s")
+        assert not isinstance(pilot.app.screen, StatsPage)
+
+    drive(scenario)
+
+
+def test_tags_are_text(workspace: Path) -> None:
+    edit(workspace / "tests/greeting.md", "[manners]", "['[/] [bold red]no markup[/]']")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "s", "3")
+        assert "[/] [bold red]no markup[/]" in screen(pilot)
+        assert facts(pilot).startswith("[/] [bold red]no markup[/]\n")
+
+    drive(scenario)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (10, 4), (160, 40)])
+def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, int]) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "s", "tab", "1", "j", "G")
+        if size == (40, 12):
+            assert "scripted/two" in screen(pilot)
+            assert "66.7%" in screen(pilot)
+        await pilot.resize_terminal(30, 8)
+        assert pilot.app.screen.query_one(Grid).row_count == 2
+
+    drive(scenario, size=size)
