@@ -55,7 +55,7 @@ class Grid(ScrollView, can_focus=True):
         overflow-x: hidden;
         & > .grid--header { text-style: bold; color: $foreground; background: $panel; }
         & > .grid--cursor { background: $primary-muted; color: $foreground; }
-        & > .grid--picked { text-style: reverse bold; }
+        & > .grid--picked { text-style: reverse bold underline; }
         & > .grid--mark { color: $accent; text-style: bold; }
         & > .grid--faint { color: $text-muted; }
         & > .grid--pass { color: $text-success; }
@@ -208,9 +208,10 @@ class Grid(ScrollView, can_focus=True):
             text = clip(cell.text, room)
             blank = " " * (room - columns_of(text))
             style = base
-            if fixed is None and cell.colour:
+            is_plain = fixed is None and base == self.rich_style  # not under the cursor
+            if is_plain and cell.colour:
                 style += self.get_component_rich_style(f"grid--{cell.colour}", partial=True)
-            if fixed is None and number == picked and len(picks) > 1 and base != self.rich_style:
+            elif fixed is None and not is_plain and number == picked and len(picks) > 1:
                 style += self.get_component_rich_style("grid--picked", partial=True)
             shown = blank + text if column.right else text + blank
             segments += [Segment(shown, style), Segment(" " * GAP, base)]
