@@ -1,7 +1,7 @@
 # `make` alone prints the targets. Nothing is installed outside .venv.
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n auto
+PYTEST_ARGS ?= -n auto --dist loadgroup
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt

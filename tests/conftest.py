@@ -19,6 +19,16 @@ _KEPT = "EVALSTORE_LLAMA_SERVER"
 """Names the server for the tests marked `llama`."""
 
 
+_LOADS_LITELLM = ("test_secrets.py", "test_prices.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run in one process what loads litellm, which takes seconds."""
+    for item in items:
+        if "litellm" in item.name or item.path.name in _LOADS_LITELLM:
+            item.add_marker(pytest.mark.xdist_group("litellm"))
+
+
 @pytest.fixture(autouse=True)
 def _nothing_from_outside(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
