@@ -39,9 +39,10 @@ fix: .venv/.installed-dev ## Format, and repair what can be repaired
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: .venv/.installed-dev ## Write docs/cli.md again from the program's help
+docs: .venv/.installed-dev ## Write docs/cli.md and the tables of docs/browser.md again from the program
 	$(BIN)/python tools/cli_docs.py > docs/cli.md.new
 	mv docs/cli.md.new docs/cli.md
+	$(BIN)/python tools/browser_docs.py
 
 bench: .venv/.installed-dev ## Measure
 	$(BIN)/python -m benches

@@ -63,6 +63,18 @@ class Participant:
 
 
 @dataclass(frozen=True, slots=True)
+class BrowserSettings:
+    """How `view` looks and which keys it has; the browser knows which names there are."""
+
+    theme: str | None = None
+    """The name of a theme."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """From the id of an action to its keys, with commas between them."""
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Where the settings say it: of `theme`, and of `keys.ID`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """A model whose answers or judgements a query is about."""
 
@@ -110,18 +122,6 @@ QUERY_NAMES = (
     "candidatesTemperature",
     "evaluatorsTemperature",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserSettings:
-    """How `view` looks and which keys it has; the browser knows which names there are."""
-
-    theme: str | None = None
-    """The name of a theme."""
-    keys: Mapping[str, str] = field(default_factory=dict)
-    """From the id of an action to its keys, with commas between them."""
-    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """Where the settings say it: of `theme`, and of `keys.ID`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +178,10 @@ class Settings:
     """From the beginning of a dataset's path, such as `hf://`, to the folder it stands for."""
     store: str = ".evalstore/store.db"
     """The store's file, relative to the workspace."""
-    analysis_queries: tuple[AnalysisQuery, ...] = ()
-    """Parts of the results, for `stats --query`."""
     browser: BrowserSettings = field(default_factory=BrowserSettings)
     """How `view` looks and which keys it has: `theme`, and `keys` from actions to their keys."""
+    analysis_queries: tuple[AnalysisQuery, ...] = ()
+    """Parts of the results, for `stats --query`."""
 
 
 def find_root(start: Path) -> Path:
@@ -248,8 +248,8 @@ def read_settings(text: str) -> Settings:
         paths=collector.attempt(lambda: _paths(found), default.paths),
         dataset_roots=collector.attempt(lambda: _roots(found), {}),
         store=or_default(found.text("store"), "store"),
-        analysis_queries=_queries(found, collector),
         browser=_browser(found),
+        analysis_queries=_queries(found, collector),
     )
     collector.finish()
     return settings

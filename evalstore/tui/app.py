@@ -54,7 +54,6 @@ class Browser(App[None]):
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_actions, _places}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", id="quit"),
-        Binding("question_mark,f1", "help", "Help", id="help"),
         Binding("ctrl+p", "command_palette", "Commands", show=False, priority=True, id="commands"),
     ]
     CSS = """
@@ -74,9 +73,9 @@ class Browser(App[None]):
         self._revision = revision
         self.runs = Runs(self)
         self._stamp: object = None
-        self._is_behind = False
         self._told = ""
         """The problem that the last look found."""
+        self._is_behind = False
 
     def on_mount(self) -> None:
         """Show the runs, and begin to look at the store."""

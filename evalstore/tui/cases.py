@@ -391,7 +391,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
             self.list_cases()
 
     def show_problem(self, problem: EvalstoreError) -> None:
-        """Nothing is being read or searched any more."""
+        """What cannot be read or searched is not being read or searched any more."""
         self._searching = ""
         if self._cases is None:
             self.set_title(self.name_of_run)

@@ -51,6 +51,11 @@ class ComparePage(Acting):
         Binding("d", "swap", "Swap sides", id="compare.swap"),
         Binding("u", "unchanged", "Unchanged", show=False, id="compare.unchanged"),
     ]
+    TITLE = "Comparison"
+    WAY = "{history.compare} on two marked runs, {cases.compare_models} on the cases"
+    HELP = """\
+What differs between two runs, between a run and the workspace, or between two candidates: verdicts
+that broke first, then those that were fixed, then the rest. Below is what both sides answered."""
     DEFAULT_CSS = """
     ComparePage {
         & > #rates { height: 4; background: $panel; }

@@ -14,6 +14,7 @@ from evalstore.tui.keymap import key_name
 from evalstore.tui.looks import MEANINGS, verdict
 from evalstore.tui.page import Page
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
+from evalstore.tui.screens import own_actions, pages
 from evalstore.wording import pad
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _KEYS = 16
 """Columns for the keys."""
-_HERE = {"Grid": "In the list", "Reader": "In the text", "Input": "In the line"}
+_HERE = {"list": "In the list", "text": "In the text"}
 _NAMED = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
 
 
@@ -30,7 +31,7 @@ class HelpPage(Page):
     """Help on another screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1,q", "back", "Close", show=False, id="help.close"),
+        Binding("q", "back", "Close", show=False, id="help.close"),
     ]
     TITLE = "Help"
     WAY = "{help} on any screen"
@@ -86,20 +87,19 @@ class HelpPage(Page):
                 continue
             group = groups.setdefault(self._place(one), {})
             group.setdefault(one.binding.description, []).append(key_name(key))
-        order = ["On this screen", *_HERE.values(), "Here", "Everywhere"]
+        order = ["On this screen", *_HERE.values(), "In the line", "Everywhere"]
         return {name: groups[name] for name in order if name in groups}
 
     def _place(self, one: ActiveBinding) -> str:
-        if one.node is self.app or (one.binding.id or "").startswith("page."):
+        if one.node is self.app:
             return "Everywhere"
         if isinstance(one.node, Screen):
-            return "On this screen" if one.binding.id else "Everywhere"
-        kinds = (_HERE.get(kind.__name__) for kind in type(one.node).__mro__)
-        return next((name for name in kinds if name), "Here")
+            shared = {action.id for action in own_actions(Page)}
+            is_own = one.binding.id and one.binding.id not in shared
+            return "On this screen" if is_own else "Everywhere"
+        return _HERE.get((one.binding.id or "").partition(".")[0], "In the line")
 
     def _ways(self) -> Iterator[Line]:
-        from evalstore.tui.screens import pages
-
         for page in pages():
             way = self._with_keys(page.WAY) or "what 'evalstore view' begins with"
             yield self._row(page.TITLE or "", way)

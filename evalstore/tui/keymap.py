@@ -96,7 +96,7 @@ def _conflicts(given: Mapping[str, tuple[Problem, tuple[str, ...]]]) -> Iterator
     told: set[tuple[str, ...]] = set()
     for scope in scopes():
         for one, other in combinations(scope, 2):
-            if one.id not in given and other.id not in given:
+            if one.id == other.id or (one.id not in given and other.id not in given):
                 continue
             both = [given[a.id][1] if a.id in given else a.keys for a in (one, other)]
             for key in both[0]:

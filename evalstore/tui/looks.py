@@ -20,8 +20,6 @@ SIGNS = {
     "pending": "…",
     "answered": "·",
 }
-URGENCY = ("error", "fail", "undecided", "pending", "answered", "pass")
-"""Verdicts in the order in which somebody wants to see them."""
 MEANINGS = {
     "pass": "the answer is as it must be",
     "fail": "the answer is not as it must be",
@@ -30,6 +28,8 @@ MEANINGS = {
     "pending": "an answer or a judgement is missing",
     "answered": "there is an answer, and nothing judges it",
 }
+URGENCY = ("error", "fail", "undecided", "pending", "answered", "pass")
+"""Verdicts in the order in which somebody wants to see them."""
 FAILING = ("fail", "error", "undecided")
 """Verdicts that somebody has to look at."""
 _BLOCKS = " ▁▂▃▄▅▆▇█"

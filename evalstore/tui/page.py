@@ -37,7 +37,7 @@ class Page(Screen[None]):
     """What it shows, in plain words; `{id}` stands for the keys of an action."""
     WAY: ClassVar[str] = ""
     """How to get there, in the same manner; empty for the first screen."""
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (20, "-wide")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-slim"), (20, "-narrow"), (100, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (6, "-short"), (20, "-tall")]  # noqa: RUF012
     DEFAULT_CSS = """
     Page {
@@ -51,12 +51,13 @@ class Page(Screen[None]):
         &.-short .detail, &.-tiny .detail { display: none; }
         & > .small { layer: over; width: 100%; height: 100%; display: none; }
         & > .small { background: $surface; color: $text-warning; }
-        &.-tiny > .small, &.-narrow > .small { display: block; }
+        &.-tiny > .small, &.-slim > .small { display: block; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,backspace", "back", "Back", id="page.back"),
         Binding("r", "reload", "Reload", show=False, id="page.reload"),
+        Binding("question_mark,f1", "app.help", "Help", id="help"),
     ]
 
     is_stale = False
@@ -85,20 +86,6 @@ class Page(Screen[None]):
     def on_mount(self) -> None:
         """Have at hand what is said when the terminal is too small; of screens also this is run."""
         self.mount(Static("too small: 20x6 or more", classes="small", markup=False))
-
-    def on_screen_resume(self) -> None:
-        """Take the size of the terminal, and read again what has changed while away."""
-        size = self.app.size
-        for cells, steps in (
-            (size.width, self.HORIZONTAL_BREAKPOINTS),
-            (size.height, self.VERTICAL_BREAKPOINTS),
-        ):
-            fitting = max(step for step in steps if step[0] <= cells)
-            for step in steps:
-                self.set_class(step == fitting, step[1])
-        if self.is_stale:
-            self.is_stale = False
-            self.reload()
 
     # --- the parts of a page
 
@@ -147,6 +134,20 @@ class Page(Screen[None]):
                     self.post_message(self.Fetched(then, value))
 
         self.run_worker(work, thread=True, exclusive=True, group=group, exit_on_error=False)
+
+    def on_screen_resume(self) -> None:
+        """Take the size of the terminal, and what was stored, while another page was above."""
+        size = self.app.size
+        for cells, steps in (
+            (size.width, self.HORIZONTAL_BREAKPOINTS),
+            (size.height, self.VERTICAL_BREAKPOINTS),
+        ):
+            fitting = max(step for step in steps if step[0] <= cells)
+            for step in steps:
+                self.set_class(step == fitting, step[1])
+        if self.is_stale:
+            self.is_stale = False
+            self.reload()
 
     @property
     def is_reading(self) -> bool:

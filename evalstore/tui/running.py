@@ -122,6 +122,9 @@ class PlanPage(Dialog):
         Binding("escape,backspace", "back", "Leave it", id="page.back"),
         Binding("e", "edit", "Edit again", id="plan.edit"),
     ]
+    TITLE = "Plan of a run"
+    WAY = "{page.run} where something is missing, {case.judge} on an answer"
+    HELP = "What would be done, why, and at which price. Nothing is called before {plan.do}."
 
     def __init__(
         self, read: Callable[[], Intent], *, edit: Callable[[int | None], None] | None = None
@@ -198,6 +201,9 @@ class RunPage(Dialog):
         Binding("b", "hide", "Go on browsing", id="run.hide"),
         Binding("escape,backspace", "back", "Close", id="page.back"),
     ]
+    TITLE = "Run under way"
+    WAY = "{plan.do} on the plan of a run"
+    HELP = "How far the run is. It goes on while you browse, and what is finished is stored."
 
     DEFAULT_CSS = """
     RunPage.-going > #box { height: 9; }

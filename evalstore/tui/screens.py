@@ -31,10 +31,11 @@ class Action:
 
 @lru_cache(maxsize=1)
 def owners() -> tuple[type[DOMNode], ...]:
-    """All classes of the browser that have keys of their own."""
+    """All classes of the browser that have keys of their own, the general ones first."""
     for module in pkgutil.iter_modules(evalstore.tui.__path__, "evalstore.tui."):
         importlib.import_module(module.name)
-    return tuple(one for one in _below(DOMNode) if one.__dict__.get("BINDINGS"))
+    found = dict.fromkeys(one for one in _below(DOMNode) if one.__dict__.get("BINDINGS"))
+    return tuple(sorted(found, key=lambda one: len(one.__mro__)))
 
 
 def _below(parent: type[DOMNode]) -> Iterator[type[DOMNode]]:
@@ -64,7 +65,10 @@ def own_actions(owner: type[DOMNode]) -> list[Action]:
 
 def actions() -> dict[str, Action]:
     """All that can be given other keys, by id."""
-    return {one.id: one for owner in owners() for one in own_actions(owner)}
+    found: dict[str, Action] = {}
+    for one in (action for owner in owners() for action in own_actions(owner)):
+        found.setdefault(one.id, one)
+    return found
 
 
 def scopes() -> Iterator[list[Action]]:

@@ -54,6 +54,12 @@ class SessionPage(Acting):
         Binding("m", "markdown", "Markdown", show=False, id="session.markdown"),
         Binding("v", "versions", "Versions", id="session.versions"),
     ]
+    TITLE = "Answer"
+    WAY = "{list.open} on a case"
+    HELP = """\
+What a candidate was asked and answered, and the verdict on it: of each check and of each judge,
+with what it said; then tokens, price and time. A case can have several answers and candidates.
+{session.next} goes to the next of the cases that were listed."""
     DEFAULT_CSS = """
     SessionPage #texts { height: 1fr; layout: vertical; }
     SessionPage.-broad #texts { layout: horizontal; }

@@ -49,6 +49,11 @@ class StatsPage(Doing):
             for number, name in enumerate(_DIMENSIONS, 1)
         ),
     ]
+    TITLE = "Statistics"
+    WAY = "{history.stats} on a run, {cases.stats} on the cases"
+    HELP = """\
+Pass rates with their 95 % intervals, costs and times of a run, by candidate, by system prompt, by
+tag and by file."""
     DEFAULT_CSS = """
     StatsPage {
         & > #tables { height: 1; padding: 0 1; background: $panel; }

@@ -49,6 +49,11 @@ class StatusPage(Acting):
         Binding("R", "run", "Do it", id="page.run"),
         Binding("e", "edit", "Edit the file", id="case.edit"),
     ]
+    TITLE = "What is to do"
+    WAY = "{history.status} on the runs"
+    HELP = """\
+Each question that a run would ask and each judgement that it would make, with the reason and the
+price; or what is wrong with the files."""
     DEFAULT_CSS = """
     StatusPage > Reader { height: 8; border-top: solid $panel; }
     """

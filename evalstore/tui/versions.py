@@ -34,6 +34,9 @@ class VersionsPage(Doing):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "widen", "Difference alone", id="versions.widen"),
     ]
+    TITLE = "Versions"
+    WAY = "{cases.versions} on a case, {session.versions} on an answer"
+    HELP = "The runs at which a test changed, the newest first; below, what was edited."
     DEFAULT_CSS = """
     VersionsPage > Grid { height: 1fr; }
     VersionsPage > Reader { height: 2fr; border-top: solid $panel; }

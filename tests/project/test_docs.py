@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.settings import SETTING_NAMES, Settings
+from evalstore.settings import SETTING_NAMES, BrowserSettings, Settings, read_settings
+from evalstore.tui.keymap import find_problems
 
 PROJECT = Path(__file__).parent.parent.parent
 WORDS = (
@@ -26,6 +27,29 @@ def test_the_page_of_commands_is_what_their_help_says() -> None:
     ).stdout
     page = (PROJECT / "docs/cli.md").read_text(encoding="utf-8")
     assert page == made, "run 'make docs'"
+
+
+def test_the_tables_of_the_browser_are_its_keys() -> None:
+    made = subprocess.run(
+        [sys.executable, PROJECT / "tools/browser_docs.py", "--print"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    page = (PROJECT / "docs/browser.md").read_text(encoding="utf-8")
+    assert page == made, "run 'make docs'"
+
+
+def test_the_keys_of_the_browsers_page_can_be_given() -> None:
+    page = (PROJECT / "docs/browser.md").read_text(encoding="utf-8")
+    text = page.partition("```yaml\n")[2].partition("```")[0]
+    browser = read_settings(text).browser
+    assert browser.theme == "nord"
+    assert list(find_problems("evalstore.yaml", browser)) == []
+    commands = re.findall(r"--key (?:\"([^\"]+)\"|(\S+))", page)
+    own = dict("".join(one).split("=") for one in commands)
+    assert own == {"quit": "Q", "help": "H,f1"}
+    assert list(find_problems("", BrowserSettings(), BrowserSettings("gruvbox", own))) == []
 
 
 @pytest.mark.parametrize("word", WORDS)

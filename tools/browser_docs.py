@@ -1,0 +1,97 @@
+"""Writes the tables of docs/browser.md again from the browser's own keys and themes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from textual.theme import BUILTIN_THEMES
+
+from evalstore.tui.acting import Acting, Doing
+from evalstore.tui.app import Browser
+from evalstore.tui.grid import Grid
+from evalstore.tui.help import paragraphs
+from evalstore.tui.keymap import key_name
+from evalstore.tui.page import Page
+from evalstore.tui.reader import Reader
+from evalstore.tui.screens import Action, actions, own_actions, owners, pages
+
+PAGE = Path(__file__).parent.parent / "docs/browser.md"
+_SHARED = {
+    "Everywhere": (Page, Browser),
+    "Where there is something to run, copy or save": (Doing,),
+    "Where there are answers": (Acting,),
+    "In a list": (Grid,),
+    "In a text": (Reader,),
+}
+
+
+def tables() -> Iterator[tuple[str, list[Action]]]:
+    """The title of each table and its actions; each action once."""
+    told: set[str] = set()
+
+    def new(found: Iterable[Action]) -> list[Action]:
+        fresh = [one for one in found if one.id not in told]
+        told.update(one.id for one in fresh)
+        return fresh
+
+    for title, classes in _SHARED.items():
+        yield title, new(one for owner in classes for one in own_actions(owner))
+    for page in pages():
+        if fresh := new(own_actions(page)):
+            yield page.TITLE or "", fresh
+    if rest := new(one for owner in owners() for one in own_actions(owner)):
+        yield "In a question", rest
+
+
+def keys() -> str:
+    """All keys as Markdown."""
+    parts = []
+    for title, found in tables():
+        parts.append(f"### {title}\n\n| keys | what they do | action |\n|---|---|---|\n")
+        parts += [
+            f"| {', '.join(f'`{key_name(key)}`' for key in one.keys)} "
+            f"| {one.description[:1].upper() + one.description[1:]} | `{one.id}` |\n"
+            for one in found
+        ]
+        parts.append("\n")
+    return "".join(parts)
+
+
+def screens() -> str:
+    """What each screen shows and how one gets there."""
+    named = {id: key_name(one.keys[0]) for id, one in actions().items()}
+
+    def with_keys(text: str) -> str:
+        return re.sub(r"\{([a-z_.]+)\}", lambda found: f"`{named[found[1]]}`", text)
+
+    rows = []
+    for page in pages():
+        shows = next(paragraphs(with_keys(page.HELP or "")))
+        way = with_keys(page.WAY) or "`evalstore view` begins with it"
+        rows.append(f"| {page.TITLE} | {shows} | {way} |\n")
+    return "| screen | what it shows | the way there |\n|---|---|---|\n" + "".join(rows)
+
+
+def themes() -> str:
+    """The names of the themes."""
+    return ", ".join(f"`{name}`" for name in sorted(BUILTIN_THEMES)) + ".\n"
+
+
+def made(text: str) -> str:
+    """The page with its parts made anew."""
+    for name, part in (("screens", screens()), ("keys", keys()), ("themes", themes())):
+        begin, end = f"<!-- made: {name} -->\n", f"<!-- end: {name} -->"
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}\n{part.strip()}\n\n{end}{rest.partition(end)[2]}"
+    return text
+
+
+if __name__ == "__main__":
+    text = made(PAGE.read_text(encoding="utf-8"))
+    if sys.argv[1:] == ["--print"]:
+        sys.stdout.write(text)
+    else:
+        PAGE.write_text(text, encoding="utf-8")
