@@ -39,7 +39,6 @@ class _Rendered(VerticalScroll, can_focus=True):
 class SessionPage(Acting):
     """An answer of one candidate to one of the cases that are listed."""
 
-    HORIZONTAL_BREAKPOINTS = [*Acting.HORIZONTAL_BREAKPOINTS, (100, "-broad")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "candidate(1)", "Next candidate", show=False, id="session.candidate"),
         Binding(
@@ -62,10 +61,10 @@ with what it said; then tokens, price and time. A case can have several answers 
 {session.next} goes to the next of the cases that were listed."""
     DEFAULT_CSS = """
     SessionPage #texts { height: 1fr; layout: vertical; }
-    SessionPage.-broad #texts { layout: horizontal; }
+    SessionPage.-wide #texts { layout: horizontal; }
     SessionPage #texts > Reader { width: 1fr; }
     SessionPage #other { display: none; border-top: solid $panel; }
-    SessionPage.-broad #other { border-top: none; border-left: solid $panel; }
+    SessionPage.-wide #other { border-top: none; border-left: solid $panel; }
     SessionPage #rendered { height: 1fr; display: none; background: $surface; }
     """
 
