@@ -157,7 +157,10 @@ def question_of(where: Where, result: Result, run: str | None) -> SessionView:
     """What is asked of a candidate that has not answered, and why it has not."""
     with open_store(where) as store:
         contents = _Contents(where, store)
-        questions = _asked_now(where, result) if run is None else _asked(store, result, run)
+        if run is None:
+            questions = _asked_now(where, result, contents)
+        else:
+            questions = _asked(store, result, run)
         return SessionView(
             id=None,
             file=result.file,
@@ -184,16 +187,19 @@ class _Contents:
     def __init__(self, where: Where, store: Store) -> None:
         self._where = where
         self._store = store
+        self.fresh: Mapping[str, tuple[str, str]] | None = None
+        """What the workspace has been read as; None: it has not been read."""
 
     def load(self, kind: str, ids: Collection[str]) -> dict[str, Json]:
         """The contents of those of these versions that are anywhere."""
         found = self._store.load_contents(kind, ids) if ids else {}
         missing = [id for id in ids if id not in found]
-        if missing:
+        if missing and self.fresh is None:
+            self.fresh = {}
             with suppress(EvalstoreError), open_desk(self._where) as desk:
-                fresh = desk.reading.contents
-                found |= {id: json.loads(fresh[id][1]) for id in missing if id in fresh}
-        return found
+                self.fresh = desk.reading.contents
+        fresh = self.fresh or {}
+        return found | {id: json.loads(fresh[id][1]) for id in missing if id in fresh}
 
     def find(self, kind: str, id: str | None) -> Json:
         """One content; empty when it is nowhere."""
@@ -254,16 +260,13 @@ def _failures(
     return tuple(found)[:_FAILURES]
 
 
-def _asked_now(where: Where, result: Result) -> tuple[str, ...]:
+def _asked_now(where: Where, result: Result, contents: _Contents) -> tuple[str, ...]:
     """The questions of a case as the workspace has it; none when the case is gone."""
     with suppress(EvalstoreError), open_desk(where) as desk:
-        for cell in desk.lay_out(Wanted()).cells:
-            if (cell.file, cell.case.row, cell.prompt, cell.candidate.id) == (
-                result.file,
-                result.row,
-                result.prompt,
-                result.model,
-            ):
+        contents.fresh = desk.reading.contents
+        here = Wanted(paths=(f"{result.file}::{result.row}",), models=(result.model,))
+        for cell in desk.lay_out(here).cells:
+            if (cell.file, cell.case.row, cell.prompt) == (result.file, result.row, result.prompt):
                 return tuple(dict.fromkeys(cell.questions))
     return ()
 

@@ -171,19 +171,25 @@ def iterate_cases(
         yield [one for path in some for one in _cells_of(path, leaves[entries[path]], files)]
 
 
-def results_of(path: str, leaf: Json, files: Mapping[str, CaseFile]) -> Iterator[Result]:
-    """The cells of a leaf of a result tree; `files` are leaves of the snapshot by id."""
-    for result, _ in _cells_of(path, leaf, files):
+def results_of(
+    path: str, leaf: Json, files: Mapping[str, CaseFile], row: str | None = None
+) -> Iterator[Result]:
+    """The cells of a leaf of a result tree; with `row`, of that one.
+
+    `files` are leaves of the snapshot by id.
+    """
+    for result, _ in _cells_of(path, leaf, files, row):
         yield result
 
 
 def _cells_of(
-    path: str, leaf: Json, files: Mapping[str, CaseFile]
+    path: str, leaf: Json, files: Mapping[str, CaseFile], row: str | None = None
 ) -> Iterator[tuple[Result, Case]]:
     cases = files[leaf["cases"]].cases
     for cell in leaf["cells"]:
         case = cases[cell["case"]]
-        yield _result(path, case, cell), case
+        if row is None or case.row == row:
+            yield _result(path, case, cell), case
 
 
 def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:

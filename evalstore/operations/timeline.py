@@ -89,6 +89,8 @@ def versions_of(where: Where, file: str, row: str) -> list[Version]:
         _add_now(spans, files, desk, file)
         _follow(spans, files, row)
         _add_results(store, spans, files, file)
+        if desk and spans and spans[-1].run is None and spans[-1].case:
+            spans[-1].results = _results_now(desk, file, spans[-1].case.row)
         contents = _load(store, desk, [one.case for one in spans if one.case])
         found = list(_versions(spans, files, contents))
     return found[::-1]
@@ -143,10 +145,6 @@ def _add_now(spans: list[_Span], files: dict[str, CaseFile], desk: Desk | None, 
     now = _Span(None, 0, node, asked)
     if node is not None:
         files[node] = desk.reading.files[file]
-        with suppress(EvalstoreError):
-            plan = desk.plan(Wanted(paths=(file,)))
-            settled = settle(plan, desk.settings.verdict)
-            now.results = [as_result(one) for one in settled if one.cell.file == file]
     spans.append(now)
 
 
@@ -187,9 +185,20 @@ def _add_results(
     missing = {leaf["cases"] for leaf in leaves.values()} - files.keys()
     files |= store.load_case_files(list(missing))
     for one in spans:
-        for id in dict.fromkeys((*one.leaves[:1], *one.leaves[-1:])):
-            one.results += results_of(file, leaves[id], files)
-        one.results = [found for found in one.results if one.case and found.row == one.case.row]
+        if one.case:
+            for id in dict.fromkeys((*one.leaves[:1], *one.leaves[-1:])):
+                one.results += results_of(file, leaves[id], files, one.case.row)
+
+
+def _results_now(desk: Desk, file: str, row: str) -> list[Result]:
+    """What stored answers make of a case as it is now."""
+    with suppress(EvalstoreError):
+        plan = desk.plan(Wanted(paths=(f"{file}::{row}",)))
+        settled = settle(plan, desk.settings.verdict)
+        return [
+            as_result(one) for one in settled if (one.cell.file, one.cell.case.row) == (file, row)
+        ]
+    return []
 
 
 # --- versions

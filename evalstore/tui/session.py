@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from evalstore.report.compare import Result
     from evalstore.tui.walk import Stop
 
-_RENDERED = 50_000
-"""Characters of an answer that are shown as Markdown; more takes seconds."""
+_RENDERED = 150, 20_000
+"""Lines and characters of an answer that are shown as Markdown; more takes seconds."""
 
 
 class _Rendered(VerticalScroll, can_focus=True):
@@ -39,6 +39,7 @@ class _Rendered(VerticalScroll, can_focus=True):
 class SessionPage(Acting):
     """An answer of one candidate to one of the cases that are listed."""
 
+    HORIZONTAL_BREAKPOINTS = [*Acting.HORIZONTAL_BREAKPOINTS, (100, "-broad")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "candidate(1)", "Next candidate", show=False, id="session.candidate"),
         Binding(
@@ -61,10 +62,10 @@ with what it said; then tokens, price and time. A case can have several answers 
 {session.next} goes to the next of the cases that were listed."""
     DEFAULT_CSS = """
     SessionPage #texts { height: 1fr; layout: vertical; }
-    SessionPage.-wide #texts { layout: horizontal; }
+    SessionPage.-broad #texts { layout: horizontal; }
     SessionPage #texts > Reader { width: 1fr; }
     SessionPage #other { display: none; border-top: solid $panel; }
-    SessionPage.-wide #other { border-top: none; border-left: solid $panel; }
+    SessionPage.-broad #other { border-top: none; border-left: solid $panel; }
     SessionPage #rendered { height: 1fr; display: none; background: $surface; }
     """
 
@@ -228,14 +229,19 @@ with what it said; then tokens, price and time. A case can have several answers 
 
     def action_markdown(self) -> None:
         """Show the answer as the Markdown that it may be, or as it is."""
-        if not self._is_rendered and len(self._answer) > _RENDERED:
+        if not self._is_rendered and not self._is_short:
             self.notify("the answer is too long to be shown as Markdown", markup=False)
             return
         self._is_rendered = not self._is_rendered
         self._render_answer()
 
+    @property
+    def _is_short(self) -> bool:
+        lines, characters = _RENDERED
+        return len(self._answer) <= characters and self._answer.count("\n") < lines
+
     def _render_answer(self) -> None:
-        shows = self._is_rendered and len(self._answer) <= _RENDERED
+        shows = self._is_rendered and self._is_short
         rendered, reader = self.query_one("#rendered"), self.query_one("#text")
         moves = rendered.display != shows
         rendered.display, reader.display = shows, not shows

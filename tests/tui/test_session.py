@@ -142,6 +142,7 @@ def test_judgements_under_earlier_instructions_are_marked(workspace: Path) -> No
 def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "n", "enter", "b")
+        assert "Not warm." in screen(pilot)
         left, right = (page_of(pilot).query_one(id, Reader) for id in ("#text", "#other"))
         assert (left.region.y == right.region.y) == (width == 120)
         words = [
@@ -379,5 +380,7 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(
         view["now"] = replace(small, said=said, answer=text)
         assert await seconds_to_open() < 10 * opened + 1
         assert await seconds_to_scroll() < 3 * scrolled + 0.1
+        await press(pilot, "m")
+        assert not page_of(pilot).query(Markdown)
 
     drive(scenario, source=Given(where), revision="@")
