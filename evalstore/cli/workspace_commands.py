@@ -14,7 +14,6 @@ from evalstore.cli import options, output
 from evalstore.cli.main import Globals, app, here
 from evalstore.errors import NO, USAGE, Problem
 from evalstore.operations.orders import Kind
-from evalstore.settings import BrowserSettings, browser_settings
 
 _LISTED = 4
 """Values in a cell of a table before they are cut; JSON has all."""
@@ -84,6 +83,8 @@ def check(paths: options.Paths = None, json: options.Json = False) -> None:
 
 def _problems_of_browser() -> Iterable[Problem]:
     """What is wrong with the browser's settings, which only the browser can know."""
+    from evalstore.settings import BrowserSettings, browser_settings
+
     file, browser = browser_settings(here().directory, here().config)
     if browser == BrowserSettings():
         return ()
