@@ -158,11 +158,15 @@ class Site:
         found = web.WebSocketResponse(heartbeat=15, max_msg_size=_LARGEST)
         await found.prepare(request)
         self._sockets.add(found)
+
+        async def close() -> None:
+            await found.close()
+
         service = AppService(
             self.command,
             write_bytes=found.send_bytes,
             write_str=found.send_str,
-            close=found.close,
+            close=close,
             download_manager=DownloadManager(),
         )
         try:

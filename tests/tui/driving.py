@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from textual.pilot import Pilot
 
@@ -18,13 +19,34 @@ from evalstore.tui.source import Source, Workspace
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
 
 
+_ROUNDS = 4
+"""How often all messages that wait are done with: each may leave others behind."""
+
+
 async def settled(pilot: Pilot[None]) -> None:
     """Wait until no worker runs and no message waits."""
-    while True:
-        await pilot.pause()
-        if not any(worker.is_running for worker in pilot.app.workers):
-            await pilot.pause()
-            return
+    quiet = 0
+    while quiet < _ROUNDS:
+        await pilot.pause(0)
+        if any(worker.is_running for worker in pilot.app.workers):
+            quiet = 0
+            await asyncio.sleep(0.002)
+        else:
+            quiet += 1
+
+
+async def _soon(_least: float = 0, _most: float = 1) -> None:
+    """Let others go on. What a key sets off is waited for by `settled`, not by the clock."""
+    for _ in range(_ROUNDS):
+        await asyncio.sleep(0)
+
+
+async def resized(pilot: Pilot[None], width: int, height: int) -> None:
+    """Make the terminal another size, and wait until the screen has it."""
+    await pilot.resize_terminal(width, height)
+    while pilot.app.screen.size != (width, height):
+        await pilot.pause(0.002)
+    await settled(pilot)
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:
@@ -46,6 +68,13 @@ def drive(
 
     async def run() -> None:
         app = Browser(source or Workspace(Where(Path.cwd())), revision, look)
+        with (
+            mock.patch("textual.app.wait_for_idle", _soon),
+            mock.patch("textual.pilot.wait_for_idle", _soon),
+        ):
+            await opened(app)
+
+    async def opened(app: Browser) -> None:
         async with app.run_test(size=size) as pilot:
             await settled(pilot)
             await scenario(pilot)

@@ -16,7 +16,7 @@ from evalstore.tui.app import Browser
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
 from evalstore.tui.history import History
-from tests.tui.driving import drive, press, screen, settled
+from tests.tui.driving import drive, press, resized, screen, settled
 
 
 def footer(pilot: Pilot[None]) -> list[str]:
@@ -74,12 +74,10 @@ def test_a_terminal_that_is_too_small_is_told(workspace: Path) -> None:
             (80, 5, True),
             (80, 24, False),
         ):
-            await pilot.resize_terminal(width, height)
-            await settled(pilot)
+            await resized(pilot, width, height)
             assert ("too small" in screen(pilot)) == small, (width, height)
         await press(pilot, "down", "enter")
-        await pilot.resize_terminal(18, 3)
-        await settled(pilot)
+        await resized(pilot, 18, 3)
         assert screen(pilot).startswith("too small")
 
     drive(scenario)
@@ -137,8 +135,7 @@ def test_a_screen_takes_the_size_that_the_terminal_got_meanwhile(workspace: Path
     async def scenario(pilot: Pilot[None]) -> None:
         assert "trend" in screen(pilot) or "the workspace" in screen(pilot)
         await press(pilot, "enter")
-        await pilot.resize_terminal(40, 12)
-        await settled(pilot)
+        await resized(pilot, 40, 12)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, History)
         lines = screen(pilot).splitlines()

@@ -12,7 +12,7 @@ from evalstore.cli.main import main
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
 from tests.builders import tree
-from tests.tui.driving import drive, press, screen, settled
+from tests.tui.driving import drive, press, resized, screen, settled
 
 
 def test_the_runs_are_listed_below_the_workspace(workspace: Path) -> None:
@@ -130,7 +130,6 @@ def test_a_store_that_another_process_writes_to_is_followed(workspace: Path) -> 
 def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "enter", "n", "G", "g")
-        await pilot.resize_terminal(30, 8)
-        await settled(pilot)
+        await resized(pilot, 30, 8)
 
     drive(scenario, size=size)

@@ -24,7 +24,7 @@ from evalstore.tui.session import SessionPage
 from evalstore.tui.source import Workspace
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, screen, settled
+from tests.tui.driving import drive, press, resized, screen, settled
 
 
 def page_of(pilot: Pilot[None]) -> SessionPage:
@@ -324,8 +324,7 @@ def test_markdown_is_rendered_when_asked_for(workspace: Path) -> None:
 def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "n", "enter", "b", "l", "G", "g", "m", "m", "v", "escape", "b")
-        await pilot.resize_terminal(30, 8)
-        await settled(pilot)
+        await resized(pilot, 30, 8)
         if size == (40, 12):
             assert "✓ pass  scripted/two" in screen(pilot)
 
