@@ -19,25 +19,18 @@ from evalstore.tui.source import Source, Workspace
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
 
 
-_ROUNDS = 4
-"""How often all messages that wait are done with: each may leave others behind."""
-
-
 async def settled(pilot: Pilot[None]) -> None:
     """Wait until no worker runs and no message waits."""
-    quiet = 0
-    while quiet < _ROUNDS:
-        await pilot.pause(0)
-        if any(worker.is_running for worker in pilot.app.workers):
-            quiet = 0
-            await asyncio.sleep(0.002)
-        else:
-            quiet += 1
+    while True:
+        await pilot.pause()
+        if not any(worker.is_running for worker in pilot.app.workers):
+            await pilot.pause()
+            return
 
 
 async def _soon(_least: float = 0, _most: float = 1) -> None:
-    """Let others go on. What a key sets off is waited for by `settled`, not by the clock."""
-    for _ in range(_ROUNDS):
+    """Let others go on: what a key sets off is waited for by `settled`, once."""
+    for _ in range(4):
         await asyncio.sleep(0)
 
 
@@ -45,7 +38,7 @@ async def resized(pilot: Pilot[None], width: int, height: int) -> None:
     """Make the terminal another size, and wait until the screen has it."""
     await pilot.resize_terminal(width, height)
     while pilot.app.screen.size != (width, height):
-        await pilot.pause(0.002)
+        await pilot.pause()
     await settled(pilot)
 
 
@@ -68,10 +61,7 @@ def drive(
 
     async def run() -> None:
         app = Browser(source or Workspace(Where(Path.cwd())), revision, look)
-        with (
-            mock.patch("textual.app.wait_for_idle", _soon),
-            mock.patch("textual.pilot.wait_for_idle", _soon),
-        ):
+        with mock.patch("textual.app.wait_for_idle", _soon):
             await opened(app)
 
     async def opened(app: Browser) -> None:

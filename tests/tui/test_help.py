@@ -96,9 +96,12 @@ def test_keys_that_were_changed_are_told(workspace: Path) -> None:
 async def choose(pilot: Pilot[None], typed: str) -> str:
     """Type into the palette, choose the first hit, and return the hits."""
     await pilot.press("ctrl+p")
+    await pilot.pause()
     palette = pilot.app.screen
     assert isinstance(palette, CommandPalette)
-    await pilot.press(*(" " if one == " " else one for one in typed))
+    for one in typed:
+        await pilot.press(one)
+        await pilot.pause()
     for _ in range(200):
         await pilot.pause(0.02)
         hits = palette.query_one(OptionList)
