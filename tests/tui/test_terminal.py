@@ -128,3 +128,38 @@ def test_themes_and_keys_of_ones_own(workspace: Path) -> None:
         page.press("Escape")
         page.press("F10")
         assert page.ended() == 0
+
+
+def test_a_failure_is_understood_labelled_edited_and_judged_again(workspace: Path) -> None:
+    editor = workspace / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i "s/must be warm/must be short/" "$1"\n')
+    editor.chmod(0o755)
+    with terminal(workspace) as page:
+        page.run("view", EDITOR=str(editor))
+        page.shows("evalstore › 1 run", "workspace  now")
+        page.press("Enter")
+        page.shows("workspace › 3 cases", "city=Oslo")
+        page.press("n", "Enter")
+        page.shows("It is cold there.", "The answer must be warm.")
+        page.press("f")
+        page.shows("why")
+        page.type("too cold for me")
+        page.press("Enter")
+        page.shows("(a person)", "too cold for me")
+        page.press("e")
+        page.shows("run what is missing of tests/weather.md", "instructions changed")
+        page.press("Enter")
+        page.shows("complete: 0 asked")
+        page.press("Escape")
+        page.hides("run what is missing")
+        page.shows("✓ pass  by scripted/judge", "(earlier instructions)")
+        page.press("v")
+        page.shows("versions", "must be short")
+        page.press("Escape")
+        page.shows("› scripted/one")
+        page.press("Escape")
+        page.shows("workspace › 3 cases")
+        page.press("Escape")
+        page.shows("evalstore › 2 runs")
+        page.press("q")
+        assert page.ended() == 0
