@@ -57,7 +57,6 @@ class Browser(App[None]):
         Binding("ctrl+p", "command_palette", "Commands", show=False, priority=True, id="commands"),
     ]
     CSS = """
-    FooterKey.-command-palette { display: none; }
     Page:nocolor > .title { text-style: bold reverse; }
     Grid:nocolor > .grid--header { text-style: bold underline; }
     Grid:nocolor > .grid--cursor { text-style: bold; }

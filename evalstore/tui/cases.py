@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from evalstore.tui.acting import Acting
 from evalstore.tui.choice import Choice
 from evalstore.tui.columns import Column
 from evalstore.tui.grid import Cell, Grid
+from evalstore.tui.keyline import KeyLine
 from evalstore.tui.listing import ORDERS, Listing
 from evalstore.tui.looks import FAILING, counted, verdict, when
 from evalstore.tui.query import read_query
@@ -99,7 +100,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
         yield Reader(id="said").add_class("detail")
         hint = "words  verdict:fail  tag:…  model:…  file:…"
         yield Input(placeholder=hint, id="filter", compact=True)
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Read the cases."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer
 
 from evalstore.tui.acting import Acting
 from evalstore.tui.columns import Column
 from evalstore.tui.differences import describe_pair, pick_answers
 from evalstore.tui.grid import Cell, Grid
+from evalstore.tui.keyline import KeyLine
 from evalstore.tui.looks import interval, verdict
 from evalstore.tui.reader import Line, Reader, Span
 from evalstore.wording import pad, plural
@@ -91,7 +91,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         yield self.empty_state()
         yield Grid(id="pairs")
         yield Reader(id="pair").add_class("detail")
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Compare."""

@@ -8,8 +8,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
+from evalstore.tui.keyline import KeyLine
 from evalstore.tui.page import Page
 from evalstore.tui.reader import Reader
 from evalstore.wording import safe
@@ -39,7 +40,7 @@ class Dialog(Page, ModalScreen[None]):
             yield self.title_line()
             yield self.problem_line()
             yield Reader(id="told")
-            yield Footer()
+            yield KeyLine()
 
     @property
     def told(self) -> Reader:

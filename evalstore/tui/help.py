@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer
 
+from evalstore.tui.keyline import KeyLine
 from evalstore.tui.keymap import key_name
 from evalstore.tui.looks import MEANINGS, verdict
 from evalstore.tui.page import Page
@@ -47,7 +47,7 @@ class HelpPage(Page):
         yield self.title_line()
         yield self.problem_line()
         yield Reader(id="help")
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Show it."""

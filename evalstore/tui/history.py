@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer
 
 from evalstore.tui.acting import Doing
 from evalstore.tui.columns import Column
 from evalstore.tui.grid import Cell, Grid
+from evalstore.tui.keyline import KeyLine
 from evalstore.tui.looks import bar, counted, interval, spark, when
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.wording import money, plural
@@ -68,7 +68,7 @@ run under the cursor did, and how the share went up and down until then."""
         yield self.problem_line()
         yield Grid(id="runs", marks=True)
         yield Reader(id="did").add_class("detail")
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Read the runs."""

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
-from textual.widgets import Footer
 
 from evalstore.tui.acting import Acting
 from evalstore.tui.cases import CasesPage
+from evalstore.tui.keyline import KeyLine
 from evalstore.tui.reader import Line, Reader, text_lines
 from evalstore.tui.telling import tell, tell_beside, tell_place
 from evalstore.tui.walk import Walk
@@ -84,7 +84,7 @@ with what it said; then tokens, price and time. A case can have several answers 
             yield Reader(id="text")
             yield Reader(id="other")
             yield _Rendered(id="rendered")
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Read the answer."""

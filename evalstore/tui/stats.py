@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer
 
 from evalstore.tui.acting import Doing
 from evalstore.tui.columns import Column
 from evalstore.tui.grid import Cell, Grid
+from evalstore.tui.keyline import KeyLine
 from evalstore.tui.looks import counted, interval, spark
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.wording import interval_bar, money, plural
@@ -79,7 +79,7 @@ tag and by file."""
         yield self.empty_state()
         yield Grid(id="groups")
         yield Reader(id="facts").add_class("detail")
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Read the run."""

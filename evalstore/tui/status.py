@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer
 
 from evalstore.errors import Problem, WorkspaceError
 from evalstore.tui.acting import Acting
 from evalstore.tui.columns import Column
 from evalstore.tui.grid import Cell, Grid
+from evalstore.tui.keyline import KeyLine
 from evalstore.tui.looks import when
 from evalstore.tui.reader import Line, Reader, Span, heading, text_lines
 from evalstore.tui.run_words import besides, what_to_do
@@ -70,7 +70,7 @@ price; or what is wrong with the files."""
         yield self.empty_state()
         yield Grid(id="items")
         yield Reader(id="why").add_class("detail")
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Read the workspace."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer
 
 from evalstore.tui.acting import Doing
 from evalstore.tui.columns import Column
 from evalstore.tui.grid import Cell, Grid
+from evalstore.tui.keyline import KeyLine
 from evalstore.tui.looks import URGENCY, verdict, when
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.wording import plural, safe, short
@@ -59,7 +59,7 @@ class VersionsPage(Doing):
         yield self.empty_state()
         yield Grid(id="versions")
         yield Reader(id="edits").add_class("detail")
-        yield Footer()
+        yield KeyLine()
 
     def on_mount(self) -> None:
         """Read the versions."""

@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from evalstore.operations.orders import Where
 from evalstore.tui.app import Browser
@@ -17,15 +18,23 @@ from evalstore.tui.keymap import Look
 from evalstore.tui.source import Source, Workspace
 
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
+_QUIET_ROUNDS = 4
+"""In each round all waiting messages are handled; what these set off is handled in the next."""
 
 
 async def settled(pilot: Pilot[None]) -> None:
-    """Wait until no worker runs and no message waits."""
-    while True:
-        await pilot.pause()
-        if not any(worker.is_running for worker in pilot.app.workers):
-            await pilot.pause()
-            return
+    """Wait until no worker runs, no message waits and all is painted."""
+    quiet = 0
+    while quiet < _QUIET_ROUNDS:
+        await pilot.pause(0)
+        busy = [worker for worker in pilot.app.workers if not worker.is_finished]
+        await asyncio.gather(*(worker.wait() for worker in busy), return_exceptions=True)
+        quiet = quiet + 1 if not busy and _is_painted(pilot.app.screen) else 0
+
+
+def _is_painted(shown: Screen[Any]) -> bool:
+    waiting = shown._layout_required, shown._repaint_required, shown._dirty_widgets
+    return not (any(waiting) or shown._callbacks)
 
 
 async def _soon(_least: float = 0, _most: float = 1) -> None:

@@ -8,20 +8,19 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Footer, Input
-from textual.widgets._footer import FooterKey
+from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.tui.app import Browser
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
 from evalstore.tui.history import History
+from evalstore.tui.keyline import KeyLine
 from tests.tui.driving import drive, press, resized, screen, settled
 
 
 def footer(pilot: Pilot[None]) -> list[str]:
-    keys = pilot.app.screen.query_one(Footer).query(FooterKey)
-    return [one.description for one in keys if one.display]
+    return [one.binding.description for one in pilot.app.screen.query_one(KeyLine).keys]
 
 
 async def look(pilot: Pilot[None]) -> None:

@@ -1,0 +1,87 @@
+"""The line at the bottom: what the keys do, as many of them as fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.style import Style
+from textual.widgets import Static
+
+from evalstore.tui.keymap import key_name
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.binding import ActiveBinding
+
+_KEPT = ("help", "quit", "page.back")
+"""Actions that are named before all others when there is little room."""
+
+
+class KeyLine(Static):
+    """Names the keys that are worth knowing here; a click on one presses it.
+
+    One line that is painted instead of a widget for each key: pages open the quicker for it.
+    """
+
+    DEFAULT_CSS = """
+    KeyLine {
+        dock: bottom;
+        height: 1;
+        color: $footer-description-foreground;
+        background: $footer-background;
+    }
+    """
+    _SHOWN: ClassVar[str] = "bold $footer-key-foreground"
+
+    def on_mount(self) -> None:
+        """Follow what can be done."""
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.refresh())
+
+    @property
+    def keys(self) -> list[ActiveBinding]:
+        """The keys that are named, one for each action."""
+        shown: dict[str, ActiveBinding] = {}
+        for one in self.screen.active_bindings.values():
+            if one.binding.show and one.binding.description:
+                shown.setdefault(one.binding.action, one)
+        return _fitting([*shown.values()], self.size.width)
+
+    def render(self) -> Content:
+        """All on one line; what cannot be done at the moment is dim."""
+        return Content("").join(part for one in self.keys for part in self._parts(one))
+
+    def _parts(self, one: ActiveBinding) -> Iterator[Content]:
+        pressed = Style.from_meta({"key": one.binding.key})
+        dim = "" if one.enabled else " dim"
+        key, words = _words(one)
+        yield Content.styled(key, f"{self._SHOWN}{dim}").stylize(pressed)
+        yield Content.styled(words, dim.strip()).stylize(pressed)
+
+    def on_click(self, event: events.Click) -> None:
+        """Press the key that is under the mouse."""
+        key = event.style.meta.get("key")
+        if key:
+            self.app.simulate_key(key)
+
+
+def _words(one: ActiveBinding) -> tuple[str, str]:
+    return (
+        f" {one.binding.key_display or key_name(one.binding.key)}",
+        f" {one.binding.description} ",
+    )
+
+
+def _fitting(keys: Sequence[ActiveBinding], width: int) -> list[ActiveBinding]:
+    """As many as there is room for, whole, in their order; the ways out and the help first."""
+    room = width
+    chosen = set()
+    for one in sorted(keys, key=lambda one: one.binding.id not in _KEPT):
+        wanted = sum(map(cell_len, _words(one)))
+        if wanted > room:
+            break
+        room -= wanted
+        chosen.add(one.binding.action)
+    return [one for one in keys if one.binding.action in chosen]
