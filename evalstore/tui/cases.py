@@ -99,7 +99,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
         yield Grid(id="cases", marks=True)
         yield Reader(id="said").add_class("detail")
         hint = "words  verdict:fail  tag:…  model:…  file:…"
-        yield Input(placeholder=hint, id="filter", compact=True)
+        yield Input(placeholder=hint, id="filter", select_on_focus=False, compact=True)
         yield KeyLine()
 
     def on_mount(self) -> None:

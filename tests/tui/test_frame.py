@@ -121,9 +121,10 @@ def test_what_is_typed_before_the_line_has_the_focus_is_not_lost(workspace: Path
     async def scenario(pilot: Pilot[None]) -> None:
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
-        for key in ("slash", "o", "s", "l", "o"):
-            pilot.app.simulate_key(key)
-        await settled(pilot)
+        for burst in (("slash", "o", "s"), ("l", "o")):
+            for key in burst:
+                pilot.app.simulate_key(key)
+            await settled(pilot)
         assert page.query_one("#filter", Input).value == "oslo"
         assert [one.row for one in page.listed] == ["city=Oslo"]
 
