@@ -205,7 +205,7 @@ async def browse(root: Path, started: float) -> dict[str, float]:
 
             await painted.press("slash", lambda: typed.display)
             begun = time.perf_counter()
-            await painted.press("q", lambda: page._query.words == ("q",))
+            await painted.press("q", lambda: page.query_typed.words == ("q",))
             found["index"] = 1000 * (await _idle(painted, page) - begun)
             await painted.press("backspace", lambda: not typed.value)
             times = []
@@ -215,7 +215,7 @@ async def browse(root: Path, started: float) -> dict[str, float]:
                 await asyncio.sleep(0.02)
 
                 def holds(whole: str = whole) -> bool:
-                    return typed.value == whole and page._query == read_query(whole)
+                    return typed.value == whole and page.query_typed == read_query(whole)
 
                 times.append(await painted.press(key, holds, text))
             found |= _told("filter", times)
@@ -227,7 +227,7 @@ async def browse(root: Path, started: float) -> dict[str, float]:
 
 async def _idle(painted: Painted, page: Any) -> float:
     """Wait until nothing is read or searched any more."""
-    while any(worker.is_running for worker in page.app.workers) or page._searching:
+    while any(worker.is_running for worker in page.app.workers) or page.searching:
         await asyncio.sleep(0.005)
     await asyncio.sleep(0.05)
     return painted.at

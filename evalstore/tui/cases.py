@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.widgets import Input
-from textual.worker import get_current_worker
 
-from evalstore.tui.acting import Acting
 from evalstore.tui.choice import Choice
 from evalstore.tui.columns import Column
+from evalstore.tui.filtered import Filtered
 from evalstore.tui.grid import Cell, Grid
+from evalstore.tui.grouping import Group, find, grouped, place_of
 from evalstore.tui.keyline import KeyLine
 from evalstore.tui.listing import ORDERS, Listing
-from evalstore.tui.looks import FAILING, counted, verdict, when
-from evalstore.tui.query import read_query
-from evalstore.tui.reader import Line, Reader, Span, heading, text_lines
+from evalstore.tui.looks import FAILING, counted, verdict
+from evalstore.tui.reader import Line, Reader
+from evalstore.tui.said import said_of
 from evalstore.wording import plural
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from evalstore.errors import EvalstoreError
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.report.compare import Result
 
-_PAUSE_SECONDS = 0.15
-"""A search begins when nothing has been typed for so long."""
 _GROUPS = ("", "file", "tag")
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """A line above the cases that have something in common."""
-
-    name: str
-    count: int
-
-
-class CasesPage(Acting):
+class CasesPage(Filtered):
     """The cases of a run, or of the workspace as it is now."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "Filter", id="cases.filter"),
         Binding("n", "failure(1)", "Next failure", id="cases.next_failure"),
         Binding("N", "failure(-1)", "Failure before", show=False, id="cases.last_failure"),
         Binding("s", "sort", "Sort", show=False, id="cases.sort"),
@@ -71,25 +56,19 @@ Below is what was said of the case under the cursor, first of the candidate in t
     file:weather     the test file"""
     DEFAULT_CSS = """
     CasesPage > Reader { height: 7; border-top: solid $panel; }
-    CasesPage > Input { padding: 0 1; display: none; }
     """
 
     saved_as = "cases"
 
     def __init__(self, revision: str | None, typed: str = "") -> None:
-        super().__init__()
+        super().__init__(typed)
         self.revision = revision
         self._cases: Cases | None = None
         self._listing: Listing | None = None
         self._shown = 0
         self._read_again = False
-        self._listed: list[CaseRow | _Group] = []
+        self._listed: list[CaseRow | Group] = []
         self._sort, self._group = "file", ""
-        self._typed = typed
-        self._query = read_query(typed)
-        self._found: frozenset[str] = frozenset()
-        """Sessions in which the words of the query are."""
-        self._searching = ""
 
     def compose(self) -> ComposeResult:
         """The table above what is said of the highlighted case."""
@@ -98,17 +77,19 @@ Below is what was said of the case under the cursor, first of the candidate in t
         yield self.empty_state()
         yield Grid(id="cases", marks=True)
         yield Reader(id="said").add_class("detail")
-        hint = "words  verdict:fail  tag:…  model:…  file:…"
-        yield Input(placeholder=hint, id="filter", select_on_focus=False, compact=True)
+        yield self.filter_line()
         yield KeyLine()
 
     def on_mount(self) -> None:
         """Read the cases."""
         self.tell()
         self.query_one(Grid).focus()
-        if self._typed:
-            self.filter_by(self._typed)
         self.reload(stay=False)
+
+    @property
+    def has_read(self) -> bool:
+        """Whether the cases are there."""
+        return self._cases is not None
 
     @property
     def name_of_run(self) -> str:
@@ -127,28 +108,28 @@ Below is what was said of the case under the cursor, first of the candidate in t
     def show_cases(self, cases: Cases, listing: Listing) -> None:
         """Show them."""
         self._cases, self._listing, self._read_again = cases, listing, True
-        if self._query.words:
+        if self.query_typed.words:
             self.search()
-        self.list_cases()
+        self.show_filtered()
 
     # --- what is listed
 
-    def list_cases(self) -> None:
+    def show_filtered(self) -> None:
         """Filter, sort and group what was read; cursor and marks stay with their cases."""
         if self._cases is None or self._listing is None:
             return
         grid = self.query_one("#cases", Grid)
         before = self.case
-        marked = {_place(self._listed[number]) for number in grid.marked}
-        rows = self._listing.select(self._query, self._sort, self._found)
-        self._listed = list(_grouped(rows, self._group)) if self._group else [*rows]
-        cursor = _find(self._listed, before, read_again=self._read_again)
+        marked = {place_of(self._listed[number]) for number in grid.marked}
+        rows = self._listing.select(self.query_typed, self._sort, self.found)
+        self._listed = list(grouped(rows, self._group)) if self._group else [*rows]
+        cursor = find(self._listed, before, read_again=self._read_again)
         self._read_again = False
         if cursor is None:
             cursor = 1 if self._group and len(self._listed) > 1 else 0
         grid.show(self._columns(), len(self._listed), self._cells, cursor=cursor)
         if marked:
-            grid.marked = {n for n, one in enumerate(self._listed) if _place(one) in marked}
+            grid.marked = {n for n, one in enumerate(self._listed) if place_of(one) in marked}
         self._shown = len(rows)
         self.set_empty(self._why_empty(rows))
         grid.display = bool(rows)
@@ -159,13 +140,14 @@ Below is what was said of the case under the cursor, first of the candidate in t
     def tell(self) -> None:
         """Say above the table what is in it."""
         if self._cases is None:
-            self.set_title(self.name_of_run, "reading …")
+            problem = self.query_one(".problem").display
+            self.set_title(self.name_of_run, "" if problem else "reading …")
             return
         shown = f"{self._shown:,} of " if self._shown < len(self._cases.rows) else ""
         self.set_title(
             self.name_of_run,
             f"{shown}{plural(len(self._cases.rows), 'case')}",
-            self._searching,
+            self.searching,
             counted(self._cases.counts),
             "" if self._sort == "file" else f"by {self._sort}",
         )
@@ -173,9 +155,9 @@ Below is what was said of the case under the cursor, first of the candidate in t
     def _why_empty(self, rows: Sequence[CaseRow]) -> str:
         if rows:
             return ""
-        if self._searching:
+        if self.searching:
             return "No case is called so; answers, feedback and tests are searched …"
-        if self._query.is_empty:
+        if self.query_typed.is_empty:
             return "There are no cases here.\n'evalstore check' reads the test files."
         return "No case matches the filter.\nEscape takes it away."
 
@@ -190,7 +172,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
 
     def _cells(self, row: int) -> Sequence[Cell]:
         one = self._listed[row]
-        if isinstance(one, _Group):
+        if isinstance(one, Group):
             return (Cell(one.name, "group"), Cell(plural(one.count, "case"), "faint"))
         label = " ".join(
             part for part in (one.row, f"({one.prompt})" if one.prompt else "") if part
@@ -223,12 +205,12 @@ Below is what was said of the case under the cursor, first of the candidate in t
         """The highlighted case."""
         number = self.query_one("#cases", Grid).cursor
         one = self._listed[number] if number < len(self._listed) else None
-        return None if isinstance(one, _Group) else one
+        return None if isinstance(one, Group) else one
 
     @property
     def listed(self) -> list[CaseRow]:
         """The cases that are listed."""
-        return [one for one in self._listed if not isinstance(one, _Group)]
+        return [one for one in self._listed if not isinstance(one, Group)]
 
     @property
     def result(self) -> Result | None:
@@ -242,7 +224,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
         """The results of the marked cases, or the one under the cursor."""
         marked = [self._listed[number] for number in sorted(self.query_one(Grid).marked)]
         found = [
-            one for case in marked if not isinstance(case, _Group) for one in case.results if one
+            one for case in marked if not isinstance(case, Group) for one in case.results if one
         ]
         return found or ([self.result] if self.result else [])
 
@@ -285,28 +267,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
 
     def _said(self, case: CaseRow, feedback: dict[str, str]) -> Iterator[Line]:
         assert self._cases is not None
-        tags = f"  {' '.join(case.tags)}" if case.tags else ""
-        yield heading(f"{case.file} {case.row}{tags}")
-        picked = self.query_one("#cases", Grid).picked
-        numbers = sorted(range(len(case.results)), key=lambda number: number != picked)
-        for number in numbers:
-            one = case.results[number]
-            if one is None:
-                continue
-            cell = verdict(one.word)
-            yield Line((Span(f"{cell.text}  ", cell.colour), Span(self._cases.models[number])))
-            said = self._cases.said.of(one)
-            ids = [id for id in one.evaluations if id not in {label.id for label in said}]
-            for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
-                yield from text_lines(text, indent=2)
-            for label in said:
-                after = "" if label.id in one.evaluations else ", after this run"
-                yield from text_lines(
-                    f"✎ {label.verdict}  by {label.person}, {when(label.at)}{after}"
-                    + (f": {label.note}" if label.note else ""),
-                    label.verdict,
-                    2,
-                )
+        return said_of(self._cases, case, self.query_one("#cases", Grid).picked, feedback)
 
     @on(Grid.Chosen, "#cases")
     def open_case(self) -> None:
@@ -325,7 +286,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
         if self._cases and model in self._cases.models:
             grid.picked = self._cases.models.index(model)
         for number, one in enumerate(self._listed):
-            if not isinstance(one, _Group) and (one.file, one.row, one.prompt) == (
+            if not isinstance(one, Group) and (one.file, one.row, one.prompt) == (
                 case.file,
                 case.row,
                 case.prompt,
@@ -336,86 +297,6 @@ Below is what was said of the case under the cursor, first of the candidate in t
 
     # --- keys
 
-    def filter_by(self, typed: str) -> None:
-        """Filter as if this had been typed."""
-        found = self.query_one("#filter", Input)
-        found.value = typed
-        found.display = bool(typed)
-
-    def action_filter(self) -> None:
-        """Type a filter."""
-        found = self.query_one("#filter", Input)
-        found.display = True
-        self.set_focus(found)  # at once: what is typed next belongs to it
-
-    @on(Input.Changed, "#filter")
-    def filter_changed(self, message: Input.Changed) -> None:
-        """Filter as it is typed."""
-        query = read_query(message.value)
-        if not " ".join(query.words).startswith(" ".join(self._query.words)):
-            self._found = frozenset()  # else what is to be found is among it
-        self._query = query
-        self.search()
-        self.list_cases()
-
-    def search(self) -> None:
-        """Search the words in answers, feedback and tests, too; what was typed last wins."""
-        if self._cases is None:
-            return  # when there is something to filter
-        words = self._query.words
-        self._searching = "searching …" if words else ""
-
-        def read() -> frozenset[str]:
-            worker = get_current_worker()
-
-            def report(done: int, total: int) -> bool:
-                if total and not worker.is_cancelled:
-                    told = f"searching … {100 * done // total}% of the index is made"
-                    self.post_message(self.Fetched(self._tell_searching, (words, told)))
-                return not worker.is_cancelled
-
-            time.sleep(_PAUSE_SECONDS if words else 0)
-            if worker.is_cancelled or not words:
-                return frozenset()
-            return self.source.search(words, report) or frozenset()
-
-        self.fetch(read, lambda found: self._show_found(words, found), group="search")
-
-    def _tell_searching(self, told: tuple[tuple[str, ...], str]) -> None:
-        if self._searching and told[0] == self._query.words:
-            self._searching = told[1]
-            self.tell()
-
-    def _show_found(self, words: tuple[str, ...], found: frozenset[str]) -> None:
-        if words == self._query.words:
-            self._searching, self._found = "", found
-            self.list_cases()
-
-    def show_problem(self, problem: EvalstoreError) -> None:
-        """What cannot be read or searched is not being read or searched any more."""
-        self._searching = ""
-        if self._cases is None:
-            self.set_title(self.name_of_run)
-        else:
-            self.tell()
-        super().show_problem(problem)
-
-    @on(Input.Submitted, "#filter")
-    def filter_done(self) -> None:
-        """Go back to the table, which stays filtered."""
-        self.query_one("#cases", Grid).focus()
-        self.query_one("#filter", Input).display = not self._query.is_empty
-
-    def action_back(self) -> None:
-        """Take the filter away, or leave."""
-        found = self.query_one("#filter", Input)
-        if found.display or not self._query.is_empty:
-            found.value = ""
-            found.display = False
-            self.query_one("#cases", Grid).focus()
-        else:
-            super().action_back()
-
     def action_failure(self, by: int) -> None:
         """Go to the next case that did not pass, or to the one before."""
         grid = self.query_one("#cases", Grid)
@@ -423,7 +304,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
         for step in range(1, count + 1):
             number = (grid.cursor + by * step) % count
             one = self._listed[number]
-            if isinstance(one, _Group):
+            if isinstance(one, Group):
                 continue
             failing = [n for n, found in enumerate(one.results) if found and found.word in FAILING]
             if failing:
@@ -462,40 +343,14 @@ Below is what was said of the case under the cursor, first of the candidate in t
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""
         self._sort = ORDERS[(ORDERS.index(self._sort) + 1) % len(ORDERS)]
-        self.list_cases()
+        self.show_filtered()
 
     def action_group(self) -> None:
         """Group by the next of nothing, file, tag."""
         self._group = _GROUPS[(_GROUPS.index(self._group) + 1) % len(_GROUPS)]
-        self.list_cases()
+        self.show_filtered()
 
     def action_versions(self) -> None:
         """Show the versions of the highlighted test."""
         if self.case:
             self.browser.show_versions(self.case.file, self.case.row)
-
-
-def _place(one: CaseRow | _Group) -> tuple[str, ...]:
-    """What a case is found by when it is read again."""
-    return (one.name,) if isinstance(one, _Group) else (one.file, one.row, one.prompt)
-
-
-def _find(listed: list[CaseRow | _Group], case: CaseRow | None, *, read_again: bool) -> int | None:
-    """Where a case is; after all were read again, the one that has come in its place."""
-    if case is None:
-        return None
-    if read_again:
-        place = _place(case)
-        return next((n for n, one in enumerate(listed) if _place(one) == place), None)
-    return listed.index(case) if case in listed else None
-
-
-def _grouped(rows: Sequence[CaseRow], by: str) -> Iterator[CaseRow | _Group]:
-    """The rows with a line above each group; a case with several tags is in several."""
-    groups: dict[str, list[CaseRow]] = {}
-    for one in rows:
-        for name in (one.file,) if by == "file" else one.tags or ("no tag",):
-            groups.setdefault(name, []).append(one)
-    for name, members in sorted(groups.items()):
-        yield _Group(name, len(members))
-        yield from members

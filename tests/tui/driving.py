@@ -14,6 +14,7 @@ from textual.screen import Screen
 
 from evalstore.operations.orders import Where
 from evalstore.tui.app import Browser
+from evalstore.tui.filtered import Filtered
 from evalstore.tui.keymap import Look
 from evalstore.tui.source import Source, Workspace
 
@@ -29,12 +30,18 @@ async def settled(pilot: Pilot[None]) -> None:
         await pilot.pause(0)
         busy = [worker for worker in pilot.app.workers if not worker.is_finished]
         await asyncio.gather(*(worker.wait() for worker in busy), return_exceptions=True)
-        quiet = quiet + 1 if not busy and _is_painted(pilot.app.screen) else 0
+        is_still = _is_painted(pilot.app.screen) and not _will_search(pilot.app.screen)
+        quiet = quiet + 1 if is_still and not busy else 0
 
 
 def _is_painted(shown: Screen[Any]) -> bool:
     waiting = shown._layout_required, shown._repaint_required, shown._dirty_widgets
     return not (any(waiting) or shown._callbacks)
+
+
+def _will_search(shown: Screen[Any]) -> bool:
+    """Whether a search begins when nothing more is typed."""
+    return isinstance(shown, Filtered) and bool(shown.searching)
 
 
 async def _soon(_least: float = 0, _most: float = 1) -> None:

@@ -1,0 +1,155 @@
+"""A page with a line in which a filter is typed; words are searched in all texts, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.widgets import Input
+from textual.worker import get_current_worker
+
+from evalstore.tui.acting import Acting
+from evalstore.tui.grid import Grid
+from evalstore.tui.query import read_query
+
+if TYPE_CHECKING:
+    from textual.timer import Timer
+
+    from evalstore.errors import EvalstoreError
+
+_PAUSE_SECONDS = 0.15
+"""A search begins when nothing has been typed for so long."""
+
+
+class Filtered(Acting):
+    """A table that is filtered as somebody types.
+
+    Names are looked at at once. Texts are searched in a thread after a pause in typing; until
+    they are found `searching` says so.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", id="cases.filter"),
+    ]
+    DEFAULT_CSS = """
+    Filtered > #filter { padding: 0 1; display: none; }
+    """
+
+    def __init__(self, typed: str = "") -> None:
+        super().__init__()
+        self.query_typed = read_query(typed)
+        self.found: frozenset[str] = frozenset()
+        """Sessions in which the words of the filter are."""
+        self.searching = ""
+        """What to say while texts are searched."""
+        self._typed = typed
+        self._pause: Timer | None = None
+
+    @staticmethod
+    def filter_line() -> Input:
+        """Where the filter is typed."""
+        hint = "words  verdict:fail  tag:…  model:…  file:…"
+        return Input(placeholder=hint, id="filter", select_on_focus=False, compact=True)
+
+    def on_mount(self) -> None:
+        """Begin with what was typed before."""
+        if self._typed:
+            self.filter_by(self._typed)
+
+    # --- of the page
+
+    @property
+    def has_read(self) -> bool:
+        """Whether there is something to filter."""
+        return False
+
+    def show_filtered(self) -> None:
+        """List what matches the filter."""
+
+    def tell(self) -> None:
+        """Say above the table what is in it."""
+
+    # --- typing
+
+    def filter_by(self, typed: str) -> None:
+        """Filter as if this had been typed."""
+        line = self.query_one("#filter", Input)
+        line.value = typed
+        line.display = bool(typed)
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        line = self.query_one("#filter", Input)
+        line.display = True
+        self.set_focus(line)  # at once: what is typed next belongs to it
+
+    @on(Input.Changed, "#filter")
+    def filter_changed(self, message: Input.Changed) -> None:
+        """Filter as it is typed."""
+        query = read_query(message.value)
+        if not " ".join(query.words).startswith(" ".join(self.query_typed.words)):
+            self.found = frozenset()  # else what is to be found is among it
+        self.query_typed = query
+        self.search()
+        self.show_filtered()
+
+    @on(Input.Submitted, "#filter")
+    def filter_done(self) -> None:
+        """Go back to the table, which stays filtered."""
+        self.query_one(Grid).focus()
+        self.query_one("#filter", Input).display = not self.query_typed.is_empty
+
+    def action_back(self) -> None:
+        """Take the filter away, or leave."""
+        line = self.query_one("#filter", Input)
+        if line.display or not self.query_typed.is_empty:
+            line.value = ""
+            line.display = False
+            self.query_one(Grid).focus()
+        else:
+            super().action_back()
+
+    # --- searching
+
+    def search(self) -> None:
+        """Search the words in answers, feedback and tests, too; what was typed last wins."""
+        if not self.has_read:
+            return  # when there is something to filter
+        if self._pause:
+            self._pause.stop()
+        self.workers.cancel_group(self, "search")
+        words = self.query_typed.words
+        self.searching = "searching …" if words else ""
+        if words:
+            self._pause = self.set_timer(_PAUSE_SECONDS, lambda: self._search(words))
+
+    def _search(self, words: tuple[str, ...]) -> None:
+        def read() -> frozenset[str]:
+            worker = get_current_worker()
+
+            def report(done: int, total: int) -> bool:
+                if total and not worker.is_cancelled:
+                    told = f"searching … {100 * done // total}% of the index is made"
+                    self.post_message(self.Fetched(self._tell_searching, (words, told)))
+                return not worker.is_cancelled
+
+            return self.source.search(words, report) or frozenset()
+
+        self.fetch(read, lambda found: self._show_found(words, found), group="search")
+
+    def _tell_searching(self, told: tuple[tuple[str, ...], str]) -> None:
+        if self.searching and told[0] == self.query_typed.words:
+            self.searching = told[1]
+            self.tell()
+
+    def _show_found(self, words: tuple[str, ...], found: frozenset[str]) -> None:
+        if words == self.query_typed.words:
+            self.searching, self.found = "", found
+            self.show_filtered()
+
+    def show_problem(self, problem: EvalstoreError) -> None:
+        """What cannot be read or searched is not being read or searched any more."""
+        super().show_problem(problem)
+        self.searching = ""
+        self.tell()
