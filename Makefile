@@ -41,10 +41,11 @@ fix: .venv/.installed-dev ## Format, and repair what can be repaired
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: .venv/.installed-dev ## Write docs/cli.md and the tables of docs/browser.md again from the program
+docs: .venv/.installed-dev ## Write docs/cli.md, the tables and the pictures of docs/browser.md again
 	$(BIN)/python tools/cli_docs.py > docs/cli.md.new
 	mv docs/cli.md.new docs/cli.md
 	$(BIN)/python tools/browser_docs.py
+	$(BIN)/python -m tools.pictures docs/images
 
 bench: .venv/.installed-dev ## Measure
 	$(BIN)/python -m benches

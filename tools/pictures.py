@@ -1,12 +1,11 @@
 """Draws the pictures of the browser in docs/images from the example workspace.
 
-`python tools/pictures.py FOLDER`. Ids and times differ each time; all else is what the
-program shows.
+`python -m tools.pictures FOLDER`. Ids and durations differ each time; how long ago something
+was is made up; all else is what the program shows.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import shutil
@@ -15,11 +14,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 from evalstore.cli.main import main as evalstore
-from evalstore.operations.orders import Where
-from evalstore.tui.app import Browser
-from evalstore.tui.source import Workspace
+from tests.tui.driving import drive, press
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -66,28 +64,22 @@ def draw(place: Path) -> Iterator[tuple[str, str]]:
         edited = greeting.read_text(encoding="utf-8").replace("English", "Italian")
         greeting.write_text(edited, encoding="utf-8")
         for name, keys in SCENES.items():
-            yield name, asyncio.run(_draw(keys))
+            yield name, _draw(keys)
     finally:
         os.chdir(before)
 
 
-async def _draw(keys: tuple[str, ...]) -> str:
-    app = Browser(Workspace(Where(Path.cwd())))
-    async with app.run_test(size=_SIZE) as pilot:
-        await _settle(pilot)
-        for key in keys:
-            await pilot.press(key)
-            await _settle(pilot)
-        # Fonts are the reader's own: nothing is fetched to look at a picture.
-        return _FONTS.sub("", app.export_screenshot(title="evalstore view"))
+def _draw(keys: tuple[str, ...]) -> str:
+    pictures: list[str] = []
 
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, *keys)
+        pictures.append(pilot.app.export_screenshot(title="evalstore view"))
 
-async def _settle(pilot: Pilot[None]) -> None:
-    while True:
-        await pilot.pause()
-        if not any(worker.is_running for worker in pilot.app.workers):
-            await pilot.pause()
-            return
+    with mock.patch("evalstore.tui.looks.ago", return_value="2 minutes ago"):
+        drive(scenario, size=_SIZE)
+    # Fonts are the reader's own: nothing is fetched to look at a picture.
+    return _FONTS.sub("", pictures[0])
 
 
 if __name__ == "__main__":

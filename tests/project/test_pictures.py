@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -11,24 +13,37 @@ import pytest
 from tools.pictures import SCENES, draw
 
 IMAGES = Path(__file__).parent.parent.parent / "docs/images"
+ID = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{8}\b")
+DURATION = re.compile(r"\b[0-9]+(\.[0-9]+)? (ms|s)\b")
 
 
-def words_of(picture: str) -> list[str]:
-    """The words of a picture, without ids, numbers and times, which also move others."""
-    texts = re.findall(r"<text[^>]*>([^<]*)</text>", picture)
-    said = html.unescape(" ".join(texts)).replace("\xa0", " ")
-    times = {"just", "second", "seconds", "minute", "minutes"}
-    return sorted(set(re.findall(r"\b[A-Za-z]{4,}\b", said)) - times)
+def lines_of(picture: str) -> list[str]:
+    """What stands on each line and in which colours, without ids and durations."""
+    colours = dict(re.findall(r"\.([\w-]+-r[0-9]+) \{ fill: (#[0-9a-f]+)", picture))
+
+    def parts() -> Iterator[tuple[str, str]]:
+        for look, place, text in re.findall(
+            r'<text class="([\w-]+)"[^>]* y="([0-9.]+)"[^>]*>([^<]*)</text>', picture
+        ):
+            said = html.unescape(text).replace("\xa0", " ").strip()
+            if said:
+                yield place, f"{said} {colours.get(look, '')}"
+
+    lines = (
+        "  ".join(part for _, part in line) for _, line in groupby(parts(), lambda one: one[0])
+    )
+    return [re.sub(" +", " ", DURATION.sub("# s", ID.sub("########", line))) for line in lines]
 
 
 def test_the_pictures_show_what_the_browser_shows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    drawn = {name: words_of(picture) for name, picture in draw(tmp_path)}
-    kept = {path.stem: words_of(path.read_text(encoding="utf-8")) for path in IMAGES.glob("*.svg")}
+    drawn = {name: lines_of(picture) for name, picture in draw(tmp_path)}
+    kept = {path.stem: lines_of(path.read_text(encoding="utf-8")) for path in IMAGES.glob("*.svg")}
     assert drawn.keys() == kept.keys() == SCENES.keys()
-    for name, words in drawn.items():
-        assert words == kept[name], f"{name}: draw it again with 'python tools/pictures.py'"
+    for name, lines in drawn.items():
+        assert len(lines) > 8
+        assert lines == kept[name], f"{name}: draw it again with 'make docs'"
 
 
 def test_a_picture_fetches_nothing() -> None:
