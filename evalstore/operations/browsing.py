@@ -5,8 +5,10 @@ Everything is read in bulk and kept in memory as long as it is shown. No model i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from evalstore.operations.desk import Desk, open_desk, open_store, open_workspace, store_path
@@ -21,12 +23,13 @@ from evalstore.store.revisions import resolve_run
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Where
-    from evalstore.operations.results import CellResult
     from evalstore.report.compare import Result
     from evalstore.values import Json
 
 
 _WORDS = (*VERDICTS, "answered")
+_CELLS_AT_ONCE = 5_000
+"""How many are planned together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +140,19 @@ def cases(where: Where, revision: str | None) -> Cases:
 
 
 def _of_workspace(desk: Desk) -> Cases:
-    settled = settle(desk.plan(Wanted()), desk.settings.verdict)
-    by_file: dict[str, list[CellResult]] = {}
-    for one in settled:
-        by_file.setdefault(one.cell.file, []).append(one)
-    del settled
-    return _arranged(None, ((path, map(_placed, by_file.pop(path))) for path in sorted(by_file)))
+    """In portions: what is planned of one is forgotten before the next."""
+    layout = desk.lay_out(Wanted())
 
+    def settled() -> Iterator[tuple[str, Placed]]:
+        cells = layout.cells
+        cells.reverse()
+        while cells:
+            some = [cells.pop() for _ in range(min(_CELLS_AT_ONCE, len(cells)))]
+            for one in settle(desk.fill(layout, some), desk.settings.verdict):
+                yield one.cell.file, Placed(one.cell.index, as_result(one), one.cell.case.tags)
 
-def _placed(one: CellResult) -> Placed:
-    return Placed(one.cell.index, as_result(one), one.cell.case.tags)
+    by_file = groupby(settled(), key=itemgetter(0))
+    return _arranged(None, ((path, (one for _, one in some)) for path, some in by_file))
 
 
 def _arranged(run: str | None, files: Iterable[tuple[str, Iterable[Placed]]]) -> Cases:
