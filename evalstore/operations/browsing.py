@@ -11,7 +11,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from evalstore.operations.desk import Desk, open_desk, open_store, open_workspace, store_path
+from evalstore.operations.desk import (
+    Desk,
+    open_desk,
+    open_store,
+    open_workspace,
+    require_store,
+    store_path,
+)
 from evalstore.operations.history import in_order
 from evalstore.operations.leaves import Placed, iterate_leaves
 from evalstore.operations.orders import Wanted, is_partial
@@ -97,7 +104,6 @@ class Stamp:
     """What the store looks like from outside; it differs when anybody has written to it."""
 
     seen: tuple[object, ...]
-    path: str
     is_there: bool
 
 
@@ -208,8 +214,8 @@ def feedback(where: Where, evaluations: Sequence[str]) -> dict[str, str]:
 
 def stamp(where: Where) -> Stamp:
     """What the store looks like now."""
-    found = store_path(open_workspace(where), where)
-    path = str(found)
+    path = store_path(open_workspace(where), where)
+    require_store(path, where)
     log = see(f"{path}-wal")
     # Whoever only reads makes an empty log, and takes it away again.
-    return Stamp((see(path), log if log[1] else None), path, found.exists())
+    return Stamp((see(str(path)), log if log[1] else None), path.exists())

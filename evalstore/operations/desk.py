@@ -285,8 +285,7 @@ def open_desk(
     With `keep`, the versions that are read must be stored.
     """
     workspace = workspace or open_workspace(where)
-    path = store_path(workspace, where)
-    store = Store.open(path, create=create or not where.store)
+    store = _open(workspace, where, create=create)
     try:
         keeper = Keeper(store, strict=keep)
         reading = workspace.read(store.load_case_files, keeper.take)
@@ -300,7 +299,7 @@ def open_desk(
 def open_catalogue(where: Where) -> Iterator[Desk]:
     """A desk that knows no tests: for what is about runs, but wants names, prices and rates."""
     workspace = open_workspace(where)
-    store = Store.open(store_path(workspace, where), create=not where.store)
+    store = _open(workspace, where)
     try:
         yield Desk(where, workspace, store, workspace.read(store.load_case_files, tests=False))
     finally:
@@ -311,11 +310,32 @@ def open_catalogue(where: Where) -> Iterator[Desk]:
 def open_store(where: Where) -> Iterator[Store]:
     """Open the store alone, for what does not need the files."""
     workspace = open_workspace(where)
-    store = Store.open(store_path(workspace, where), create=not where.store)
+    store = _open(workspace, where)
     try:
         yield store
     finally:
         store.close()
+
+
+def _open(workspace: Workspace, where: Where, *, create: bool = False) -> Store:
+    path = store_path(workspace, where)
+    require_store(path, where)
+    return Store.open(path, create=create or not where.store)
+
+
+def require_store(path: Path, where: Where) -> None:
+    """Raise `StoreError` when a store that was there before has gone: none is made instead."""
+    if not where.was_seen:
+        return
+    try:
+        size = path.stat().st_size
+    except OSError:
+        size = None
+    if not size:
+        raise StoreError(
+            f"the store '{path}' is {'gone' if size is None else 'empty'}",
+            hint="it is read again when it is back",
+        )
 
 
 def open_workspace(where: Where) -> Workspace:

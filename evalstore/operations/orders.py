@@ -35,6 +35,8 @@ class Where:
     config: Path | None = None
     store: str | None = None
     """Instead of the settings' store."""
+    was_seen: bool = False
+    """Whether the store was there before: when it has gone, no other is made in its place."""
 
 
 @dataclass(frozen=True, slots=True)

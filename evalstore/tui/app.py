@@ -16,7 +16,7 @@ from evalstore.tui.compare import ComparePage
 from evalstore.tui.dialog import Dialog
 from evalstore.tui.history import History
 from evalstore.tui.keymap import Look, key_name
-from evalstore.tui.page import Page
+from evalstore.tui.page import LOOK, Page
 from evalstore.tui.running import Runs
 from evalstore.tui.session import SessionPage
 from evalstore.tui.stats import StatsPage
@@ -72,8 +72,8 @@ class Browser(App[None]):
         self._revision = revision
         self.runs = Runs(self)
         self._stamp: object = None
-        self._told = ""
-        """The problem that the last look found."""
+        self.problem: EvalstoreError | None = None
+        """What the last look found."""
         self._is_behind = False
 
     def on_mount(self) -> None:
@@ -89,25 +89,30 @@ class Browser(App[None]):
 
     def look(self) -> None:
         """Read again when somebody has written to the store."""
-        self.run_worker(self._look, thread=True, exclusive=True, group="look", exit_on_error=False)
+        self.run_worker(self._look, thread=True, exclusive=True, group=LOOK, exit_on_error=False)
 
     def _look(self) -> None:
         try:
             stamp = self.source.stamp()
         except EvalstoreError as problem:
-            if str(problem) != self._told:
-                self._told = str(problem)
+            if str(problem) != str(self.problem):
                 self.call_from_thread(self.tell, problem)
             return
-        told, self._told = self._told, ""
+        told = self.problem
+        if told:
+            self.call_from_thread(self.tell, None)
         before, self._stamp = self._stamp, stamp
         if told or (before is not None and (before != stamp or self._is_behind)):
             self.call_from_thread(self.follow)
 
-    def tell(self, problem: EvalstoreError) -> None:
-        """Say on the screen that there is nothing to read any more; what is shown stays."""
-        if isinstance(self.screen, Page):
-            self.screen.show_problem(problem)
+    def tell(self, problem: EvalstoreError | None) -> None:
+        """Say on the screen why there is nothing to read any more, until there is (None)."""
+        self.problem = problem
+        for page in self.screen_stack:
+            if isinstance(page, Page) and problem is None:
+                page.mend(LOOK)
+            elif page is self.screen and isinstance(page, Page) and problem:
+                page.fail(LOOK, problem)
 
     def follow(self) -> None:
         """Read again what is shown, also below a dialog; what is being read is waited for."""

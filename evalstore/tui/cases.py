@@ -16,6 +16,7 @@ from evalstore.tui.grouping import Group, find, grouped, place_of
 from evalstore.tui.keyline import KeyLine
 from evalstore.tui.listing import ORDERS, Listing
 from evalstore.tui.looks import FAILING, counted, verdict
+from evalstore.tui.page import READING
 from evalstore.tui.reader import Line, Reader
 from evalstore.tui.said import said_of
 from evalstore.wording import plural
@@ -140,8 +141,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
     def tell(self) -> None:
         """Say above the table what is in it."""
         if self._cases is None:
-            problem = self.query_one(".problem").display
-            self.set_title(self.name_of_run, "" if problem else "reading …")
+            self.set_title(self.name_of_run, READING)
             return
         shown = f"{self._shown:,} of " if self._shown < len(self._cases.rows) else ""
         self.set_title(

@@ -14,6 +14,7 @@ from evalstore.tui.differences import describe_pair, pick_answers
 from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.keyline import KeyLine
 from evalstore.tui.looks import interval, verdict
+from evalstore.tui.page import READING
 from evalstore.tui.reader import Line, Reader, Span
 from evalstore.wording import pad, plural
 
@@ -95,7 +96,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
 
     def on_mount(self) -> None:
         """Compare."""
-        self.set_title("compare", "reading …")
+        self.set_title("compare", READING)
         self.query_one(Grid).focus()
         self._read()
 

@@ -131,7 +131,7 @@ class Filtered(Acting):
             def report(done: int, total: int) -> bool:
                 if total and not worker.is_cancelled:
                     told = f"searching … {100 * done // total}% of the index is made"
-                    self.post_message(self.Fetched(self._tell_searching, (words, told)))
+                    self.post_message(self.Fetched(self._tell_searching, (words, told), "search"))
                 return not worker.is_cancelled
 
             return self.source.search(words, report) or frozenset()
@@ -150,6 +150,6 @@ class Filtered(Acting):
 
     def show_problem(self, problem: EvalstoreError) -> None:
         """What cannot be read or searched is not being read or searched any more."""
-        super().show_problem(problem)
         self.searching = ""
         self.tell()
+        super().show_problem(problem)

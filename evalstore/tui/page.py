@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from evalstore.tui.source import Source
 
 T = TypeVar("T")
+READING = "reading …"
+"""A part of the title."""
+LOOK = "look"
+"""The group of looking whether somebody has written to the store."""
 
 
 class Page(Screen[None]):
@@ -63,12 +67,20 @@ class Page(Screen[None]):
     is_stale = False
     """Whether somebody has written to the store since the page was read."""
 
+    def __init__(self, *, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
+        self._heading: tuple[str, ...] = ()
+        self._problems: dict[str, EvalstoreError] = {}
+        """By what is read: what went wrong last."""
+
     @dataclass
     class Fetched(Message):
         """Something that was read has arrived."""
 
-        then: Callable[[Any], None]
+        then: Callable[[Any], None] | None
+        """None: it could not be read, and the value says why."""
         value: Any
+        group: str
 
     @property
     def source(self) -> Source:
@@ -106,6 +118,7 @@ class Page(Screen[None]):
 
     def set_title(self, *parts: str) -> None:
         """Say where the reader is."""
+        self._heading = parts
         text = " › ".join(safe(part) for part in parts if part)
         self.query_one(".title", Static).update(Content(text))
 
@@ -128,10 +141,10 @@ class Page(Screen[None]):
                 value = read()
             except EvalstoreError as problem:
                 if not worker.is_cancelled:
-                    self.post_message(self.Fetched(self.show_problem, problem))
+                    self.post_message(self.Fetched(None, problem, group))
             else:
                 if not worker.is_cancelled:
-                    self.post_message(self.Fetched(then, value))
+                    self.post_message(self.Fetched(then, value, group))
 
         self.run_worker(work, thread=True, exclusive=True, group=group, exit_on_error=False)
 
@@ -145,6 +158,8 @@ class Page(Screen[None]):
             fitting = max(step for step in steps if step[0] <= cells)
             for step in steps:
                 self.set_class(step == fitting, step[1])
+        if self.browser.problem:
+            self.fail(LOOK, self.browser.problem)
         if self.is_stale:
             self.is_stale = False
             self.reload()
@@ -158,20 +173,41 @@ class Page(Screen[None]):
 
     @on(Fetched)
     def show_fetched(self, message: Fetched) -> None:
-        """Show what has come."""
-        if message.then != self.show_problem:
-            self.query_one(".problem", Static).display = False
-        message.then(message.value)
+        """Show what has come; a problem stays until what it was about has been read."""
+        if message.then is None:
+            self.fail(message.group, message.value)
+        else:
+            self.mend(message.group)
+            message.then(message.value)
+
+    def fail(self, group: str, problem: EvalstoreError) -> None:
+        """Say what went wrong with the reading of a group, until `mend` of it."""
+        self._problems[group] = problem
+        self.show_problem(problem)
+
+    def mend(self, group: str) -> None:
+        """What went wrong there is over; all is when the page itself has been read again."""
+        was_told = self._problems.pop(group, None)
+        if group == "read":
+            was_told = self._problems or was_told
+            self._problems = {}
+        if was_told:
+            left = next(reversed(self._problems.values()), None)
+            if left:
+                self.show_problem(left)
+            else:
+                self.query_one(".problem", Static).display = False
 
     @on(Worker.StateChanged)
     def report_bug(self, message: Worker.StateChanged) -> None:
         """A reading that ends in any other way is a bug: say so and stay alive."""
         if message.state is WorkerState.ERROR:
             problem = message.worker.error
-            self.show_problem(EvalstoreError(f"a bug in evalstore: {problem!r}"))
+            self.fail(message.worker.group, EvalstoreError(f"a bug in evalstore: {problem!r}"))
 
     def show_problem(self, problem: EvalstoreError) -> None:
-        """Say what went wrong, with its place and what helps."""
+        """Say what went wrong, with its place and what helps; it is not being read any more."""
+        self.set_title(*(part for part in self._heading if part != READING))
         found = self.query_one(".problem", Static)
         found.update(Content(safe(words_of(problem), lines=True)))
         found.display = True

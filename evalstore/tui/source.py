@@ -6,9 +6,8 @@ All of it may be called from any thread, and raises `EvalstoreError`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
-
-from evalstore.errors import StoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,11 +108,15 @@ class Workspace:
         self, where: Where, *, offline: bool = False, max_cost: float | None = None
     ) -> None:
         """Runs started from here are `offline` and cost at most `max_cost`, if it is given."""
-        self.where = where
+        self._where = where
         self.offline = offline
         self.max_cost = max_cost
         self._searcher: Searcher | None = None
-        self._was_there = False
+
+    @property
+    def where(self) -> Where:
+        """The workspace; once its store has been seen no other is made in its place."""
+        return self._where
 
     def runs(self) -> list[RunLine]:
         """All runs, newest first."""
@@ -191,11 +194,8 @@ class Workspace:
         from evalstore.operations import browsing
 
         found = browsing.stamp(self.where)
-        if self._was_there and not found.is_there:
-            raise StoreError(
-                f"the store '{found.path}' is gone", hint="it is read again when it is back"
-            )
-        self._was_there = found.is_there
+        if found.is_there and not self._where.was_seen:
+            self._where = replace(self._where, was_seen=True)
         return found
 
     # --- what a person does

@@ -13,6 +13,7 @@ from evalstore.tui.columns import Column
 from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.keyline import KeyLine
 from evalstore.tui.looks import counted, interval, spark
+from evalstore.tui.page import READING
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.wording import interval_bar, money, plural
 
@@ -83,7 +84,7 @@ tag and by file."""
 
     def on_mount(self) -> None:
         """Read the run."""
-        self.set_title("statistics", f"run {self.revision[:8]}", "reading …")
+        self.set_title("statistics", f"run {self.revision[:8]}", READING)
         self.query_one(Grid).focus()
         self.reload(stay=False)
 

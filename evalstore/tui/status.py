@@ -15,6 +15,7 @@ from evalstore.tui.columns import Column
 from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.keyline import KeyLine
 from evalstore.tui.looks import when
+from evalstore.tui.page import READING
 from evalstore.tui.reader import Line, Reader, Span, heading, text_lines
 from evalstore.tui.run_words import besides, what_to_do
 from evalstore.wording import money, plural, safe
@@ -74,7 +75,7 @@ price; or what is wrong with the files."""
 
     def on_mount(self) -> None:
         """Read the workspace."""
-        self.set_title("what is to do", "reading …")
+        self.set_title("what is to do", READING)
         self.query_one(Grid).focus()
         self.reload(stay=False)
 

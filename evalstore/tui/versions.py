@@ -13,6 +13,7 @@ from evalstore.tui.columns import Column
 from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.keyline import KeyLine
 from evalstore.tui.looks import URGENCY, verdict, when
+from evalstore.tui.page import READING
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.wording import plural, safe, short
 
@@ -63,7 +64,7 @@ class VersionsPage(Doing):
 
     def on_mount(self) -> None:
         """Read the versions."""
-        self.set_title("versions", "reading …", self.file, self.row)
+        self.set_title("versions", READING, self.file, self.row)
         self.query_one(Grid).focus()
         self.reload(stay=False)
 

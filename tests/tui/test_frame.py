@@ -102,8 +102,15 @@ def test_a_store_that_goes_away_or_breaks_is_told_until_it_is_back(workspace: Pa
         aside = store.rename(store.with_suffix(".aside"))
         await look(pilot)
         assert "is gone" in screen(pilot)
+        await press(pilot, "j", "k", "down", "enter", "escape")
+        assert "is gone" in screen(pilot)
+        await press(pilot, "R", "escape", "r")
+        assert "is gone" in screen(pilot)
         assert not store.exists()
         assert pilot.app.screen.query_one(Grid).row_count == 2
+        store.touch()
+        await press(pilot, "r")
+        assert "is empty" in screen(pilot)
         store.write_bytes(b"no store at all" * 100)
         await look(pilot)
         assert "error: " in screen(pilot)
@@ -141,5 +148,37 @@ def test_a_screen_takes_the_size_that_the_terminal_got_meanwhile(workspace: Path
         lines = screen(pilot).splitlines()
         assert lines[0] == " evalstore › 1 run"
         assert "Enter shows the cases" not in "\n".join(lines)
+
+    drive(scenario)
+
+
+def test_nothing_is_written_into_another_store_when_the_store_has_gone(workspace: Path) -> None:
+    store = workspace / ".evalstore/store.db"
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await look(pilot)
+        aside = store.rename(store.with_suffix(".aside"))
+        await press(pilot, "f", "x", "enter")
+        assert "is gone" in screen(pilot)
+        assert not store.exists()
+        aside.replace(store)
+        await press(pilot, "j", "f", "x", "enter")
+        assert "is gone" not in screen(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_what_is_wrong_with_the_workspace_is_told_until_it_is_right(workspace: Path) -> None:
+    file = workspace / "tests/weather.md"
+    text = file.read_text(encoding="utf-8")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "up", "enter")
+        file.write_text("---\ntags: [\n---\n", encoding="utf-8")
+        await press(pilot, "r", "j", "k")
+        assert "error: tests/weather.md:" in screen(pilot)
+        file.write_text(text, encoding="utf-8")
+        await press(pilot, "r")
+        assert "error: " not in screen(pilot)
 
     drive(scenario)
