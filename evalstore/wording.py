@@ -93,9 +93,14 @@ def _days(count: int) -> str:
 
 def columns_of(text: str) -> int:
     """How many columns a text takes in a terminal."""
-    return sum(
+    return sum(map(_columns, text))
+
+
+def _columns(one: str) -> int:
+    if one.isascii():
+        return 1
+    return (
         0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
-        for one in text
     )
 
 
@@ -107,11 +112,14 @@ def pad(text: str, columns: int) -> str:
 def clip(text: str, columns: int) -> str:
     """One line of at most so many columns."""
     text = safe(" ".join(text.split()))
-    if columns_of(text) <= columns:
-        return text
-    while text and columns_of(text) > columns - 1:
-        text = text[:-1]
-    return text + "…"
+    taken, cut = 0, 0
+    for place, one in enumerate(text):
+        taken += _columns(one)
+        if taken > columns:
+            return f"{text[:cut]}…"
+        if taken < columns:
+            cut = place + 1
+    return text
 
 
 def wrap(text: str, columns: int) -> list[str]:

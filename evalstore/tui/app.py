@@ -75,6 +75,8 @@ class Browser(App[None]):
         self.problem: EvalstoreError | None = None
         """What the last look found."""
         self._is_behind = False
+        self._served_by = os.getppid() if "TEXTUAL_DRIVER" in os.environ else None
+        """The process that shows this one on a web page."""
 
     def on_mount(self) -> None:
         """Show the runs, and begin to look at the store."""
@@ -92,6 +94,9 @@ class Browser(App[None]):
         self.run_worker(self._look, thread=True, exclusive=True, group=LOOK, exit_on_error=False)
 
     def _look(self) -> None:
+        if self._served_by not in (None, os.getppid()):
+            self.call_from_thread(self.exit)  # nobody can see it any more
+            return
         try:
             stamp = self.source.stamp()
         except EvalstoreError as problem:

@@ -187,11 +187,10 @@ class Page(Screen[None]):
 
     def mend(self, group: str) -> None:
         """What went wrong there is over; all is when the page itself has been read again."""
-        was_told = self._problems.pop(group, None)
-        if group == "read":
-            was_told = self._problems or was_told
-            self._problems = {}
-        if was_told:
+        over = [one for one in self._problems if group in (one, "read")]
+        for one in over:
+            del self._problems[one]
+        if over:
             left = next(reversed(self._problems.values()), None)
             if left:
                 self.show_problem(left)

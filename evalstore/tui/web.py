@@ -60,7 +60,8 @@ def serve(command: Sequence[str], port: int, say: Callable[[str], None]) -> None
         raise EvalstoreError(
             f"port {port} cannot be used: {error.strerror}", hint="without --port a free one is"
         ) from error
-    asyncio.run(_serve(Site(shlex.join(command)), listening, say))
+    # `exec`: the browser is this process's own child, and knows when it has gone.
+    asyncio.run(_serve(Site(f"exec {shlex.join(command)}"), listening, say))
 
 
 async def _serve(site: Site, listening: socket.socket, say: Callable[[str], None]) -> None:
@@ -95,7 +96,10 @@ class Site:
         @web.middleware
         async def guard(request: web.Request, handler: Any) -> web.StreamResponse:
             self.refuse_strangers(request)
-            return await handler(request)  # type: ignore[no-any-return]
+            try:
+                return await handler(request)  # type: ignore[no-any-return]
+            except OSError as problem:  # a name that no file can have
+                raise web.HTTPNotFound from problem
 
         found = web.Application(middlewares=[guard])
         base = f"/{self.token}"
@@ -117,7 +121,7 @@ class Site:
             raise web.HTTPForbidden(text="only 127.0.0.1 and localhost are served")
         if request.headers.get("Origin") not in (None, f"http://{request.host}"):
             raise web.HTTPForbidden(text="not for other pages")
-        token = request.path.split("/")[1]
+        token = request.path.removeprefix("/").partition("/")[0]
         if not secrets.compare_digest(token.encode(), self.token.encode()):
             raise web.HTTPNotFound
 
@@ -210,5 +214,5 @@ def _size(given: Any) -> int:
     """Columns or lines as the page says them."""
     try:
         return max(1, min(int(given), _WIDEST))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 24

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -24,8 +25,8 @@ SECONDS = 60
 
 
 @contextmanager
-def served(*arguments: str) -> Iterator[str]:
-    """The address at which a process serves the workspace of the current folder."""
+def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that serves the workspace of the current folder."""
     pytest.importorskip("textual_serve")
     process = subprocess.Popen(
         [sys.executable, "-m", "evalstore", "view", "--web", *arguments],
@@ -36,11 +37,21 @@ def served(*arguments: str) -> Iterator[str]:
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(PROJECT), *sys.path[1:]])},
     )
     try:
-        assert process.stdout
-        yield process.stdout.readline().strip()
+        yield process
     finally:
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=SECONDS)
+        process.kill()
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[str]:
+    """The address at which a process serves the workspace of the current folder."""
+    with started(*arguments) as process:
+        try:
+            assert process.stdout
+            yield process.stdout.readline().strip()
+        finally:
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, out) == (0, "")
     assert err == "Whoever has this address can do what the browser can. Ctrl-C ends it.\n"
 
@@ -73,6 +84,7 @@ def test_only_who_knows_the_token_is_let_in(workspace: Path) -> None:
                 200,
             ]
             assert await status(session, address, origin) == 200
+            assert await status(session, f"{address}static/{'x' * 5000}") == 404
             assert await status(session, address.rstrip("/")) == 302
             for strange in ("evil.example", f"evil.example:{parts.port}", "127.0.0.1.evil.example"):
                 assert await status(session, address, {"Host": strange}) == 403
@@ -97,6 +109,7 @@ def test_a_socket_is_a_browser_of_its_own(workspace: Path) -> None:
         ):
             await one.send_str("no JSON")
             await one.send_json(["resize", {"width": "wide"}])
+            await one.send_str('["resize", {"width": 1e999, "height": -1e999}]')
             await one.send_json(["ping", 7])
             drawn, text = b"", ""
             while "workspace" not in drawn.decode("utf-8", "replace") or not text:
@@ -114,6 +127,30 @@ def test_a_socket_is_a_browser_of_its_own(workspace: Path) -> None:
 
     with served() as address:
         asyncio.run(scenario(address))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the children of a process are in /proc")
+def test_when_the_server_is_killed_its_browsers_end(workspace: Path) -> None:
+    async def scenario(server: subprocess.Popen[str], address: str) -> None:
+        base = f"http://{urlsplit(address).netloc}"
+        async with (
+            aiohttp.ClientSession(trust_env=False) as session,
+            session.ws_connect(f"{address}ws?width=80&height=24", headers={"Origin": base}) as one,
+        ):
+            while (await one.receive(timeout=SECONDS)).type is not aiohttp.WSMsgType.BINARY:
+                pass
+            own = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+            assert len(own) == 1
+            browser = os.pidfd_open(int(own[0]))
+            server.kill()
+            ended, _, _ = select.select([browser], [], [], SECONDS)
+            os.close(browser)
+            assert ended
+
+    with started() as server:
+        assert server.stdout
+        asyncio.run(scenario(server, server.stdout.readline().strip()))
+        server.communicate(timeout=SECONDS)
 
 
 @pytest.mark.skipif(not chromium.PROGRAM, reason="there is no chromium")

@@ -1,0 +1,32 @@
+"""Words and widths that all parts share."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstore.wording import clip, columns_of
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "shown"),
+    [
+        ("four", 4, "four"),
+        ("three", 4, "thr…"),
+        ("two\n\twords", 9, "two words"),
+        ("漢字", 4, "漢字"),
+        ("漢字漢", 5, "漢字…"),
+        ("漢字漢", 4, "漢…"),
+        ("cafe\u0301s", 5, "cafe\u0301s"),
+        ("cafe\u0301s", 4, "caf…"),
+        ("x", 0, "…"),
+        ("", 0, ""),
+    ],
+)
+def test_a_text_is_cut_to_the_columns_it_takes(text: str, columns: int, shown: str) -> None:
+    assert clip(text, columns) == shown
+    assert columns_of(shown) <= max(columns, 1)
+
+
+def test_a_text_of_a_megabyte_is_cut_at_once() -> None:
+    """Letter by letter from its end it would take hours."""
+    assert clip("Release candidate. " * 50_000, 20) == "Release candidate. …"
