@@ -115,17 +115,16 @@ def test_a_case_that_is_gone_cannot_be_judged_again(workspace: Path) -> None:
     drive(scenario, revision="@")
 
 
-@pytest.mark.parametrize("keys", [("c", "c"), ("escape", "escape")])
-def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path, keys: tuple[str, ...]) -> None:
+def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path) -> None:
     slow(workspace)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "R")
         await pilot.press("enter")
         await shown(pilot, "0/2")
-        await pilot.press(keys[0])
+        await pilot.press("c")
         await shown(pilot, "once more stops at once")
-        await pilot.press(keys[1])
+        await pilot.press("c")
         await shown(pilot, "interrupted: 0 asked")
         await settled(pilot)
         assert "R goes on from there" in screen(pilot)
@@ -140,7 +139,13 @@ def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path, keys: tuple[
     drive(scenario)
 
 
-def test_one_browses_while_a_run_goes_on_and_a_second_one_is_refused(workspace: Path) -> None:
+def title(pilot: Pilot[None]) -> str:
+    return screen(pilot).splitlines()[0]
+
+
+def test_one_browses_while_a_run_goes_on_and_each_title_says_how_far_it_is(
+    workspace: Path,
+) -> None:
     slow(workspace)
 
     async def scenario(pilot: Pilot[None]) -> None:
@@ -149,21 +154,99 @@ def test_one_browses_while_a_run_goes_on_and_a_second_one_is_refused(workspace: 
         await press(pilot, "enter", "R")
         await pilot.press("enter")
         await shown(pilot, "0/2")
-        await pilot.press("b")
+        assert "▶" not in screen(pilot).split("─")[1]
+        await pilot.press("escape")
+        await shown(pilot, "The run goes on; R leads back to it.")
+        assert isinstance(app.screen, CasesPage)
+        assert title(pilot).rstrip().endswith("  ▶ 0/4")
         await pilot.press("J")
-        await shown(pilot, "A run is under way already")
-        await pilot.press("R")
+        await shown(pilot, "A run is under way already: R shows how far it is.")
+        await pilot.press("question_mark")
+        await shown(pilot, "help › Cases")
+        assert title(pilot).rstrip().endswith("  ▶ 0/4")
+        await pilot.press("escape", "R")
         await shown(pilot, "0/2")
         assert isinstance(app.screen, RunPage)
         await pilot.resize_terminal(40, 12)
         await shown(pilot, "0/2")
         await pilot.press("b")
+        await shown(pilot, "▶ 0/4")
+        assert title(pilot).rstrip().endswith("…  ▶ 0/4")
+        assert app.runs.runner
+        app.runs.runner.interrupt()
+        app.runs.runner.interrupt()
+        await shown(pilot, "interrupted: 0 asked")
+        await settled(pilot)
+        assert "▶" not in screen(pilot)
+
+    drive(scenario)
+
+
+def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(workspace: Path) -> None:
+    slow(workspace, 0.5)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        await press(pilot, "R")
+        await pilot.press("enter")
+        await shown(pilot, "0/2")
         await pilot.press("q")
-        await shown(pilot, "being stopped")
-        assert app.is_running
+        await shown(pilot, "A run is going: 0 of 4 are done.")
+        assert "q again stops it and quits; what was answered is kept." in screen(pilot)
+        await pilot.press("escape")
+        await shown(pilot, "asking")
+        assert isinstance(app, Browser)
+        assert app.runs.runner
+        assert "stopping" not in screen(pilot)
+        await pilot.press("escape", "q", "q")
+        await shown(pilot, "The run is being stopped: 0 of 4 are done.")
+        assert app.runs.runner.stops == 1
+        while app.is_running:
+            await pilot.pause(0.01)
+        assert app.runs.runner.ended
+        assert app.runs.runner.ended.status == "interrupted"
+        assert app.runs.runner.ended.asked == 2
+
+    drive(scenario)
+
+
+def test_quitting_a_third_time_does_not_wait(workspace: Path) -> None:
+    slow(workspace)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        assert isinstance(app, Browser)
+        await press(pilot, "R")
+        await pilot.press("enter")
+        await shown(pilot, "0/2")
+        await pilot.press("q", "q")
+        await shown(pilot, "q once more quits at once")
+        await pilot.press("escape")
+        await shown(pilot, "stopping …")
+        await pilot.press("q", "q")
+        assert app.runs.runner
+        assert app.runs.runner.stops == 1
         await pilot.press("q")
 
     drive(scenario)
+
+
+def test_a_run_that_ends_while_it_is_asked_about_is_told(workspace: Path) -> None:
+    slow(workspace, 0.2)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        await pilot.press("enter")
+        await shown(pilot, "0/2")
+        await pilot.press("q")
+        await shown(pilot, "The run has ended meanwhile. q quits.")
+        assert pilot.app.is_running
+        await press(pilot, "escape")
+        assert "complete: 2 asked" in screen(pilot)
+        await press(pilot, "q")
+        assert not pilot.app.is_running
+
+    drive(scenario, size=(40, 12))
 
 
 def test_a_provider_that_fails_is_told_with_its_class_and_a_hint(workspace: Path) -> None:
