@@ -16,7 +16,7 @@ from evalstore.tui.run_words import plan_lines, progress_lines, result_lines
 from evalstore.tui.runner import Runner
 
 if TYPE_CHECKING:
-    from evalstore.operations.acting import Intent, Planned
+    from evalstore.operations.acting import Flips, Intent, Planned
     from evalstore.tui.app import Browser
 
 _LOOK_SECONDS = 0.2
@@ -232,13 +232,15 @@ class RunPage(Dialog):
         Binding("escape,backspace,b", "hide", "Go on browsing", id="run.hide"),
         Binding("c", "stop", "Cancel the run", id="run.stop"),
         Binding("escape,backspace", "back", "Close", id="page.back"),
+        Binding("d", "compare", "Compare", id="run.compare"),
         Binding("q", "app.quit", "Quit", show=False, id="quit"),
     ]
     TITLE = "Run under way"
     WAY = "{plan.do} on the plan of a run; {page.run} while it goes"
     HELP = """\
 How far the run is. It goes on while you browse: the right end of each title says how far it is,
-and {page.run} leads back here. What is finished is stored, also when you cancel it or quit."""
+and {page.run} leads back here. What is finished is stored, also when you cancel it or quit. At its
+end it is said what broke and what was fixed since the run before; {run.compare} compares them."""
     going = ""
 
     DEFAULT_CSS = """
@@ -248,6 +250,7 @@ and {page.run} leads back here. What is finished is stored, also when you cancel
     def __init__(self, runner: Runner) -> None:
         super().__init__(classes="-going")
         self.runner = runner
+        self._flips: Flips | None = None
 
     def on_mount(self) -> None:
         """Draw, again and again."""
@@ -278,8 +281,22 @@ and {page.run} leads back here. What is finished is stored, also when you cancel
             self.told.show(())
         if runner.ended is not None:
             self.set_title(runner.intent.title, runner.ended.status)
-            self.told.show(result_lines(runner.ended))
+            self.told.show(result_lines(runner.ended, self._flips))
+            run = runner.ended.run
+            self.fetch(lambda: self._read_flips(run), self._show_flips, group="flips")
         self.refresh_bindings()
+
+    def _read_flips(self, run: str) -> Flips | None:
+        try:
+            return self.source.flips(run)
+        except EvalstoreError:  # the run is told all the same; the comparison says what is wrong
+            return None
+
+    def _show_flips(self, flips: Flips | None) -> None:
+        if flips is not None and self.runner.ended is not None:
+            self._flips = flips
+            self.told.show(result_lines(self.runner.ended, flips), stay=True)
+            self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Stop while it goes, its cases afterwards."""
@@ -287,6 +304,8 @@ and {page.run} leads back here. What is finished is stored, also when you cancel
             return not self.runner.is_over
         if action == "cases":
             return self.runner.ended is not None
+        if action == "compare":
+            return self._flips is not None
         return action != "back" or self.runner.is_over
 
     def action_stop(self) -> None:
@@ -305,3 +324,9 @@ and {page.run} leads back here. What is finished is stored, also when you cancel
         if self.runner.ended is not None:
             self.app.pop_screen()
             self.browser.show_cases(self.runner.ended.run)
+
+    def action_compare(self) -> None:
+        """Show what broke and what was fixed."""
+        if self.runner.ended is not None and self._flips is not None:
+            self.app.pop_screen()
+            self.browser.show_comparison(self._flips.was, self.runner.ended.run)

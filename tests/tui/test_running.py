@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from textual.pilot import Pilot
 
+from evalstore.errors import EvalstoreError
+from evalstore.operations.acting import flips
+from evalstore.operations.browsing import runs
 from evalstore.operations.orders import Orders, Wanted, Where
 from evalstore.operations.run import run
 from evalstore.operations.watching import Watcher
 from evalstore.tui.app import Browser
 from evalstore.tui.cases import CasesPage
+from evalstore.tui.compare import ComparePage
 from evalstore.tui.history import History
 from evalstore.tui.running import PlanPage, RunPage
 from evalstore.tui.source import Workspace
@@ -69,6 +74,73 @@ def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> No
         assert isinstance(pilot.app.screen, History)
 
     drive(scenario)
+
+
+def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace: Path) -> None:
+    model = workspace / "models/one.yaml"
+    model.write_text(model.read_text().replace("Cold.", "Warm."))
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("How is", "And how is"))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R", "enter")
+        text = screen(pilot)
+        assert "0 broke, 1 fixed  since run ######## (" in text
+        assert "d Compare" in text.splitlines()[-2]
+        await press(pilot, "d")
+        assert isinstance(pilot.app.screen, ComparePage)
+        assert "fixed" in screen(pilot)
+        await press(pilot, "escape")
+        (workspace / "tests/new.md").write_text(NEW)
+        await press(pilot, "R", "enter")
+        assert "nothing broke, nothing was fixed  since run" in screen(pilot)
+
+    drive(scenario, size=(80, 24))
+
+
+def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
+    workspace: Path,
+) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+    source = Workspace(Where(workspace))
+
+    def broken(_run: str) -> None:
+        raise EvalstoreError("the files have errors")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R", "enter")
+        text = screen(pilot)
+        assert "complete: 2 asked" in text
+        assert "since run" not in text
+        assert "error" not in text
+        await press(pilot, "d")
+        assert isinstance(pilot.app.screen, RunPage)
+
+    with mock.patch.object(source, "flips", broken):
+        drive(scenario, source=source)
+    (workspace / ".evalstore/store.db").unlink()
+    drive(first, source=Workspace(Where(workspace)))
+
+
+async def first(pilot: Pilot[None]) -> None:
+    await press(pilot, "R", "enter")
+    assert "complete: 8 asked" in screen(pilot)
+    assert "since run" not in screen(pilot)
+
+
+def test_a_run_is_compared_with_the_last_whole_one(workspace: Path) -> None:
+    where = Where(workspace)
+    whole = runs(where)[0].id
+    assert flips(where, whole) is None
+    run(where, Wanted(paths=(str(workspace / "tests/weather.md"),)), Orders(), Watcher())
+    (workspace / "tests/new.md").write_text(NEW)
+    run(where, Wanted(), Orders(max_cost=0.0), Watcher())
+    newest = run(where, Wanted(), Orders(), Watcher()).run
+    statuses = [one.status for one in runs(where)]
+    assert statuses == ["complete", "over budget", "complete", "complete"]
+    found = flips(where, newest)
+    assert found
+    assert found.was == whole
 
 
 def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> None:
@@ -158,11 +230,13 @@ def test_one_browses_while_a_run_goes_on_and_each_title_says_how_far_it_is(
         await pilot.press("escape")
         await shown(pilot, "The run goes on; R leads back to it.")
         assert isinstance(app.screen, CasesPage)
+        await shown(pilot, "▶ 0/4")
         assert title(pilot).rstrip().endswith("  ▶ 0/4")
         await pilot.press("J")
         await shown(pilot, "A run is under way already: R shows how far it is.")
         await pilot.press("question_mark")
         await shown(pilot, "help › Cases")
+        await shown(pilot, "▶ 0/4")
         assert title(pilot).rstrip().endswith("  ▶ 0/4")
         await pilot.press("escape", "R")
         await shown(pilot, "0/2")
