@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import NothingSelectedError
 from evalstore.operations.desk import open_desk, open_store, open_workspace
+from evalstore.operations.diff import diff
 from evalstore.operations.failures import hint_for
-from evalstore.operations.orders import Orders, Wanted
+from evalstore.operations.orders import Orders, Wanted, is_partial
 from evalstore.operations.results import read_results
 from evalstore.operations.run import plan_run, run
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from evalstore.operations.watching import Watcher
     from evalstore.report.compare import Result
     from evalstore.store import Store
+    from evalstore.values import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,17 @@ class Ended:
     warnings: tuple[str, ...]
     waiting: tuple[str, ...]
     """Python files that checks wait for, each with what allows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """How many verdicts are others than in a run before."""
+
+    was: str
+    """That run."""
+    started: int
+    broke: int
+    fixed: int
 
 
 ALL = Intent("run what is missing")
@@ -198,6 +211,26 @@ def _pairs(store: Store, intent: Intent, run: str) -> Iterator[tuple[Result, Res
         one = now.get((was.file, was.row, was.prompt_number, was.model))
         if one:
             yield was, one
+
+
+def flips(where: Where, run: str) -> Flips | None:
+    """What broke and what was fixed since the run before, of those that were about all cases.
+
+    Runs that were stopped are passed over. None when there is no run to compare with.
+    """
+    with open_store(where) as store:
+        found = iter(store.find_runs())
+        next((id for id, _ in found if id == run), None)
+        before = next((one for one in found if _is_whole(one[1])), None)
+    if before is None:
+        return None
+    was, content = before
+    compared = diff(where, was, run).comparison
+    return Flips(was, content["started"], len(compared.broke), len(compared.fixed))
+
+
+def _is_whole(run: Json) -> bool:
+    return run["status"] in ("complete", "incomplete") and not is_partial(run)
 
 
 def path_of(where: Where, file: str) -> Path:

@@ -135,10 +135,8 @@ class Browser(App[None]):
                 one.is_stale = True
 
     async def action_quit(self) -> None:
-        """Leave; a run that is under way is stopped first, unless it is said twice."""
-        if self.runs.is_going and not self.runs.is_leaving:
-            self.runs.leave()
-        else:
+        """Leave; while a run goes it is asked first."""
+        if self.runs.may_leave():
             await super().action_quit()
 
     def on_unmount(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from rich.cells import cell_len
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -15,7 +16,7 @@ from textual.widgets import Static
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from evalstore.errors import EvalstoreError, WorkspaceError
-from evalstore.wording import safe
+from evalstore.wording import clip, pad, safe
 
 if TYPE_CHECKING:
     from evalstore.tui.app import Browser
@@ -26,6 +27,27 @@ READING = "reading …"
 """A part of the title."""
 LOOK = "look"
 """The group of looking whether somebody has written to the store."""
+
+
+class TitleLine(Static):
+    """Where the reader is; at the right end, in every place, how far a run is."""
+
+    where = ""
+    """What the page says."""
+
+    @property
+    def going(self) -> str:
+        """How far a run is; empty when none goes, and on the page that tells it anyway."""
+        assert isinstance(self.screen, Page)
+        return self.screen.going
+
+    def render(self) -> Content:
+        """What goes on is seen whole, the rest has the room that is left."""
+        going = self.going
+        if not going:
+            return Content(self.where)
+        room = max(0, self.size.width - cell_len(going) - 2)
+        return Content(f"{pad(clip(self.where, room), room)}  {going}")
 
 
 class Page(Screen[None]):
@@ -102,9 +124,14 @@ class Page(Screen[None]):
     # --- the parts of a page
 
     @staticmethod
-    def title_line() -> Static:
+    def title_line() -> TitleLine:
         """A line at the top."""
-        return Static(classes="title", markup=False)
+        return TitleLine(classes="title", markup=False)
+
+    @property
+    def going(self) -> str:
+        """What the right end of the title says of a run that goes on meanwhile."""
+        return self.browser.runs.going
 
     @staticmethod
     def problem_line() -> Static:
@@ -119,8 +146,9 @@ class Page(Screen[None]):
     def set_title(self, *parts: str) -> None:
         """Say where the reader is."""
         self._heading = parts
-        text = " › ".join(safe(part) for part in parts if part)
-        self.query_one(".title", Static).update(Content(text))
+        line = self.query_one(TitleLine)
+        line.where = " › ".join(safe(part) for part in parts if part)
+        line.refresh()
 
     def set_empty(self, text: str) -> None:
         """Say why there is nothing, and which command changes that; or nothing."""

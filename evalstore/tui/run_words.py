@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.report.difference import Difference, focus
-from evalstore.tui.looks import SIGNS, bar, counted, verdict
+from evalstore.tui.looks import SIGNS, bar, counted, verdict, when
 from evalstore.tui.reader import BLANK, Line, Span, heading, text_lines
 from evalstore.wording import money, plural, safe
 
 if TYPE_CHECKING:
-    from evalstore.operations.acting import Ended, Intent, Planned
+    from evalstore.operations.acting import Ended, Flips, Intent, Planned
     from evalstore.operations.summary import Item, Status
     from evalstore.tui.runner import Runner
 
@@ -165,8 +165,8 @@ def _minutes(seconds: float) -> str:
 # --- the result
 
 
-def result_lines(ended: Ended) -> Iterator[Line]:
-    """How a run ended."""
+def result_lines(ended: Ended, flips: Flips | None = None) -> Iterator[Line]:
+    """How a run ended, and what flipped since the run before."""
     recorded = f"{ended.recorded:,} recorded, " if ended.recorded else ""
     yield heading(
         f"run {ended.run[:8]} {ended.status}: {ended.asked:,} asked, {recorded}"
@@ -174,6 +174,8 @@ def result_lines(ended: Ended) -> Iterator[Line]:
         f"{ended.seconds:.1f} s"
     )
     yield from text_lines(counted(ended.verdicts))
+    if flips is not None:
+        yield _flips_line(flips)
     if ended.status in ("interrupted", "over budget"):
         why = {"interrupted": "Interrupted", "over budget": "Stopped at the bound on the cost"}
         word = "Stopped at the bound on the time" if ended.time_is_up else why[ended.status]
@@ -193,6 +195,17 @@ def result_lines(ended: Ended) -> Iterator[Line]:
             yield from text_lines(f"hint: {one.hint}", "faint", 2)
     for text in (*ended.waiting, *ended.warnings):
         yield from text_lines(text, "pending")
+
+
+def _flips_line(flips: Flips) -> Line:
+    since = f"  since run {flips.was[:8]} ({when(flips.started)})"
+    parts = (
+        Span(f"{flips.broke:,} broke", "fail" if flips.broke else ""),
+        Span(", "),
+        Span(f"{flips.fixed:,} fixed", "pass" if flips.fixed else ""),
+    )
+    flipped = parts if flips.broke or flips.fixed else (Span("nothing broke, nothing was fixed"),)
+    return Line((*flipped, Span(since, "faint")))
 
 
 def _again_lines(ended: Ended) -> Iterator[Line]:

@@ -37,6 +37,11 @@ class Runner(Watcher):
         """Since it began."""
         return time.monotonic() - self._began
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many answers and judgements are done or have failed, and of how many."""
+        return sum(self.done.values()), sum(self.totals.values())
+
     def start(self, asks: int, judgements: int) -> None:
         """The plan is known."""
         self.totals = {"asked": asks, "judged": judgements}

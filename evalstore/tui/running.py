@@ -10,12 +10,13 @@ from textual.binding import Binding, BindingType
 
 from evalstore.errors import EvalstoreError, WorkspaceError
 from evalstore.tui.dialog import Dialog
-from evalstore.tui.page import Page, words_of
+from evalstore.tui.leaving import LeavePage
+from evalstore.tui.page import Page, TitleLine, words_of
 from evalstore.tui.run_words import plan_lines, progress_lines, result_lines
 from evalstore.tui.runner import Runner
 
 if TYPE_CHECKING:
-    from evalstore.operations.acting import Intent, Planned
+    from evalstore.operations.acting import Flips, Intent, Planned
     from evalstore.tui.app import Browser
 
 _LOOK_SECONDS = 0.2
@@ -28,21 +29,43 @@ class Runs:
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
         self.runner: Runner | None = None
-        self._leaves: Runner | None = None
+        self.is_leaving = False
+        """Whether the browser ends as soon as the run has stopped."""
+        self._told = ""
+        """What the titles say."""
 
     @property
     def is_going(self) -> bool:
         """Whether one is under way."""
         return self.runner is not None and not self.runner.is_over
 
+    @property
+    def going(self) -> str:
+        """How far it is, in few characters; empty when none is under way."""
+        if self.runner is None or self.runner.is_over:
+            return ""
+        done, total = self.runner.progress
+        how_far = f"{done:,}/{total:,}" if self.runner.is_planned else "…"
+        return f"▶ {how_far}" + (" stopping" if self.runner.stops else "")
+
+    @property
+    def key(self) -> str:
+        """The key that shows it."""
+        return self._browser.key_of("page.run")
+
+    def _tell(self) -> None:
+        """Say in the titles of all pages how far it is, when it has moved on."""
+        before, self._told = self._told, self.going
+        if self._told != before:
+            for page in self._browser.screen_stack:
+                for line in page.query(TitleLine):
+                    line.refresh()
+
     def refuse(self) -> bool:
         """Whether another one cannot begin now; the user is told."""
         if self.is_going:
-            self._browser.notify(
-                "A run is under way already: R shows how far it is.",
-                severity="warning",
-                markup=False,
-            )
+            words = f"A run is under way already: {self.key} shows how far it is."
+            self._browser.notify(words, severity="warning", markup=False)
         return self.is_going
 
     def begin(self, intent: Intent) -> None:
@@ -51,6 +74,7 @@ class Runs:
             return
         self.runner = runner = Runner(intent)
         self._browser.push_screen(RunPage(runner))
+        self._timer = self._browser.set_interval(_LOOK_SECONDS, self._tell)
         work = partial(self._carry_out, runner)
         self._browser.run_worker(work, thread=True, group="run", exit_on_error=False)
 
@@ -67,6 +91,11 @@ class Runs:
 
     def _end(self, runner: Runner) -> None:
         """Show how it ended, and what it has changed."""
+        self._timer.stop()
+        self._tell()
+        if self.is_leaving:
+            self._browser.exit()
+            return
         shown = False
         for page in self._browser.screen_stack:
             if isinstance(page, RunPage) and page.runner is runner:
@@ -83,22 +112,25 @@ class Runs:
         if not any(isinstance(page, RunPage) for page in self._browser.screen_stack):
             self._browser.push_screen(RunPage(self.runner))
 
-    @property
-    def is_leaving(self) -> bool:
-        """Whether the user wants to leave though one is under way."""
-        return self._leaves is self.runner
+    # --- leaving
 
-    def leave(self) -> None:
-        """Stop the run before the browser ends."""
-        if self.runner is not None:
-            self._leaves = self.runner
+    def may_leave(self) -> bool:
+        """Whether the browser may end; while a run goes it is asked first, and then waited for."""
+        if self.runner is None or self.runner.is_over or self.is_leaving:
+            return True
+        asking = [one for one in self._browser.screen_stack if isinstance(one, LeavePage)]
+        if not asking:
+            self._browser.push_screen(LeavePage(self.runner))
+            return False
+        self.is_leaving = True
+        if not self.runner.stops:
             self.runner.interrupt()
-            self._browser.notify(
-                "A run is under way. It is being stopped, what is finished is stored; "
-                "q once more leaves at once.",
-                severity="warning",
-                markup=False,
-            )
+        asking[0].reload()
+        return False
+
+    def stay(self) -> None:
+        """Do not end when the run has stopped."""
+        self.is_leaving = False
 
     def end_at_once(self) -> None:
         """Stop without waiting for what is in flight; what is finished is stored."""
@@ -197,13 +229,19 @@ class RunPage(Dialog):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "cases", "Its cases", id="run.cases"),
-        Binding("c,escape,backspace", "stop", "Stop", id="run.stop"),
-        Binding("b", "hide", "Go on browsing", id="run.hide"),
+        Binding("escape,backspace,b", "hide", "Go on browsing", id="run.hide"),
+        Binding("c", "stop", "Cancel the run", id="run.stop"),
         Binding("escape,backspace", "back", "Close", id="page.back"),
+        Binding("d", "compare", "Compare", id="run.compare"),
+        Binding("q", "app.quit", "Quit", show=False, id="quit"),
     ]
     TITLE = "Run under way"
-    WAY = "{plan.do} on the plan of a run"
-    HELP = "How far the run is. It goes on while you browse, and what is finished is stored."
+    WAY = "{plan.do} on the plan of a run; {page.run} while it goes"
+    HELP = """\
+How far the run is. It goes on while you browse: the right end of each title says how far it is,
+and {page.run} leads back here. What is finished is stored, also when you cancel it or quit. At its
+end it is said what broke and what was fixed since the run before; {run.compare} compares them."""
+    going = ""
 
     DEFAULT_CSS = """
     RunPage.-going > #box { height: 9; }
@@ -212,6 +250,7 @@ class RunPage(Dialog):
     def __init__(self, runner: Runner) -> None:
         super().__init__(classes="-going")
         self.runner = runner
+        self._flips: Flips | None = None
 
     def on_mount(self) -> None:
         """Draw, again and again."""
@@ -242,8 +281,22 @@ class RunPage(Dialog):
             self.told.show(())
         if runner.ended is not None:
             self.set_title(runner.intent.title, runner.ended.status)
-            self.told.show(result_lines(runner.ended))
+            self.told.show(result_lines(runner.ended, self._flips))
+            run = runner.ended.run
+            self.fetch(lambda: self._read_flips(run), self._show_flips, group="flips")
         self.refresh_bindings()
+
+    def _read_flips(self, run: str) -> Flips | None:
+        try:
+            return self.source.flips(run)
+        except EvalstoreError:  # the run is told all the same; the comparison says what is wrong
+            return None
+
+    def _show_flips(self, flips: Flips | None) -> None:
+        if flips is not None and self.runner.ended is not None:
+            self._flips = flips
+            self.told.show(result_lines(self.runner.ended, flips), stay=True)
+            self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Stop while it goes, its cases afterwards."""
@@ -251,6 +304,8 @@ class RunPage(Dialog):
             return not self.runner.is_over
         if action == "cases":
             return self.runner.ended is not None
+        if action == "compare":
+            return self._flips is not None
         return action != "back" or self.runner.is_over
 
     def action_stop(self) -> None:
@@ -261,9 +316,17 @@ class RunPage(Dialog):
     def action_hide(self) -> None:
         """Leave the run to itself."""
         self.app.pop_screen()
+        words = f"The run goes on; {self.browser.runs.key} leads back to it."
+        self.notify(words, markup=False)
 
     def action_cases(self) -> None:
         """Show the cases of the run."""
         if self.runner.ended is not None:
             self.app.pop_screen()
             self.browser.show_cases(self.runner.ended.run)
+
+    def action_compare(self) -> None:
+        """Show what broke and what was fixed."""
+        if self.runner.ended is not None and self._flips is not None:
+            self.app.pop_screen()
+            self.browser.show_comparison(self._flips.was, self.runner.ended.run)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.operations.acting import Ended, Intent, Planned
+    from evalstore.operations.acting import Ended, Flips, Intent, Planned
     from evalstore.operations.browsing import Cases, RunLine
     from evalstore.operations.diff import Diff
     from evalstore.operations.labelling import Labelled
@@ -96,6 +96,9 @@ class Source(Protocol):
 
     def carry_out(self, intent: Intent, watcher: Watcher) -> Ended:
         """Do it, within the bound on the cost; the watcher can stop it."""
+
+    def flips(self, run: str) -> Flips | None:
+        """What broke and what was fixed since the run before, if there is one."""
 
     def path_of(self, file: str) -> Path:
         """Where a file of the workspace is."""
@@ -246,6 +249,12 @@ class Workspace:
         return acting.carry_out(
             self.where, intent, watcher, offline=self.offline, max_cost=self.max_cost
         )
+
+    def flips(self, run: str) -> Flips | None:
+        """What broke and what was fixed since the run before, if there is one."""
+        from evalstore.operations import acting
+
+        return acting.flips(self.where, run)
 
     def path_of(self, file: str) -> Path:
         """Where a file of the workspace is."""

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from textual.pilot import Pilot
 
+from evalstore.errors import EvalstoreError
+from evalstore.operations.acting import flips
+from evalstore.operations.browsing import runs
 from evalstore.operations.orders import Orders, Wanted, Where
 from evalstore.operations.run import run
 from evalstore.operations.watching import Watcher
 from evalstore.tui.app import Browser
 from evalstore.tui.cases import CasesPage
+from evalstore.tui.compare import ComparePage
 from evalstore.tui.history import History
 from evalstore.tui.running import PlanPage, RunPage
 from evalstore.tui.source import Workspace
@@ -71,6 +76,73 @@ def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> No
     drive(scenario)
 
 
+def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace: Path) -> None:
+    model = workspace / "models/one.yaml"
+    model.write_text(model.read_text().replace("Cold.", "Warm."))
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("How is", "And how is"))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R", "enter")
+        text = screen(pilot)
+        assert "0 broke, 1 fixed  since run ######## (" in text
+        assert "d Compare" in text.splitlines()[-2]
+        await press(pilot, "d")
+        assert isinstance(pilot.app.screen, ComparePage)
+        assert "fixed" in screen(pilot)
+        await press(pilot, "escape")
+        (workspace / "tests/new.md").write_text(NEW)
+        await press(pilot, "R", "enter")
+        assert "nothing broke, nothing was fixed  since run" in screen(pilot)
+
+    drive(scenario, size=(80, 24))
+
+
+def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
+    workspace: Path,
+) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+    source = Workspace(Where(workspace))
+
+    def broken(_run: str) -> None:
+        raise EvalstoreError("the files have errors")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R", "enter")
+        text = screen(pilot)
+        assert "complete: 2 asked" in text
+        assert "since run" not in text
+        assert "error" not in text
+        await press(pilot, "d")
+        assert isinstance(pilot.app.screen, RunPage)
+
+    with mock.patch.object(source, "flips", broken):
+        drive(scenario, source=source)
+    (workspace / ".evalstore/store.db").unlink()
+    drive(first, source=Workspace(Where(workspace)))
+
+
+async def first(pilot: Pilot[None]) -> None:
+    await press(pilot, "R", "enter")
+    assert "complete: 8 asked" in screen(pilot)
+    assert "since run" not in screen(pilot)
+
+
+def test_a_run_is_compared_with_the_last_whole_one(workspace: Path) -> None:
+    where = Where(workspace)
+    whole = runs(where)[0].id
+    assert flips(where, whole) is None
+    run(where, Wanted(paths=(str(workspace / "tests/weather.md"),)), Orders(), Watcher())
+    (workspace / "tests/new.md").write_text(NEW)
+    run(where, Wanted(), Orders(max_cost=0.0), Watcher())
+    newest = run(where, Wanted(), Orders(), Watcher()).run
+    statuses = [one.status for one in runs(where)]
+    assert statuses == ["complete", "over budget", "complete", "complete"]
+    found = flips(where, newest)
+    assert found
+    assert found.was == whole
+
+
 def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> None:
     judge = workspace / "models/judge.yaml"
     judge.write_text(judge.read_text().replace("pass: false", "pass: true"))
@@ -115,17 +187,16 @@ def test_a_case_that_is_gone_cannot_be_judged_again(workspace: Path) -> None:
     drive(scenario, revision="@")
 
 
-@pytest.mark.parametrize("keys", [("c", "c"), ("escape", "escape")])
-def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path, keys: tuple[str, ...]) -> None:
+def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path) -> None:
     slow(workspace)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "R")
         await pilot.press("enter")
         await shown(pilot, "0/2")
-        await pilot.press(keys[0])
+        await pilot.press("c")
         await shown(pilot, "once more stops at once")
-        await pilot.press(keys[1])
+        await pilot.press("c")
         await shown(pilot, "interrupted: 0 asked")
         await settled(pilot)
         assert "R goes on from there" in screen(pilot)
@@ -140,7 +211,13 @@ def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path, keys: tuple[
     drive(scenario)
 
 
-def test_one_browses_while_a_run_goes_on_and_a_second_one_is_refused(workspace: Path) -> None:
+def title(pilot: Pilot[None]) -> str:
+    return screen(pilot).splitlines()[0]
+
+
+def test_one_browses_while_a_run_goes_on_and_each_title_says_how_far_it_is(
+    workspace: Path,
+) -> None:
     slow(workspace)
 
     async def scenario(pilot: Pilot[None]) -> None:
@@ -149,21 +226,101 @@ def test_one_browses_while_a_run_goes_on_and_a_second_one_is_refused(workspace: 
         await press(pilot, "enter", "R")
         await pilot.press("enter")
         await shown(pilot, "0/2")
-        await pilot.press("b")
+        assert "▶" not in screen(pilot).split("─")[1]
+        await pilot.press("escape")
+        await shown(pilot, "The run goes on; R leads back to it.")
+        assert isinstance(app.screen, CasesPage)
+        await shown(pilot, "▶ 0/4")
+        assert title(pilot).rstrip().endswith("  ▶ 0/4")
         await pilot.press("J")
-        await shown(pilot, "A run is under way already")
-        await pilot.press("R")
+        await shown(pilot, "A run is under way already: R shows how far it is.")
+        await pilot.press("question_mark")
+        await shown(pilot, "help › Cases")
+        await shown(pilot, "▶ 0/4")
+        assert title(pilot).rstrip().endswith("  ▶ 0/4")
+        await pilot.press("escape", "R")
         await shown(pilot, "0/2")
         assert isinstance(app.screen, RunPage)
         await pilot.resize_terminal(40, 12)
         await shown(pilot, "0/2")
         await pilot.press("b")
+        await shown(pilot, "▶ 0/4")
+        assert title(pilot).rstrip().endswith("…  ▶ 0/4")
+        assert app.runs.runner
+        app.runs.runner.interrupt()
+        app.runs.runner.interrupt()
+        await shown(pilot, "interrupted: 0 asked")
+        await settled(pilot)
+        assert "▶" not in screen(pilot)
+
+    drive(scenario)
+
+
+def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(workspace: Path) -> None:
+    slow(workspace, 0.5)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        await press(pilot, "R")
+        await pilot.press("enter")
+        await shown(pilot, "0/2")
         await pilot.press("q")
-        await shown(pilot, "being stopped")
-        assert app.is_running
+        await shown(pilot, "A run is going: 0 of 4 are done.")
+        assert "q again stops it and quits; what was answered is kept." in screen(pilot)
+        await pilot.press("escape")
+        await shown(pilot, "asking")
+        assert isinstance(app, Browser)
+        assert app.runs.runner
+        assert "stopping" not in screen(pilot)
+        await pilot.press("escape", "q", "q")
+        await shown(pilot, "The run is being stopped: 0 of 4 are done.")
+        assert app.runs.runner.stops == 1
+        while app.is_running:
+            await pilot.pause(0.01)
+        assert app.runs.runner.ended
+        assert app.runs.runner.ended.status == "interrupted"
+        assert app.runs.runner.ended.asked == 2
+
+    drive(scenario)
+
+
+def test_quitting_a_third_time_does_not_wait(workspace: Path) -> None:
+    slow(workspace)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        assert isinstance(app, Browser)
+        await press(pilot, "R")
+        await pilot.press("enter")
+        await shown(pilot, "0/2")
+        await pilot.press("q", "q")
+        await shown(pilot, "q once more quits at once")
+        await pilot.press("escape")
+        await shown(pilot, "stopping …")
+        await pilot.press("q", "q")
+        assert app.runs.runner
+        assert app.runs.runner.stops == 1
         await pilot.press("q")
 
     drive(scenario)
+
+
+def test_a_run_that_ends_while_it_is_asked_about_is_told(workspace: Path) -> None:
+    slow(workspace, 0.2)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        await pilot.press("enter")
+        await shown(pilot, "0/2")
+        await pilot.press("q")
+        await shown(pilot, "The run has ended meanwhile. q quits.")
+        assert pilot.app.is_running
+        await press(pilot, "escape")
+        assert "complete: 2 asked" in screen(pilot)
+        await press(pilot, "q")
+        assert not pilot.app.is_running
+
+    drive(scenario, size=(40, 12))
 
 
 def test_a_provider_that_fails_is_told_with_its_class_and_a_hint(workspace: Path) -> None:
