@@ -12,7 +12,7 @@ from evalstore.errors import NothingSelectedError
 from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.diff import diff
 from evalstore.operations.failures import hint_for
-from evalstore.operations.orders import Orders, Wanted, is_partial
+from evalstore.operations.orders import Agreed, Orders, Wanted, is_partial
 from evalstore.operations.results import read_results
 from evalstore.operations.run import plan_run, run
 
@@ -152,12 +152,19 @@ def carry_out(
     where: Where,
     intent: Intent,
     watcher: Watcher,
+    planned: Planned,
     *,
     offline: bool = False,
-    max_cost: float | None = None,
 ) -> Ended:
-    """Do it. The price has been shown, so nobody is asked."""
-    orders = Orders(judge_only=intent.judge_only, yes=True, max_cost=max_cost, fail_on="none")
+    """Do it, unless it would by now be more than was planned: that was shown and agreed to."""
+    status = planned.status
+    orders = Orders(
+        judge_only=intent.judge_only,
+        yes=True,
+        agreed=Agreed(status.ask, status.judge, status.cost),
+        max_cost=planned.max_cost,
+        fail_on="none",
+    )
     before = set(os.environ)
     try:
         report = run(where, replace(intent.wanted, offline=offline), orders, watcher)

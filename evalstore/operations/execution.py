@@ -15,16 +15,19 @@ from evalstore.errors import STOPPED, EvalstoreError
 from evalstore.execute import Executor, Limits, Outcome, Rim
 from evalstore.operations.doors import Doors
 from evalstore.operations.results import fails
+from evalstore.wording import plural
 
 if TYPE_CHECKING:
     from evalstore.cells import Candidate, Judge
     from evalstore.operations.desk import Desk
-    from evalstore.operations.orders import Orders
+    from evalstore.operations.orders import Agreed, Orders
     from evalstore.operations.times import Clock
     from evalstore.operations.watching import Watcher
     from evalstore.plan import Plan
 
 _GRACE_SECONDS = 10.0
+_MUCH = 1.01
+"""Times the price that was shown: so much may a run cost without another question."""
 _NONCES_AT_ONCE = 256
 
 
@@ -135,8 +138,10 @@ def get_leave(
     """Ask before much is spent; `price` estimates what the run will cost.
 
     Raises `TooExpensiveError` when the answer is no, and `EvalstoreError` when a bound on the
-    cost could not be kept.
+    cost could not be kept, or when more would be done than somebody has agreed to.
     """
+    if orders.agreed:
+        _keep_to(orders.agreed, survey, price)
     prices = {id: desk.price_of(id) for id in survey.models}
     unpriced = [id for id, one in prices.items() if one is None]
     if unpriced and _most(desk, orders) is not None:
@@ -164,6 +169,28 @@ def get_leave(
             hint="add --yes to do it, --max-cost to stop at a price, "
             "or set 'confirmAbove' in evalstore.yaml",
         )
+
+
+def _keep_to(agreed: Agreed, survey: Survey, price: Callable[[], float | None]) -> None:
+    """Files may have been edited, and stored answers may have gone, since the plan was shown."""
+    was, now = (agreed.asks, agreed.judgements), (survey.asks, survey.judgements)
+    if any(one > shown for one, shown in zip(now, was, strict=True)):
+        what = f"{_to_do(*now)}, and {_to_do(*was)} were shown"
+    elif agreed.price is None:
+        return
+    else:
+        likely = price()
+        if likely is not None and likely <= agreed.price * _MUCH + 1e-6:
+            return
+        cost = "nobody knows what" if likely is None else f"${likely:,.4f}"
+        what = f"it would cost {cost}, and ${agreed.price:,.4f} were shown"
+    raise EvalstoreError(
+        f"the plan has changed: {what}", hint="nothing was done; look at the plan again"
+    )
+
+
+def _to_do(asks: int, judgements: int) -> str:
+    return f"{plural(asks, 'answer')} to ask and {plural(judgements, 'judgement')} to make"
 
 
 # --- time and signals

@@ -97,6 +97,16 @@ def is_partial(run: Json) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Agreed:
+    """What somebody was shown that a run would do."""
+
+    asks: int
+    judgements: int
+    price: float | None
+    """USD; None if a price is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Orders:
     """How a run is to go."""
 
@@ -115,5 +125,7 @@ class Orders:
     """Seconds"""
     yes: bool = False
     """Whatever it costs, nobody is asked."""
+    agreed: Agreed | None = None
+    """What somebody has agreed to: a run that would do more does nothing."""
     exit_first: bool = False
     """Stop at the first verdict that is no pass."""

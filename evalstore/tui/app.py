@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App
@@ -86,6 +89,7 @@ class Browser(App[None]):
         self.push_screen(History())
         if self._revision is not None:
             self.show_cases(self._revision)
+        self._end_at_signals()
         self.set_interval(_LOOK_SECONDS, self.look)
         self.look()
 
@@ -141,7 +145,15 @@ class Browser(App[None]):
 
     def on_unmount(self) -> None:
         """Stop what is still under way."""
-        self.runs.end_at_once()
+        self.runs.stop()
+
+    def _end_at_signals(self) -> None:
+        """Leave the terminal as it was, and what is paid stored, also when told to from outside."""
+        with suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, another thread
+            for name in ("SIGTERM", "SIGHUP"):
+                asyncio.get_running_loop().add_signal_handler(
+                    getattr(signal, name), self.runs.leave
+                )
 
     # --- keys and commands
 

@@ -34,6 +34,7 @@ class CasesPage(Filtered):
     """The cases of a run, or of the workspace as it is now."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", id="cases.filter"),
         Binding("n", "failure(1)", "Next failure", id="cases.next_failure"),
         Binding("N", "failure(-1)", "Failure before", show=False, id="cases.last_failure"),
         Binding("s", "sort", "Sort", show=False, id="cases.sort"),

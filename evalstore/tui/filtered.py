@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import on
-from textual.binding import Binding, BindingType
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
@@ -29,9 +28,6 @@ class Filtered(Acting):
     they are found `searching` says so.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "Filter", id="cases.filter"),
-    ]
     DEFAULT_CSS = """
     Filtered > #filter { padding: 0 1; display: none; }
     """

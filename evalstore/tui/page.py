@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 READING = "reading …"
 """A part of the title."""
+_UNSEEN = ("label", "unlabel", "judge_again", "run", "edit")
+"""Actions that are not taken in a terminal that is too small."""
 LOOK = "look"
 """The group of looking whether somebody has written to the store."""
 
@@ -242,8 +244,15 @@ class Page(Screen[None]):
     # --- keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The first screen cannot be left."""
+        """The first screen cannot be left; what cannot be seen is not acted on."""
+        if self.is_small and action in _UNSEEN:
+            return False
         return action != "back" or self.browser.can_leave(self)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the terminal is too small to show the page."""
+        return self.has_class("-tiny") or self.has_class("-slim")
 
     def reload(self, *, stay: bool = True) -> None:
         """Read again; with `stay` the cursor keeps its place."""

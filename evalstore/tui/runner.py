@@ -11,14 +11,15 @@ from evalstore.operations.watching import Watcher
 
 if TYPE_CHECKING:
     from evalstore.errors import EvalstoreError
-    from evalstore.operations.acting import Ended, Intent
+    from evalstore.operations.acting import Ended, Intent, Planned
 
 
 class Runner(Watcher):
     """Counts what a run in another thread does, and can stop it."""
 
-    def __init__(self, intent: Intent) -> None:
+    def __init__(self, intent: Intent, planned: Planned) -> None:
         self.intent = intent
+        self.planned = planned
         self.totals = {"asked": 0, "judged": 0}
         self.done = {"asked": 0, "judged": 0, "failed": 0}
         self.notes: list[str] = []

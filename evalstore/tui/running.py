@@ -68,11 +68,11 @@ class Runs:
             self._browser.notify(words, severity="warning", markup=False)
         return self.is_going
 
-    def begin(self, intent: Intent) -> None:
-        """Do it, and show how far it is."""
+    def begin(self, intent: Intent, planned: Planned) -> None:
+        """Do what was planned, and show how far it is."""
         if self.refuse():
             return
-        self.runner = runner = Runner(intent)
+        self.runner = runner = Runner(intent, planned)
         self._browser.push_screen(RunPage(runner))
         self._timer = self._browser.set_interval(_LOOK_SECONDS, self._tell)
         work = partial(self._carry_out, runner)
@@ -80,7 +80,7 @@ class Runs:
 
     def _carry_out(self, runner: Runner) -> None:
         try:
-            runner.ended = self._browser.source.carry_out(runner.intent, runner)
+            runner.ended = self._browser.source.carry_out(runner.intent, runner, runner.planned)
         except EvalstoreError as problem:
             runner.problem = problem
         except Exception as bug:  # noqa: BLE001 - the browser stays alive and says so
@@ -132,10 +132,17 @@ class Runs:
         """Do not end when the run has stopped."""
         self.is_leaving = False
 
-    def end_at_once(self) -> None:
-        """Stop without waiting for what is in flight; what is finished is stored."""
-        if self.runner is not None and not self.runner.is_over:
+    def leave(self) -> None:
+        """End the browser; a run is stopped first, and what is in flight is finished and stored."""
+        if self.runner is None or self.runner.is_over or self.is_leaving:
+            self._browser.exit()
+        else:
+            self.is_leaving = True
             self.runner.interrupt()
+
+    def stop(self) -> None:
+        """The browser has ended: what is in flight may finish, unless it was waited for before."""
+        if self.runner is not None and not self.runner.is_over:
             self.runner.interrupt()
 
 
@@ -200,8 +207,10 @@ class PlanPage(Dialog):
 
     @property
     def can_do(self) -> bool:
-        """Whether there is something to do."""
-        return self._planned is not None and bool(self._planned.status.items)
+        """Whether there is something to do, and its price can be seen."""
+        if self._planned is None or self.is_small:
+            return False
+        return bool(self._planned.status.items)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what makes sense is offered."""
@@ -213,9 +222,9 @@ class PlanPage(Dialog):
 
     def action_do(self) -> None:
         """Do it."""
-        if self._intent is not None and self.can_do:
+        if self._intent is not None and self._planned is not None and self.can_do:
             self.app.pop_screen()
-            self.browser.runs.begin(self._intent)
+            self.browser.runs.begin(self._intent, self._planned)
 
     def action_edit(self) -> None:
         """Open the file again, where the problem is."""

@@ -94,8 +94,8 @@ class Source(Protocol):
     def plan(self, intent: Intent) -> Planned:
         """What would be done, why, and its price."""
 
-    def carry_out(self, intent: Intent, watcher: Watcher) -> Ended:
-        """Do it, within the bound on the cost; the watcher can stop it."""
+    def carry_out(self, intent: Intent, watcher: Watcher, planned: Planned) -> Ended:
+        """Do it, unless it is more than was planned by now; the watcher can stop it."""
 
     def flips(self, run: str) -> Flips | None:
         """What broke and what was fixed since the run before, if there is one."""
@@ -242,13 +242,11 @@ class Workspace:
 
         return acting.plan(self.where, intent, offline=self.offline, max_cost=self.max_cost)
 
-    def carry_out(self, intent: Intent, watcher: Watcher) -> Ended:
-        """Do it, within the bound on the cost; the watcher can stop it."""
+    def carry_out(self, intent: Intent, watcher: Watcher, planned: Planned) -> Ended:
+        """Do it, unless it is more than was planned by now; the watcher can stop it."""
         from evalstore.operations import acting
 
-        return acting.carry_out(
-            self.where, intent, watcher, offline=self.offline, max_cost=self.max_cost
-        )
+        return acting.carry_out(self.where, intent, watcher, planned, offline=self.offline)
 
     def flips(self, run: str) -> Flips | None:
         """What broke and what was fixed since the run before, if there is one."""

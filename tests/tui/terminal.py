@@ -75,6 +75,11 @@ class Terminal:
         self.type(f"clear; {before}{command}; echo code=$?=")
         self.press("Enter")
 
+    def signal(self, name: str) -> None:
+        """Send a signal to the program."""
+        shell = self._tmux("display-message", "-p", "#{pane_pid}").strip()
+        subprocess.run(["pkill", f"-{name}", "-P", shell], check=True)
+
     # --- what a person sees
 
     def screen(self) -> str:

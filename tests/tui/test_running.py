@@ -23,7 +23,7 @@ from evalstore.tui.history import History
 from evalstore.tui.running import PlanPage, RunPage
 from evalstore.tui.source import Workspace
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, screen, settled
+from tests.tui.driving import drive, press, resized, screen, settled
 from tests.tui.test_labels import notified
 
 NEW = "# 👤\n\nHow is Lima?\n\n---\n\nThe answer must be warm.\n"
@@ -416,3 +416,44 @@ def test_a_run_outside_of_the_main_thread_can_be_interrupted(workspace: Path) ->
     thread.join(20)
     assert found == ["interrupted"]
     watcher.stop_it()
+
+
+def test_more_than_was_shown_is_not_done(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        assert "ask 2 answers, make 2 judgements: about $" in screen(pilot)
+        (workspace / "tests/newer.md").write_text(NEW.replace("Lima", "Quito"))
+        await press(pilot, "enter")
+        text = " ".join(screen(pilot).split())
+        assert "error: the plan has changed: 4 answers to ask and 4 judgements to make" in text
+        assert "hint: nothing was done; look at the plan again" in text
+        await press(pilot, "escape", "R")
+        assert "ask 4 answers" in screen(pilot)
+        model = workspace / "models/one.yaml"
+        model.write_text(model.read_text().replace("Token: 0.01", "Token: 0.02"))
+        await press(pilot, "enter")
+        assert "it would cost $" in " ".join(screen(pilot).split())
+        await press(pilot, "escape")
+        assert "evalstore › 1 run" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_nothing_is_done_that_cannot_be_seen(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        await resized(pilot, 10, 3)
+        await press(pilot, "enter")
+        assert "too small" in screen(pilot)
+        assert isinstance(pilot.app.screen, PlanPage)
+        await press(pilot, "escape", "R")
+        assert isinstance(pilot.app.screen, History)
+        await resized(pilot, 100, 30)
+        await press(pilot, "R", "enter")
+        assert "complete: 2 asked" in screen(pilot)
+
+    drive(scenario)

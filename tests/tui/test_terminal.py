@@ -163,3 +163,16 @@ def test_a_failure_is_understood_labelled_edited_and_judged_again(workspace: Pat
         page.shows("evalstore › 2 runs")
         page.press("q")
         assert page.ended() == 0
+
+
+@pytest.mark.parametrize("name", ["TERM", "HUP"])
+def test_told_to_end_from_outside_it_leaves_the_terminal_as_it_was(
+    workspace: Path, name: str
+) -> None:
+    with terminal(workspace) as page:
+        before = page.state()
+        page.run("view")
+        page.shows("evalstore › 1 run", "workspace  now")
+        page.signal(name)
+        assert page.ended() == 0
+        assert page.state() == before
