@@ -24,15 +24,23 @@ if TYPE_CHECKING:
 _COLUMNS = (
     Column("run", 9),
     Column("when", 14),
+    Column("", 1),
+    Column("state", 11, since=51),
     Column("passed", 6, right=True),
-    Column("", 8, since=60),
-    Column("of", 9, right=True, since=50),
-    Column("asked", 6, right=True, since=80),
-    Column("judged", 6, right=True, since=88),
-    Column("reused", 6, right=True, since=96),
-    Column("cost", 8, right=True, since=70),
-    Column("", 8, grows=True, since=80),
+    Column("of", 9, right=True, since=62),
+    Column("cost", 8, right=True, since=90),
+    Column("", 8, since=110),
+    Column("asked", 6, right=True, since=120),
+    Column("judged", 6, right=True, since=128),
+    Column("reused", 6, right=True, since=136),
+    Column("message", 12, grows=True, since=76),
 )
+_STOPPED = {
+    "interrupted": ("■", "It was stopped before its end"),
+    "over budget": ("$", "It was stopped at the bound on the cost or the time"),
+    "incomplete": ("!", "It came to its end, but calls failed or something waits"),
+}
+"""Of runs that are not complete the sign and the meaning."""
 _NEVER = """\
 Nothing has been run yet.
 
@@ -43,15 +51,18 @@ class History(Doing):
     """The runs and what the highlighted one did."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "compare", "Compare", id="history.compare"),
-        Binding("s", "stats", "Statistics", id="history.stats"),
+        Binding("R", "run", "Run", id="page.run"),
         Binding("w", "status", "What is to do", id="history.status"),
+        Binding("d", "compare", "Compare", id="history.compare"),
+        Binding("S,s", "stats", "Statistics", id="history.stats"),
     ]
     TITLE = "Runs"
     HELP = """\
 All runs, the newest first; above them the workspace as it is now. A line has the share of judged
-cases that passed, what was asked, judged and reused, the price and the message. Below is what the
-run under the cursor did, and how the share went up and down until then."""
+cases that passed, the price and the message, and of a run that is not complete its state: ■ was
+interrupted, $ over budget, ! incomplete. Also of these {list.open} shows the cases and what came of
+them; {page.run} goes on where they ended. Below is what the run under the cursor did, and how the
+share went up and down until then."""
     DEFAULT_CSS = """
     History > Reader { height: 9; border-top: solid $panel; }
     """
@@ -98,22 +109,25 @@ run under the cursor did, and how the share went up and down until then."""
 
     def _cells(self, row: int) -> Sequence[Cell]:
         if row == 0:
-            what = "the cases as they are now" if self._runs else "nothing has been run yet"
-            return (Cell("workspace", "group"), Cell("now"), *[Cell("")] * 7, Cell(what, "faint"))
+            what = "its cases now" if self._runs else "no run yet"
+            blank = [Cell("")] * (len(_COLUMNS) - 3)
+            return (Cell("workspace", "group"), Cell("now"), *blank, Cell(what, "faint"))
         run = self._runs[row - 1]
         rate = run.rate.rate
         colour = "pass" if rate == 1 else "fail" if rate is not None else "faint"
         return (
             Cell(run.id[:8]),
             Cell(when(run.started)),
+            Cell(_STOPPED.get(run.status, ("",))[0], "pending"),
+            Cell("" if run.status == "complete" else run.status, "pending"),
             Cell("-" if rate is None else f"{100 * rate:.1f}%", colour),
-            Cell(bar(rate, 8), colour),
             Cell(f"{run.verdicts['pass']:,}/{run.rate.judged:,}"),
+            Cell("" if run.cost is None else money(run.cost)),
+            Cell(bar(rate, 8), colour),
             Cell(f"{run.asked:,}"),
             Cell(f"{run.judged:,}"),
             Cell(f"{run.reused:,}", "faint"),
-            Cell("" if run.cost is None else money(run.cost)),
-            Cell(run.message or ("" if run.status == "complete" else run.status), "faint"),
+            Cell(run.message, "faint"),
         )
 
     @on(Grid.Moved, "#runs")
@@ -144,6 +158,9 @@ run under the cursor did, and how the share went up and down until then."""
             f"{run.asked:,} asked, {recorded}{run.judged:,} judged, {run.reused:,} reused{failed}; "
             f"{money(run.cost)}; {(run.ended - run.started) / 1e6:.1f} s"
         )
+        if run.status in _STOPPED:
+            why = _STOPPED[run.status][1]
+            yield from text_lines(f"{why}: Enter shows its cases, R does what is left.", "pending")
         yield from text_lines(", ".join(run.models), "faint")
         if run.is_partial:
             yield from text_lines("about a selection of the cases", "pending")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
+from textual.binding import Binding
 from textual.content import Content
 from textual.style import Style
 from textual.widgets import Static
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _KEPT = ("help", "quit", "page.back")
 """Actions that are named before all others when there is little room."""
+_WIDE = 100
+"""From so many columns on, keys that are not worth knowing first are named, too."""
 
 
 class KeyLine(Static):
@@ -44,10 +47,29 @@ class KeyLine(Static):
     def keys(self) -> list[ActiveBinding]:
         """The keys that are named, one for each action."""
         shown: dict[str, ActiveBinding] = {}
+        more: dict[str, ActiveBinding] = {}
         for one in self.screen.active_bindings.values():
-            if one.binding.show and one.binding.description:
-                shown.setdefault(one.binding.action, one)
-        return _fitting([*shown.values()], self.size.width)
+            if one.binding.description:
+                named = shown if one.binding.show else more
+                named.setdefault(one.binding.action, one)
+        width = self.size.width
+        fitting = _fitting([*shown.values()], width)
+        if len(fitting) == len(shown) and width >= _WIDE:
+            known = {*shown, *more}
+            others = [one for action, one in more.items() if not _is_back(action, known)]
+            fitting += _filling(self._of_the_page(others), width - sum(map(_width, fitting)))
+        return fitting
+
+    def _of_the_page(self, keys: Sequence[ActiveBinding]) -> list[ActiveBinding]:
+        """Those that are the page's, first those that no other page has."""
+        ids = [
+            one.id
+            for owner in type(self.screen).__mro__
+            for one in owner.__dict__.get("BINDINGS", ())
+            if isinstance(one, Binding) and one.id
+        ]
+        own = [one for one in keys if one.node is self.screen and one.binding.id in ids]
+        return sorted(own, key=lambda one: ids.index(one.binding.id or ""))
 
     def render(self) -> Content:
         """All on one line; what cannot be done at the moment is dim."""
@@ -74,14 +96,30 @@ def _words(one: ActiveBinding) -> tuple[str, str]:
     )
 
 
+def _width(one: ActiveBinding) -> int:
+    return sum(map(cell_len, _words(one)))
+
+
+def _is_back(action: str, known: Collection[str]) -> bool:
+    """Whether it is the way back of another one, as `failure(-1)` is: that can be guessed."""
+    return action.endswith("(-1)") and action.replace("(-1)", "(1)") in known
+
+
 def _fitting(keys: Sequence[ActiveBinding], width: int) -> list[ActiveBinding]:
     """As many as there is room for, whole, in their order; the ways out and the help first."""
     room = width
     chosen = set()
     for one in sorted(keys, key=lambda one: one.binding.id not in _KEPT):
-        wanted = sum(map(cell_len, _words(one)))
-        if wanted > room:
+        if _width(one) > room:
             break
-        room -= wanted
+        room -= _width(one)
         chosen.add(one.binding.action)
     return [one for one in keys if one.binding.action in chosen]
+
+
+def _filling(keys: Sequence[ActiveBinding], room: int) -> Iterator[ActiveBinding]:
+    """Those that fit into the room that is left."""
+    for one in keys:
+        if _width(one) <= room:
+            room -= _width(one)
+            yield one

@@ -49,11 +49,12 @@ def test_a_port_needs_the_web(workspace: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == "error: '--port' goes with '--web'\n"
 
 
-def test_the_footer_has_at_most_six_keys_and_the_first_screen_no_way_back(workspace: Path) -> None:
+def test_the_footer_has_few_keys_and_the_first_screen_no_way_back(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         keys = footer(pilot)
         assert "Back" not in keys
-        assert len(keys) <= 6
+        assert {"Run", "What is to do", "Compare", "Statistics"} < {*keys}
+        assert len(keys) <= 7
         await press(pilot, "escape", "backspace")
         assert isinstance(pilot.app.screen, History)
         await press(pilot, "down", "enter")
@@ -63,6 +64,26 @@ def test_the_footer_has_at_most_six_keys_and_the_first_screen_no_way_back(worksp
         assert "? Help" in screen(pilot).splitlines()[-1]
 
     drive(scenario, size=(80, 24))
+
+
+def test_a_wide_footer_names_further_keys_of_the_page_as_far_as_they_fit(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        few = footer(pilot)
+        await resized(pilot, 160, 40)
+        many = footer(pilot)
+        assert many[: len(few)] == few
+        assert many[len(few)] == "Sort"
+        assert {"Versions", "Statistics", "Label pass"} < {*many}
+        assert " s Sort " in screen(pilot).splitlines()[-1]
+        assert len(screen(pilot).splitlines()[-1]) <= 160
+        await resized(pilot, 300, 40)
+        assert {*many, "Judge again", "Edit the file", "Save what is shown"} < {*footer(pilot)}
+        for never in ("Failure before", "Down", "Mark", "Commands"):
+            assert never not in footer(pilot)
+        await resized(pilot, 40, 12)
+        assert footer(pilot) == ["Open", "Back", "Help", "Quit"]
+
+    drive(scenario, size=(80, 24), revision="@")
 
 
 def test_a_terminal_that_is_too_small_is_told(workspace: Path) -> None:

@@ -11,6 +11,7 @@ from textual.widgets import Input
 from evalstore.cli.main import main
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
+from evalstore.tui.stats import StatsPage
 from tests.builders import tree
 from tests.tui.driving import drive, press, resized, screen, settled
 
@@ -24,6 +25,43 @@ def test_the_runs_are_listed_below_the_workspace(workspace: Path) -> None:
         assert "50.0%" in lines[3]
         await press(pilot, "down")
         assert "3 ✓ pass, 3 ✗ fail: 50.0% of 6" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("# 👤\n\nHow is Lima?\n\n---\n\nWarm.\n")
+    main(["run", "--quiet", "--max-cost", "0", "--message", "as far as nothing goes"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        for width, height in ((80, 24), (100, 30), (160, 40)):
+            await resized(pilot, width, height)
+            header, _, stopped, complete = screen(pilot).splitlines()[1:5]
+            assert header.split()[:3] == ["run", "when", "state"]
+            assert "$  over budget  " in stopped
+            assert "complete" not in complete
+            assert ("as far as nothing goes" in stopped) == (width > 80)
+        await resized(pilot, 40, 12)
+        assert "  $   50.0%" in screen(pilot)
+        await resized(pilot, 80, 24)
+        await press(pilot, "down")
+        assert "It was stopped at the bound on the cost or the time" in screen(pilot)
+        await press(pilot, "question_mark")
+        assert "$ over budget" in screen(pilot)
+        await press(pilot, "escape", "enter")
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        assert "2 … pending" in screen(pilot)
+
+    drive(scenario, size=(80, 24))
+
+
+def test_statistics_have_the_same_key_on_the_runs_and_on_the_cases(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        for keys in (("S",), ("s",), ("down", "enter", "S")):
+            await press(pilot, *keys)
+            assert isinstance(pilot.app.screen, StatsPage)
+            await press(pilot, "escape")
 
     drive(scenario)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -22,6 +24,7 @@ from evalstore.tui.compare import ComparePage
 from evalstore.tui.history import History
 from evalstore.tui.running import PlanPage, RunPage
 from evalstore.tui.source import Workspace
+from evalstore.values import Reply, Request, Usage
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, resized, screen, settled
 from tests.tui.test_labels import notified
@@ -35,6 +38,30 @@ def slow(folder: Path, seconds: float = 30.0) -> None:
         model = folder / f"models/{name}.yaml"
         model.write_text(model.read_text().replace("- {", f"- {{latency: {seconds}, "))
     (folder / "tests/new.md").write_text(NEW)
+
+
+class Waiting:
+    """A provider that answers when it may; what it says is an answer as well as a judgement."""
+
+    def __init__(self) -> None:
+        self.may = threading.Event()
+
+    async def ask(self, _request: Request, *, timeout: float) -> Reply:
+        while not self.may.is_set():
+            await asyncio.sleep(0.01)
+        return Reply('{"pass": true, "feedback": ""}', finish_reason="stop", usage=Usage(1, 1))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+def waiting(workspace: Path) -> Iterator[Waiting]:
+    """All models wait, and there is something to do."""
+    (workspace / "tests/new.md").write_text(NEW)
+    provider = Waiting()
+    with mock.patch("evalstore.operations.doors.open_provider", return_value=provider):
+        yield provider
 
 
 async def shown(pilot: Pilot[None], text: str) -> None:
@@ -256,9 +283,7 @@ def test_one_browses_while_a_run_goes_on_and_each_title_says_how_far_it_is(
     drive(scenario)
 
 
-def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(workspace: Path) -> None:
-    slow(workspace, 0.5)
-
+def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(waiting: Waiting) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         app = pilot.app
         await press(pilot, "R")
@@ -275,6 +300,7 @@ def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(workspace
         await pilot.press("escape", "q", "q")
         await shown(pilot, "The run is being stopped: 0 of 4 are done.")
         assert app.runs.runner.stops == 1
+        waiting.may.set()
         while app.is_running:
             await pilot.pause(0.01)
         assert app.runs.runner.ended
@@ -305,14 +331,14 @@ def test_quitting_a_third_time_does_not_wait(workspace: Path) -> None:
     drive(scenario)
 
 
-def test_a_run_that_ends_while_it_is_asked_about_is_told(workspace: Path) -> None:
-    slow(workspace, 0.2)
-
+def test_a_run_that_ends_while_it_is_asked_about_is_told(waiting: Waiting) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
         await pilot.press("enter")
         await shown(pilot, "0/2")
         await pilot.press("q")
+        await shown(pilot, "0 of 4 are done")
+        waiting.may.set()
         await shown(pilot, "The run has ended meanwhile. q quits.")
         assert pilot.app.is_running
         await press(pilot, "escape")
