@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from evalstore.cli.main import main
+from evalstore.operations.browsing import Cases
+from evalstore.operations.orders import Where
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
+from evalstore.tui.source import Workspace
 from tests.builders import tree
 from tests.tui.driving import drive, press, resized, screen, settled
 
@@ -133,3 +137,24 @@ def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, in
         await resized(pilot, 30, 8)
 
     drive(scenario, size=size)
+
+
+class Many(Workspace):
+    """Has each case twenty times."""
+
+    def cases(self, revision: str | None) -> Cases:
+        found = super().cases(revision)
+        return replace(found, rows=[replace(one) for one in found.rows for _ in range(20)])
+
+
+def test_the_columns_end_where_the_scrollbar_begins(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        grid = pilot.app.screen.query_one(Grid)
+        for size, typed in (((100, 30), ""), ((100, 30), "file:weather"), ((90, 28), "")):
+            await resized(pilot, *size)
+            pilot.app.screen.query_one("#filter", Input).value = typed
+            await settled(pilot)
+            assert grid.show_vertical_scrollbar
+            assert "scripted/two" in screen(pilot).splitlines()[1]
+
+    drive(scenario, revision="@", source=Many(Where(workspace)))
