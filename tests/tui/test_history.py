@@ -97,7 +97,22 @@ FILTERS = {
     "verdict:pass model:one": ["city=Rome"],
     "tag:manners": [""],
     "file:weather verdict:fail": ["city=Oslo"],
+    "verdict:error,fail model:two": [""],
+    "-verdict:fail": ["city=Rome"],
+    "-verdict:pass model:one": ["", "city=Oslo"],
+    "-tag:manners": ["city=Oslo", "city=Rome"],
+    "tag:manners,weather -file:greet,x": ["city=Oslo", "city=Rome"],
+    "-model:one": [],
+    "verdict:": ["", "city=Oslo", "city=Rome"],
+    "-": ["", "city=Oslo", "city=Rome"],
     "nothing": [],
+}
+MISTAKES = {
+    "verdict:failed": "no verdict is called 'failed': pass, fail, error, undecided, ",
+    "verdicts:fail": "there is no 'verdicts:': verdict:, tag:, model:, file:",
+    "tag:nosuch": "no tag has 'nosuch' in it: manners, weather",
+    "model:gpt": "no candidate has 'gpt' in it: scripted/one, scripted/two",
+    "file:nosuch": "no file has 'nosuch' in it: tests/greeting.md, tests/weather.md",
 }
 
 
@@ -114,6 +129,30 @@ def test_cases_are_filtered_as_it_is_typed(workspace: Path) -> None:
             assert ("No case matches the filter." in screen(pilot)) == (not rows)
         await press(pilot, "escape")
         assert len(page.listed) == 3
+
+    drive(scenario, revision="@")
+
+
+def test_a_filter_that_cannot_match_says_what_there_is(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        line = pilot.app.screen.query_one("#filter", Input)
+        for text, told in MISTAKES.items():
+            line.value = text
+            await settled(pilot)
+            assert told in screen(pilot)
+        line.value = "-tag:nosuch"
+        await settled(pilot)
+        assert "3 cases › no tag has 'nosuch' in it" in screen(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_the_verdicts_of_what_is_listed_are_counted(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "3 cases › 3 ✓ pass, 3 ✗ fail" in screen(pilot)
+        pilot.app.screen.query_one("#filter", Input).value = "rome"
+        await settled(pilot)
+        assert "1 of 3 cases › 2 ✓ pass" in screen(pilot).splitlines()[0]
 
     drive(scenario, revision="@")
 
