@@ -178,6 +178,28 @@ def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, in
     drive(scenario, size=size)
 
 
+def test_a_system_prompt_has_the_name_that_commands_print(workspace: Path) -> None:
+    weather = (workspace / "tests/weather.md").read_text(encoding="utf-8")
+    tree(
+        workspace,
+        {
+            "prompts/kind.md": "Be kind.\n",
+            "tests/weather.md": weather.replace("---\n", "---\nsystemPrompts: [kind, null]\n", 1),
+        },
+    )
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "city=Oslo (kind) " in screen(pilot)
+        assert "city=Oslo (no prompt) " in screen(pilot)
+        await press(pilot, "down", "enter")
+        assert "city=Oslo › kind › " in screen(pilot)
+        await press(pilot, "escape", "slash", *"kind", "enter")
+        assert pilot.app.screen.query_one(Grid).row_count == 2
+
+    drive(scenario, revision="@")
+
+
 class Many(Workspace):
     """Has each case twenty times."""
 
