@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.operations.desk import (
     Desk,
+    open_catalogue,
     open_desk,
     open_store,
     open_workspace,
@@ -23,10 +24,11 @@ from evalstore.operations.history import in_order
 from evalstore.operations.leaves import Placed, iterate_leaves
 from evalstore.operations.orders import Wanted, is_partial
 from evalstore.operations.quiet import see
-from evalstore.operations.results import VERDICTS, as_result, settle
+from evalstore.operations.results import as_result, prompt_label, settle
 from evalstore.operations.said import Opinions, read_opinions
 from evalstore.report.statistics import Rate, wilson
 from evalstore.store.revisions import resolve_run
+from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Where
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 
-_WORDS = (*VERDICTS, "answered")
 _CELLS_AT_ONCE = 5_000
 """How many are planned together."""
 
@@ -79,7 +80,7 @@ class CaseRow:
     file: str
     row: str
     prompt: str
-    """Which system prompt, when the case has several; or empty."""
+    """The name of the system prompt, when the file has several; or empty."""
     tags: tuple[str, ...]
     results: tuple[Result | None, ...]
     """By candidate, in the order of `Cases.models`."""
@@ -92,9 +93,8 @@ class Cases:
     run: str | None
     """None: the workspace."""
     models: tuple[str, ...]
+    """By name; recorded answers come last."""
     rows: Sequence[CaseRow]
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """How many results have each verdict."""
     said: Opinions = field(default_factory=Opinions)
     """What people have said of the answers."""
 
@@ -140,9 +140,10 @@ def cases(where: Where, revision: str | None) -> Cases:
         with open_desk(where) as desk:
             desk.require_sound(Wanted())
             return replace(_of_workspace(desk), said=read_opinions(desk.store))
-    with open_store(where) as store:
-        id, content = resolve_run(store, revision)
-        return replace(_arranged(id, iterate_leaves(store, content)), said=read_opinions(store))
+    with open_catalogue(where) as desk:
+        id, content = resolve_run(desk.store, revision)
+        found = _arranged(desk, id, iterate_leaves(desk.store, content))
+        return replace(found, said=read_opinions(desk.store))
 
 
 def _of_workspace(desk: Desk) -> Cases:
@@ -158,13 +159,14 @@ def _of_workspace(desk: Desk) -> Cases:
                 yield one.cell.file, Placed(one.cell.index, as_result(one), one.cell.case.tags)
 
     by_file = groupby(settled(), key=itemgetter(0))
-    return _arranged(None, ((path, (one for _, one in some)) for path, some in by_file))
+    files = ((path, (one for _, one in some)) for path, some in by_file)
+    return _arranged(desk, None, files)
 
 
-def _arranged(run: str | None, files: Iterable[tuple[str, Iterable[Placed]]]) -> Cases:
+def _arranged(desk: Desk, run: str | None, files: Iterable[tuple[str, Iterable[Placed]]]) -> Cases:
     """Results side by side, one row for each case and system prompt."""
     numbers: dict[str, int] = {}
-    counts: dict[str, int] = {}
+    names: dict[str | None, str] = {}
     rows: list[CaseRow] = []
     for path, cells in files:
         places: dict[int, list[Result | None]] = {}
@@ -180,25 +182,21 @@ def _arranged(run: str | None, files: Iterable[tuple[str, Iterable[Placed]]]) ->
             listed += [None] * (number + 1 - len(listed))
             listed[number] = one
             prompts.add(one.prompt)
-            word = one.word or "answered"
-            counts[word] = counts.get(word, 0) + 1
+        if len(prompts) > 1:
+            names |= {one: prompt_label(desk, one) for one in prompts - names.keys()}
         for found, tagged in zip(places.values(), tags, strict=True):
             result = next(one for one in found if one)
-            prompt = _prompt(result) if len(prompts) > 1 else ""
+            prompt = names[result.prompt] if len(prompts) > 1 else ""
             rows.append(CaseRow(path, result.row, prompt, tagged, tuple(found)))
-    models = tuple(sorted(numbers))
+    models = tuple(sorted(numbers, key=lambda model: (model == RECORDED, model)))
     if len(models) > 1:
         order = [numbers[model] for model in models]
         rows = [replace(one, results=_in_order(one.results, order)) for one in rows]
-    return Cases(run, models, rows, {word: counts[word] for word in _WORDS if word in counts})
+    return Cases(run, models, rows)
 
 
 def _in_order(found: tuple[Result | None, ...], order: Sequence[int]) -> tuple[Result | None, ...]:
     return tuple(found[number] if number < len(found) else None for number in order)
-
-
-def _prompt(found: Result) -> str:
-    return "no prompt" if found.prompt is None else f"prompt {found.prompt_number + 1}"
 
 
 def test_files(where: Where) -> list[str]:

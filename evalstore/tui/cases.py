@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -14,7 +14,7 @@ from evalstore.tui.filtered import Filtered
 from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.grouping import Group, find, grouped, place_of
 from evalstore.tui.keyline import KeyLine
-from evalstore.tui.listing import ORDERS, Listing
+from evalstore.tui.listing import ORDERS, Listing, unknown_fields
 from evalstore.tui.looks import FAILING, counted, verdict
 from evalstore.tui.page import READING
 from evalstore.tui.reader import Line, Reader
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.report.compare import Result
+    from evalstore.tui.listing import Found, Search
+    from evalstore.tui.query import Query
 
 _GROUPS = ("", "file", "tag")
 
@@ -55,7 +57,9 @@ Below is what was said of the case under the cursor, first of the candidate in t
     verdict:fail     some candidate's verdict: pass, fail, error, undecided, pending, answered
     tag:manners      a tag of the case
     model:mini       a candidate; with verdict: this candidate's verdict
-    file:weather     the test file"""
+    file:weather     the test file
+    tag:a,b          a comma is an 'or'
+    -tag:a  -word    a minus is a 'not'"""
     DEFAULT_CSS = """
     CasesPage > Reader { height: 7; border-top: solid $panel; }
     """
@@ -68,6 +72,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
         self._cases: Cases | None = None
         self._listing: Listing | None = None
         self._shown = 0
+        self._counts: Mapping[str, int] = {}
         self._read_again = False
         self._listed: list[CaseRow | Group] = []
         self._sort, self._group = "file", ""
@@ -110,11 +115,15 @@ Below is what was said of the case under the cursor, first of the candidate in t
     def show_cases(self, cases: Cases, listing: Listing) -> None:
         """Show them."""
         self._cases, self._listing, self._read_again = cases, listing, True
-        if self.query_typed.words:
+        if self.query_typed.words or self.query_typed.without:
             self.search()
         self.show_filtered()
 
     # --- what is listed
+
+    def look_up(self, query: Query, search: Search) -> Found:
+        """Search the words that are not in the names of all cases."""
+        return self._listing.look_up(query, search) if self._listing else {}
 
     def show_filtered(self) -> None:
         """Filter, sort and group what was read; cursor and marks stay with their cases."""
@@ -123,7 +132,8 @@ Below is what was said of the case under the cursor, first of the candidate in t
         grid = self.query_one("#cases", Grid)
         before = self.case
         marked = {place_of(self._listed[number]) for number in grid.marked}
-        rows = self._listing.select(self.query_typed, self._sort, self.found)
+        numbers = self._listing.select(self.query_typed, self._sort, self.found)
+        rows = self._listing.rows(numbers)
         self._listed = list(grouped(rows, self._group)) if self._group else [*rows]
         cursor = find(self._listed, before, read_again=self._read_again)
         self._read_again = False
@@ -132,8 +142,8 @@ Below is what was said of the case under the cursor, first of the candidate in t
         grid.show(self._columns(), len(self._listed), self._cells, cursor=cursor)
         if marked:
             grid.marked = {n for n, one in enumerate(self._listed) if place_of(one) in marked}
-        self._shown = len(rows)
-        self.set_empty(self._why_empty(rows))
+        self._shown, self._counts = len(rows), self._listing.count(numbers)
+        self.set_empty("" if rows else self._why_empty())
         grid.display = bool(rows)
         self.tell()
         if not rows:
@@ -141,7 +151,7 @@ Below is what was said of the case under the cursor, first of the candidate in t
 
     def tell(self) -> None:
         """Say above the table what is in it."""
-        if self._cases is None:
+        if self._cases is None or self._listing is None:
             self.set_title(self.name_of_run, READING)
             return
         shown = f"{self._shown:,} of " if self._shown < len(self._cases.rows) else ""
@@ -149,17 +159,22 @@ Below is what was said of the case under the cursor, first of the candidate in t
             self.name_of_run,
             f"{shown}{plural(len(self._cases.rows), 'case')}",
             self.searching,
-            counted(self._cases.counts),
+            *(what for what, _ in self._listing.complaints(self.query_typed)),
+            counted(self._counts),
             "" if self._sort == "file" else f"by {self._sort}",
         )
 
-    def _why_empty(self, rows: Sequence[CaseRow]) -> str:
-        if rows:
-            return ""
+    def _why_empty(self) -> str:
+        assert self._listing is not None
+        query = self.query_typed
+        if query.is_empty:
+            return "There are no cases here.\n'evalstore check' reads the test files."
+        wrong = list(self._listing.complaints(query))
+        wrong += () if self.searching else unknown_fields(query)
+        if wrong:
+            return "\n".join(f"{what}: {there}" for what, there in wrong)
         if self.searching:
             return "No case is called so; answers, feedback and tests are searched …"
-        if self.query_typed.is_empty:
-            return "There are no cases here.\n'evalstore check' reads the test files."
         return "No case matches the filter.\nEscape takes it away."
 
     def _columns(self) -> list[Column]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from evalstore.errors import EvalstoreError
+    from evalstore.tui.listing import Found, Search
+    from evalstore.tui.query import Query
 
 _PAUSE_SECONDS = 0.15
 """A search begins when nothing has been typed for so long."""
@@ -35,8 +37,8 @@ class Filtered(Acting):
     def __init__(self, typed: str = "") -> None:
         super().__init__()
         self.query_typed = read_query(typed)
-        self.found: frozenset[str] = frozenset()
-        """Sessions in which the words of the filter are."""
+        self.found: Found = {}
+        """In which sessions the words of the filter are."""
         self.searching = ""
         """What to say while texts are searched."""
         self._typed = typed
@@ -45,7 +47,7 @@ class Filtered(Acting):
     @staticmethod
     def filter_line() -> Input:
         """Where the filter is typed."""
-        hint = "words  verdict:fail  tag:…  model:…  file:…"
+        hint = "words  verdict:fail,error  tag:…  model:…  file:…  -not"
         return Input(placeholder=hint, id="filter", select_on_focus=False, compact=True)
 
     def on_mount(self) -> None:
@@ -59,6 +61,10 @@ class Filtered(Acting):
     def has_read(self) -> bool:
         """Whether there is something to filter."""
         return False
+
+    def look_up(self, query: Query, search: Search) -> Found:
+        """Search what the names have not; called in a thread."""
+        return {}
 
     def show_filtered(self) -> None:
         """List what matches the filter."""
@@ -83,10 +89,7 @@ class Filtered(Acting):
     @on(Input.Changed, "#filter")
     def filter_changed(self, message: Input.Changed) -> None:
         """Filter as it is typed."""
-        query = read_query(message.value)
-        if not " ".join(query.words).startswith(" ".join(self.query_typed.words)):
-            self.found = frozenset()  # else what is to be found is among it
-        self.query_typed = query
+        self.query_typed = read_query(message.value)
         self.search()
         self.show_filtered()
 
@@ -115,32 +118,32 @@ class Filtered(Acting):
         if self._pause:
             self._pause.stop()
         self.workers.cancel_group(self, "search")
-        words = self.query_typed.words
-        self.searching = "searching …" if words else ""
-        if words:
-            self._pause = self.set_timer(_PAUSE_SECONDS, lambda: self._search(words))
+        query = self.query_typed
+        self.searching = "searching …" if query.words or query.without else ""
+        if self.searching:
+            self._pause = self.set_timer(_PAUSE_SECONDS, lambda: self._search(query))
 
-    def _search(self, words: tuple[str, ...]) -> None:
-        def read() -> frozenset[str]:
+    def _search(self, query: Query) -> None:
+        def read() -> Found:
             worker = get_current_worker()
 
             def report(done: int, total: int) -> bool:
                 if total and not worker.is_cancelled:
                     told = f"searching … {100 * done // total}% of the index is made"
-                    self.post_message(self.Fetched(self._tell_searching, (words, told), "search"))
+                    self.post_message(self.Fetched(self._tell_searching, (query, told), "search"))
                 return not worker.is_cancelled
 
-            return self.source.search(words, report) or frozenset()
+            return self.look_up(query, lambda words: self.source.search(words, report))
 
-        self.fetch(read, lambda found: self._show_found(words, found), group="search")
+        self.fetch(read, lambda found: self._show_found(query, found), group="search")
 
-    def _tell_searching(self, told: tuple[tuple[str, ...], str]) -> None:
-        if self.searching and told[0] == self.query_typed.words:
+    def _tell_searching(self, told: tuple[Query, str]) -> None:
+        if self.searching and told[0] is self.query_typed:
             self.searching = told[1]
             self.tell()
 
-    def _show_found(self, words: tuple[str, ...], found: frozenset[str]) -> None:
-        if words == self.query_typed.words:
+    def _show_found(self, query: Query, found: Found) -> None:
+        if query is self.query_typed:
             self.searching, self.found = "", found
             self.show_filtered()
 

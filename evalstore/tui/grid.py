@@ -171,6 +171,10 @@ class Grid(ScrollView, can_focus=True):
         self._laid = lay_out(self._columns, width, self._picked, self._laid.first)
         self.virtual_size = Size(width, self._count + 1)
 
+    def watch_show_vertical_scrollbar(self) -> None:
+        """The scrollbar, which comes when there are too many rows, takes room from the columns."""
+        self._measure()
+
     def on_resize(self, _event: events.Resize) -> None:
         """Share the room again."""
         self._measure()

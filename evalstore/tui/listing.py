@@ -1,24 +1,36 @@
 """Cases in an order, filtered: quick enough to be done at every key for very many cases.
 
 What many cases have in common is looked at once: their file, their tags, and which
-candidate came to which verdict. Orders are made once.
+candidate came to which verdict. Orders are made once. Rows are named by their numbers.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING
 
-from evalstore.tui.looks import URGENCY
+from evalstore.tui.looks import SIGNS, URGENCY
+from evalstore.tui.query import FIELDS
 
 if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
-    from evalstore.tui.query import Query
+    from evalstore.tui.query import Field, Query
 
 ORDERS = ("file", "verdict", "row")
-_Words = tuple[str | None, ...]
+Words = tuple[str, ...]
+Found = Mapping[Words, frozenset[str]]
+"""Sessions in whose texts all of these words are."""
+Search = Callable[[Words], frozenset[str] | None]
+"""Finds them; None: that is not wanted any more."""
+_CameTo = tuple[str | None, ...]
 """What each candidate came to; None: it was not asked."""
+_NAMED = 8
+"""Tags, candidates or files that are named to whom asks for one that there is not."""
+_LIKE_A_FIELD = re.compile(r"[a-z]+:(?!//)")
 
 
 class Listing:
@@ -26,27 +38,49 @@ class Listing:
 
     def __init__(self, cases: Cases) -> None:
         self._rows = cases.rows
-        self._models = tuple(model.casefold() for model in cases.models)
+        self._models = cases.models
+        self._folded_models = tuple(model.casefold() for model in cases.models)
         self._files = list(dict.fromkeys(one.file for one in cases.rows))
         self._tags = list(dict.fromkeys(one.tags for one in cases.rows))
-        numbers: dict[_Words, int] = {}
+        numbers: dict[_CameTo, int] = {}
         self._came_to = array(
-            "I", (numbers.setdefault(_words(one), len(numbers)) for one in cases.rows)
+            "I", (numbers.setdefault(_came_to(one), len(numbers)) for one in cases.rows)
         )
         """For each row, which of these."""
         self._kinds = list(numbers)
         self._orders: dict[str, Sequence[int]] = {"file": range(len(cases.rows))}
         self._places: list[str] | None = None
+        self._all = b"\1" * len(cases.rows)
+        self._looked_up: dict[int, tuple[frozenset[str], bytes]] = {}
+        """By the address of what was found: it, and for each row whether it is among it."""
 
-    def select(self, query: Query, order: str, found: Collection[str] = ()) -> list[CaseRow]:
-        """The rows that match, in order; `found` are sessions in which the words were found."""
-        numbers: Iterable[int] = self._ordered(order)
-        rows = self._rows
-        for name, values in query.fields.items():
-            numbers = self._with_field(numbers, name, values, query.fields.get("model", ()))
+    def rows(self, numbers: Iterable[int]) -> list[CaseRow]:
+        """The rows with these numbers."""
+        return list(map(self._rows.__getitem__, numbers))
+
+    # --- which rows
+
+    def select(self, query: Query, order: str, found: Found) -> Sequence[int]:
+        """The rows that match, in order."""
+        numbers = self._ordered(order)
+        named = [one for one in query.fields if one.name == "model" and not one.is_negated]
+        for field in query.fields:
+            numbers = self._with_field(numbers, field, named)
         if query.words:
             numbers = self._with_words(numbers, query.words, found)
-        return [rows[number] for number in numbers]
+        for word in query.without:
+            numbers = self._without(numbers, word, found)
+        return numbers
+
+    def count(self, numbers: Sequence[int]) -> dict[str, int]:
+        """How many results of these rows have each verdict."""
+        kinds = Counter(map(self._came_to.__getitem__, numbers))
+        counts = dict.fromkeys(SIGNS, 0)
+        for kind, count in kinds.items():
+            for word in self._kinds[kind]:
+                if word is not None:
+                    counts[word] += count
+        return {word: count for word, count in counts.items() if count}
 
     def _ordered(self, order: str) -> Sequence[int]:
         if order not in self._orders:
@@ -59,59 +93,84 @@ class Listing:
             self._orders[order] = array("I", sorted(range(len(keys)), key=keys.__getitem__))
         return self._orders[order]
 
+    # --- fields
+
     def _with_field(
-        self, numbers: Iterable[int], name: str, values: Sequence[str], named: Sequence[str]
-    ) -> Iterable[int]:
-        rows = self._rows
-        if name == "file":
-            files = {one for one in self._files if _has_all(one.casefold(), values)}
+        self, numbers: Sequence[int], field: Field, named: Sequence[Field]
+    ) -> Sequence[int]:
+        rows, values, negated = self._rows, field.values, field.is_negated
+        if field.name == "file":
+            files = {one for one in self._files if _has_any(one.casefold(), values) != negated}
             return [number for number in numbers if rows[number].file in files]
-        if name == "tag":
+        if field.name == "tag":
             tags = {
                 one
                 for one in self._tags
-                if all(any(value in tag.casefold() for tag in one) for value in values)
+                if any(_has_any(tag.casefold(), values) for tag in one) != negated
             }
             return [number for number in numbers if rows[number].tags in tags]
-        kinds = [
-            self._has_model(words, values)
-            if name == "model"
-            else self._has_verdict(words, values, named)
-            for words in self._kinds
-        ]
+        among = [field] if field.name == "model" else named
+        words = ("",) if field.name == "model" else values
+        kinds = [self._has_come_to(kind, words, among) != negated for kind in self._kinds]
         came_to = self._came_to
         return [number for number in numbers if kinds[came_to[number]]]
 
-    def _has_model(self, words: _Words, values: Sequence[str]) -> bool:
-        asked = [model for model, word in zip(self._models, words, strict=True) if word is not None]
-        return all(any(value in model for model in asked) for value in values)
+    def _has_come_to(self, kind: _CameTo, words: Words, among: Sequence[Field]) -> bool:
+        """Whether one of the candidates that are meant came to what begins so."""
+        return any(
+            word is not None
+            and word.startswith(words)
+            and all(_has_any(model, one.values) for one in among)
+            for model, word in zip(self._folded_models, kind, strict=True)
+        )
 
-    def _has_verdict(self, words: _Words, values: Sequence[str], named: Sequence[str]) -> bool:
-        come = [
-            word
-            for model, word in zip(self._models, words, strict=True)
-            if word is not None and _has_all(model, named)
+    # --- words
+
+    def look_up(self, query: Query, search: Search) -> Found:
+        """Search the words that are not in names, those that a name lacks together."""
+        lacking = set(self._lacking(query.words))
+        wanted = {tuple(compress(query.words, lacks)) for lacks in lacking if any(lacks)}
+        found: dict[Words, frozenset[str]] = {}
+        self._looked_up = {}
+        for words in sorted({*wanted, *((word,) for word in query.without)}):
+            sessions = search(words)
+            if sessions is None:
+                break
+            found[words] = sessions
+            self._rows_of(sessions)  # ahead of time, for it takes a while
+        return found
+
+    def _with_words(self, numbers: Sequence[int], words: Words, found: Found) -> list[int]:
+        lacking = list(self._lacking(words))
+        within: dict[tuple[bool, ...], Sequence[int]] = {(False,) * len(words): self._all}
+        for lacks in set(lacking) - within.keys():
+            within[lacks] = self._rows_of(_sessions(found, tuple(compress(words, lacks))))
+        return [number for number in numbers if within[lacking[number]][number]]
+
+    def _without(self, numbers: Sequence[int], word: str, found: Found) -> list[int]:
+        lacks, said = self._lacks(word), self._rows_of(found.get((word,), frozenset()))
+        return [number for number in numbers if lacks[number] and not said[number]]
+
+    def _rows_of(self, sessions: frozenset[str]) -> Sequence[int]:
+        """For each row whether one of these is its session."""
+        if id(sessions) not in self._looked_up:
+            rows = bytes(len(self._rows)) if not sessions else _among(self._rows, sessions)
+            self._looked_up[id(sessions)] = sessions, rows
+        return self._looked_up[id(sessions)][1]
+
+    def _lacking(self, words: Words) -> Iterator[tuple[bool, ...]]:
+        """For each row, which of the words its name lacks."""
+        return zip(*map(self._lacks, words), strict=True)
+
+    def _lacks(self, word: str) -> list[bool]:
+        places = self._folded()
+        files = {one for one in self._files if word in one.casefold()}
+        if not files:
+            return [word not in place for place in places]
+        return [
+            one.file not in files and word not in place
+            for one, place in zip(self._rows, places, strict=True)
         ]
-        return all(any(word.startswith(value) for word in come) for value in values)
-
-    def _with_words(
-        self, numbers: Iterable[int], words: Sequence[str], found: Collection[str]
-    ) -> list[int]:
-        rows, places = self._rows, self._folded()
-        in_files = {
-            one: tuple(word for word in words if word not in one.casefold()) for one in self._files
-        }
-        listed: list[int] = []
-        for number in numbers:
-            place = places[number]
-            for word in in_files[rows[number].file]:
-                if word not in place:
-                    if found and _is_in(rows[number], found):
-                        listed.append(number)
-                    break
-            else:
-                listed.append(number)
-        return listed
 
     def _folded(self) -> list[str]:
         """The row and the prompt of each case; a text that is needed twice is there once."""
@@ -122,18 +181,59 @@ class Listing:
             ]
         return self._places
 
+    # --- what cannot match
 
-def _words(case: CaseRow) -> _Words:
+    def complaints(self, query: Query) -> Iterator[tuple[str, str]]:
+        """What of a filter there is not, and what there is instead."""
+        for name, values, _ in query.fields:
+            for value in values:
+                if name == "verdict":
+                    if not any(word.startswith(value) for word in SIGNS):
+                        yield f"no verdict is called '{value}'", ", ".join(SIGNS)
+                    continue
+                there = self._there_is(name)
+                if not any(value in one.casefold() for one in there):
+                    some = [*there[:_NAMED], *["…"] * (len(there) > _NAMED)]
+                    what = "candidate" if name == "model" else name
+                    yield f"no {what} has '{value}' in it", ", ".join(some) or "there are none"
+
+    def _there_is(self, name: str) -> Sequence[str]:
+        if name == "tag":
+            return sorted({tag for tags in self._tags for tag in tags})
+        return self._models if name == "model" else self._files
+
+
+def unknown_fields(query: Query) -> Iterator[tuple[str, str]]:
+    """Words that look like fields which there are not, and those that there are."""
+    for word in query.words:
+        found = _LIKE_A_FIELD.match(word)
+        if found:
+            yield f"there is no '{found[0]}'", ", ".join(f"{name}:" for name in FIELDS)
+
+
+def _came_to(case: CaseRow) -> _CameTo:
     return tuple(None if one is None else one.word or "answered" for one in case.results)
 
 
-def _worst(words: _Words) -> int:
+def _worst(words: _CameTo) -> int:
     return min((URGENCY.index(word) for word in words if word is not None), default=9)
 
 
-def _has_all(text: str, values: Iterable[str]) -> bool:
-    return all(value in text for value in values)
+def _has_any(text: str, values: Iterable[str]) -> bool:
+    return any(value in text for value in values)
 
 
-def _is_in(case: CaseRow, found: Collection[str]) -> bool:
-    return any(id in found for one in case.results if one for id in one.sessions)
+def _among(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
+    return bytes(
+        any(not sessions.isdisjoint(one.sessions) for one in row.results if one is not None)
+        for row in rows
+    )
+
+
+def _sessions(found: Found, words: Words) -> frozenset[str]:
+    """Where words were found; until they are searched, where those typed before were found."""
+    if words in found:
+        return found[words]
+    text = " ".join(words)
+    before = [one for one in found if text.startswith(" ".join(one))]
+    return found[max(before, key=lambda one: len(" ".join(one)))] if before else frozenset()

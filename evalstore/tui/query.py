@@ -1,12 +1,26 @@
-"""What is typed behind `/`: words, and `verdict:`, `tag:`, `model:`, `file:` with a value."""
+"""What is typed behind `/`: words, and `verdict:`, `tag:`, `model:`, `file:` with values."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
-_PART = re.compile(r'(?:(verdict|tag|model|file):)?("[^"]*"?|\S+)')
 FIELDS = ("verdict", "tag", "model", "file")
+_PART = re.compile(
+    rf'(-?)(?:({"|".join(FIELDS)}):((?:"[^"]*"?|[^\s"])*)|("[^"]*"?|\S+))',
+    re.IGNORECASE,
+)
+_VALUE = re.compile(r'"[^"]*"?|[^",]+')
+
+
+class Field(NamedTuple):
+    """A name with values, of which one must match."""
+
+    name: str
+    values: tuple[str, ...]
+    is_negated: bool
+    """Whether none of them may match."""
 
 
 @dataclass(frozen=True)
@@ -15,22 +29,26 @@ class Query:
 
     words: tuple[str, ...] = ()
     """What the file, the row, an answer or the feedback holds."""
-    fields: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+    """What none of these holds."""
+    fields: tuple[Field, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether everything matches."""
-        return not self.words and not self.fields
+        return not (self.words or self.without or self.fields)
 
 
 def read_query(text: str) -> Query:
     """What was typed as a filter; nothing that is typed is an error."""
     words: list[str] = []
-    fields: dict[str, tuple[str, ...]] = {}
-    for name, value in _PART.findall(text):
-        value = value.strip('"').casefold()
-        if name and value:
-            fields[name] = (*fields.get(name, ()), value)
-        elif value and not name:
-            words.append(value)
-    return Query(tuple(words), fields)
+    without: list[str] = []
+    fields: list[Field] = []
+    for minus, name, listed, typed in _PART.findall(text.casefold()):
+        if name:
+            values = [value for one in _VALUE.findall(listed) if (value := one.strip('"'))]
+            if values:
+                fields.append(Field(name, tuple(values), bool(minus)))
+        elif (word := typed.strip('"')) and typed != "-":
+            (without if minus else words).append(word)
+    return Query(tuple(words), tuple(without), tuple(fields))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from evalstore.cli.main import main
+from evalstore.operations.browsing import Cases
+from evalstore.operations.orders import Where
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
+from evalstore.tui.source import Workspace
 from evalstore.tui.stats import StatsPage
 from tests.builders import tree
 from tests.tui.driving import drive, press, resized, screen, settled
@@ -131,7 +135,22 @@ FILTERS = {
     "verdict:pass model:one": ["city=Rome"],
     "tag:manners": [""],
     "file:weather verdict:fail": ["city=Oslo"],
+    "verdict:error,fail model:two": [""],
+    "-verdict:fail": ["city=Rome"],
+    "-verdict:pass model:one": ["", "city=Oslo"],
+    "-tag:manners": ["city=Oslo", "city=Rome"],
+    "tag:manners,weather -file:greet,x": ["city=Oslo", "city=Rome"],
+    "-model:one": [],
+    "verdict:": ["", "city=Oslo", "city=Rome"],
+    "-": ["", "city=Oslo", "city=Rome"],
     "nothing": [],
+}
+MISTAKES = {
+    "verdict:failed": "no verdict is called 'failed': pass, fail, error, undecided, ",
+    "verdicts:fail": "there is no 'verdicts:': verdict:, tag:, model:, file:",
+    "tag:nosuch": "no tag has 'nosuch' in it: manners, weather",
+    "model:gpt": "no candidate has 'gpt' in it: scripted/one, scripted/two",
+    "file:nosuch": "no file has 'nosuch' in it: tests/greeting.md, tests/weather.md",
 }
 
 
@@ -148,6 +167,30 @@ def test_cases_are_filtered_as_it_is_typed(workspace: Path) -> None:
             assert ("No case matches the filter." in screen(pilot)) == (not rows)
         await press(pilot, "escape")
         assert len(page.listed) == 3
+
+    drive(scenario, revision="@")
+
+
+def test_a_filter_that_cannot_match_says_what_there_is(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        line = pilot.app.screen.query_one("#filter", Input)
+        for text, told in MISTAKES.items():
+            line.value = text
+            await settled(pilot)
+            assert told in screen(pilot)
+        line.value = "-tag:nosuch"
+        await settled(pilot)
+        assert "3 cases › no tag has 'nosuch' in it" in screen(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_the_verdicts_of_what_is_listed_are_counted(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "3 cases › 3 ✓ pass, 3 ✗ fail" in screen(pilot)
+        pilot.app.screen.query_one("#filter", Input).value = "rome"
+        await settled(pilot)
+        assert "1 of 3 cases › 2 ✓ pass" in screen(pilot).splitlines()[0]
 
     drive(scenario, revision="@")
 
@@ -171,3 +214,46 @@ def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, in
         await resized(pilot, 30, 8)
 
     drive(scenario, size=size)
+
+
+def test_a_system_prompt_has_the_name_that_commands_print(workspace: Path) -> None:
+    weather = (workspace / "tests/weather.md").read_text(encoding="utf-8")
+    tree(
+        workspace,
+        {
+            "prompts/kind.md": "Be kind.\n",
+            "tests/weather.md": weather.replace("---\n", "---\nsystemPrompts: [kind, null]\n", 1),
+        },
+    )
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "city=Oslo (kind) " in screen(pilot)
+        assert "city=Oslo (no prompt) " in screen(pilot)
+        await press(pilot, "down", "enter")
+        assert "city=Oslo › kind › " in screen(pilot)
+        await press(pilot, "escape", "slash", *"kind", "enter")
+        assert pilot.app.screen.query_one(Grid).row_count == 2
+
+    drive(scenario, revision="@")
+
+
+class Many(Workspace):
+    """Has each case twenty times."""
+
+    def cases(self, revision: str | None) -> Cases:
+        found = super().cases(revision)
+        return replace(found, rows=[replace(one) for one in found.rows for _ in range(20)])
+
+
+def test_the_columns_end_where_the_scrollbar_begins(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        grid = pilot.app.screen.query_one(Grid)
+        for size, typed in (((100, 30), ""), ((100, 30), "file:weather"), ((90, 28), "")):
+            await resized(pilot, *size)
+            pilot.app.screen.query_one("#filter", Input).value = typed
+            await settled(pilot)
+            assert grid.show_vertical_scrollbar
+            assert "scripted/two" in screen(pilot).splitlines()[1]
+
+    drive(scenario, revision="@", source=Many(Where(workspace)))

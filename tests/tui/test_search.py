@@ -43,9 +43,16 @@ def test_a_filter_finds_what_was_said(workspace: Path) -> None:
             ("warm verdict:pass model:one", ["city=Rome"]),
             ('NEAR( * "', []),
             ("cold greeting", []),
+            ("cold weather", ["city=Oslo"]),
+            ("rome warm file:weather", ["city=Rome"]),
+            ("is weather cold oslo", ["city=Oslo"]),
+            ("-cold", ["", "city=Rome"]),
+            ("-rome -hello", ["city=Oslo"]),
+            ("weather -cold", ["city=Rome"]),
         ):
             await type_filter(pilot, text)
             assert rows(pilot) == found, text
+        await type_filter(pilot, "cold greeting")
         assert "No case matches the filter." in screen(pilot)
         await press(pilot, "escape")
         assert len(rows(pilot)) == 3
