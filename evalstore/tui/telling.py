@@ -42,9 +42,8 @@ def tell_place(case: CaseRow, result: Result, number: int) -> Iterator[Line]:
     )
 
 
-def tell(view: SessionView, result: Result, *, is_now: bool) -> Iterator[Line]:
-    """All of an answer; `is_now`: as the workspace has the case, so that it can be completed."""
-    yield from _opinions(view, result, is_now=is_now)
+def tell(view: SessionView) -> Iterator[Line]:
+    """All of an answer but the verdicts."""
     yield from _conversation(view)
     yield from _told(view)
     for one in view.opinions:
@@ -66,7 +65,8 @@ def tell(view: SessionView, result: Result, *, is_now: bool) -> Iterator[Line]:
     yield from text_lines(ids, "faint")
 
 
-def _opinions(view: SessionView, result: Result, *, is_now: bool) -> Iterator[Line]:
+def tell_verdicts(view: SessionView, result: Result, *, is_now: bool) -> Iterator[Line]:
+    """What was said of it; `is_now`: as the workspace has the case, so it can be completed."""
     missing = ""
     if view.id is None:
         missing = "There is no answer yet."

@@ -168,6 +168,10 @@ def test_several_answers_are_gone_through_and_judged_together(workspace: Path) -
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter")
         assert "answer 1 of 3" in text_of(pilot)
+        await press(pilot, "m", "a", "a")
+        assert "answer 3 of 3" in screen(pilot)
+        assert "steady: expected" in screen(pilot)
+        await press(pilot, "a", "m")
         assert "3 judged together" in text_of(pilot)
         assert "✗ fail  steady: expected" in text_of(pilot)
         together = text_of(pilot).split("\njudged together\n")[1].split("\n")
@@ -318,6 +322,38 @@ def test_markdown_is_rendered_when_asked_for(workspace: Path) -> None:
         assert "**bold**" in screen(pilot)
 
     drive(scenario, revision="@")
+
+
+@pytest.mark.parametrize("size", [(120, 30), (40, 12)])
+def test_markdown_and_two_answers_side_by_side_take_turns(
+    workspace: Path, size: tuple[int, int]
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        def seen() -> list[str]:
+            """What of the page can be seen, from the top to the bottom, then from the left."""
+            parts = [one for one in page_of(pilot).query("#texts > *") if one.region.area]
+            return [one.id or "" for one in sorted(parts, key=lambda one: one.region.offset[::-1])]
+
+        await press(pilot, "n", "enter", "m")
+        assert seen() == ["verdicts", "rendered"]
+        lines = screen(pilot).splitlines()
+        assert lines[2].strip() == "✗ fail  scripted/one"
+        assert "Cold." in "".join(lines[page_of(pilot).query_one("#rendered").region.y :])
+        assert isinstance(page_of(pilot).focused, type(page_of(pilot).query_one("#rendered")))
+        await press(pilot, "y", "b")
+        assert pilot.app.clipboard == "Cold."
+        assert seen() == ["text", "other"]
+        title = " 2/3 › scripted/one beside scripted/two › tests/weather.md › city=Oslo"
+        assert screen(pilot).splitlines()[0] == title[: size[0]].rstrip()
+        assert "Cold." in text_of(pilot)
+        assert page_of(pilot).focused is page_of(pilot).query_one("#text")
+        await press(pilot, "m")
+        assert seen() == ["verdicts", "rendered"]
+        await press(pilot, "m")
+        assert seen() == ["text"]
+        assert "✗ fail  by scripted/judge" in text_of(pilot)
+
+    drive(scenario, revision="@", size=size)
 
 
 @pytest.mark.parametrize("size", [(40, 12), (10, 4), (200, 60)])
