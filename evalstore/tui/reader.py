@@ -39,12 +39,23 @@ def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[Line]:
         yield Line((Span(shown, colour),), indent)
 
 
+def changed(text: str, colour: str) -> Iterator[Span]:
+    """Words that are gone (`old`) or new: in signs, too, which copies and plain screens keep."""
+    words = text.rstrip() or text
+    if words:
+        begin, end = _MARKS[colour]
+        yield Span(f"{begin}{words}{end}", colour)
+    if words != text:
+        yield Span(text[len(words) :])
+
+
 def heading(text: str) -> Line:
     """A line that begins a part."""
     return Line((Span(safe(text), "heading"),))
 
 
 BLANK = Line(())
+_MARKS = {"old": ("[-", "-]"), "new": ("{+", "+}")}
 
 
 class Reader(ScrollView, can_focus=True):
@@ -75,8 +86,8 @@ class Reader(ScrollView, can_focus=True):
         & > .reader--error { color: $text-error; text-style: bold; }
         & > .reader--undecided { color: $text-warning; text-style: bold; }
         & > .reader--pending { color: $text-warning; text-style: italic; }
-        & > .reader--old { color: $text-error; text-style: strike; }
-        & > .reader--new { color: $text-success; text-style: underline; }
+        & > .reader--old { color: $text-error; }
+        & > .reader--new { color: $text-success; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

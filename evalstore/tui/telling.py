@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.report.words import words_apart
+from evalstore.tui.differences import ALIKE
 from evalstore.tui.looks import verdict, when
-from evalstore.tui.reader import BLANK, Line, Span, heading, text_lines
+from evalstore.tui.reader import BLANK, Line, Span, changed, heading, text_lines
 from evalstore.values import RECORDED
 from evalstore.wording import clip, money, safe, short
 
@@ -174,18 +175,22 @@ def _facts(facts: Facts) -> Iterator[str]:
 
 
 def tell_beside(one: SessionView, other: SessionView) -> tuple[list[Line], list[Line]]:
-    """Two answers with the words coloured that the other one does not have."""
+    """Two answers with the words marked that the other one does not have."""
     apart = words_apart(one.answer, other.answer)
+    note = "" if apart else "(too long to be compared word by word)"
+    if apart and one.answer and other.answer:
+        same = sum(len(piece.text) for line in apart[0] for piece in line if not piece.differs)
+        if same < ALIKE * max(len(one.answer), len(other.answer)):
+            note = "(too little in common to be compared word by word)"
     sides: list[list[Line]] = []
     for number, view in enumerate((one, other)):
         lines = [BLANK]
-        if apart is None:
-            note = "(too long to be compared word by word)"
-            lines += [*text_lines(note, "faint"), *text_lines(view.answer)]
+        if view.id is None:
+            lines += text_lines("There is no answer yet.", "pending")
+        elif note or not apart or None in (one.id, other.id):
+            lines += [*(text_lines(note, "faint") if note else ()), *text_lines(view.answer)]
         else:
             lines += [_pieces(pieces, ("old", "new")[number]) for pieces in apart[number]]
-        if view.id is None:
-            lines = [BLANK, *text_lines("There is no answer yet.", "pending")]
         for opinion in view.opinions:
             if not opinion.why_not:
                 lines += _opinion(opinion)
@@ -194,9 +199,8 @@ def tell_beside(one: SessionView, other: SessionView) -> tuple[list[Line], list[
 
 
 def _pieces(pieces: Pieces, colour: str) -> Line:
-    return Line(
-        tuple(
-            Span(safe(one.text, lines=True).expandtabs(4), colour if one.differs else "")
-            for one in pieces
-        )
-    )
+    spans: list[Span] = []
+    for one in pieces:
+        text = safe(one.text, lines=True).expandtabs(4)
+        spans += changed(text, colour) if one.differs else [Span(text)]
+    return Line(tuple(spans))

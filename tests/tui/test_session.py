@@ -140,21 +140,39 @@ def test_judgements_under_earlier_instructions_are_marked(workspace: Path) -> No
 
 @pytest.mark.parametrize("width", [120, 80])
 def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int) -> None:
+    tree(workspace, {"models/one.yaml": answering("Very cold, I must say.")})
+    two = (workspace / "models/two.yaml").read_text()
+    (workspace / "models/two.yaml").write_text(
+        two.replace("Not warm.", "'Quite cold, I must say.'")
+    )
+    main(["run", "--quiet", "--refresh"])
+
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "n", "enter", "b")
-        assert "Not warm." in screen(pilot)
+        await press(pilot, "down", "enter", "b")
+        assert "{+Quite+} cold" in screen(pilot)
         left, right = (page_of(pilot).query_one(id, Reader) for id in ("#text", "#other"))
         assert (left.region.y == right.region.y) == (width == 120)
         words = [
             [(span.text, span.colour) for line in one._lines for span in line.spans]
             for one in (left, right)
         ]
-        assert ("Cold.", "old") in words[0]
-        assert ("Not warm.", "new") in words[1]
+        assert ("[-Very-]", "old") in words[0]
+        assert ("{+Quite+}", "new") in words[1]
+        await press(pilot, "y")
+        assert "\n[-Very-] cold, I must say.\n" in pilot.app.clipboard
         await press(pilot, "b")
         assert not right.display
 
     drive(scenario, revision="@", size=(width, 30))
+
+
+def test_answers_that_have_little_in_common_are_not_marked(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "n", "enter", "b")
+        assert "(too little in common to be compared word by word)\nCold.\n" in text_of(pilot)
+        assert "\nNot warm.\n" in text_of(pilot, "#other")
+
+    drive(scenario, revision="@")
 
 
 def test_several_answers_are_gone_through_and_judged_together(workspace: Path) -> None:
