@@ -115,7 +115,12 @@ class Reader(ScrollView, can_focus=True):
     @property
     def text(self) -> str:
         """All that is shown, unwrapped."""
-        return "\n".join("".join(span.text for span in line.spans) for line in self._lines)
+        return "\n".join(map(_text, self._lines))
+
+    @property
+    def laid_out(self) -> str:
+        """The same with each line as far to the right as it is shown."""
+        return "\n".join((" " * line.indent + _text(line)).rstrip() for line in self._lines)
 
     def _wrap(self) -> None:
         width = max(1, self.scrollable_content_region.width)
@@ -143,6 +148,10 @@ class Reader(ScrollView, can_focus=True):
             for span in self._wrapped[number]
         ]
         return Strip(segments).adjust_cell_length(width, base).crop(0, width)
+
+
+def _text(line: Line) -> str:
+    return "".join(span.text for span in line.spans)
 
 
 def wrapped(line: Line, width: int) -> Iterator[tuple[Span, ...]]:

@@ -11,8 +11,10 @@ from evalstore.tui.acting import Acting
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.keyline import KeyLine
 from evalstore.tui.reader import BLANK, Line, Reader, heading, text_lines
+from evalstore.tui.saving import Told
 from evalstore.tui.telling import tell, tell_beside, tell_place, tell_verdicts
 from evalstore.tui.walk import Walk
+from evalstore.tui.writing import as_markdown
 from evalstore.wording import safe
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.operations.reading import SessionView
     from evalstore.report.compare import Result
+    from evalstore.tui.saving import Shown
     from evalstore.tui.walk import Stop
 
 _RENDERED = 150, 20_000
@@ -78,7 +81,7 @@ with what it said; then tokens, price and time. A case can have several answers 
         super().__init__()
         self.walk = Walk(cases, listed, number, model)
         self._wants_markdown = False
-        self._answer = ""
+        self._view: SessionView | None = None
 
     def compose(self) -> ComposeResult:
         """Two texts, of which mostly one is seen; or the verdicts above the answer as Markdown."""
@@ -175,7 +178,7 @@ with what it said; then tokens, price and time. A case can have several answers 
     ) -> None:
         if stop != self.walk.stop:  # the reader has moved on
             return
-        self._answer = view.answer
+        self._view = view
         self._show_sides(lines, others, stay=stay)
         self.query_one("#verdicts", Reader).show((*verdicts, BLANK, heading("▌ answer")), stay=stay)
         self._tell_title()
@@ -253,6 +256,10 @@ with what it said; then tokens, price and time. A case can have several answers 
             self.read()
 
     @property
+    def _answer(self) -> str:
+        return self._view.answer if self._view else ""
+
+    @property
     def _is_short(self) -> bool:
         lines, characters = _RENDERED
         return len(self._answer) <= characters and self._answer.count("\n") < lines
@@ -274,6 +281,15 @@ with what it said; then tokens, price and time. A case can have several answers 
     def copied(self) -> tuple[str, str]:
         """What is shown as Markdown."""
         return self._answer, "the answer"
+
+    @property
+    def shown(self) -> Shown:
+        """The answer; with another one beside it both texts."""
+        text = self.query_one("#text", Reader).laid_out
+        if self.walk.other or self._view is None:
+            return f"{text}\n\n{self.query_one('#other', Reader).laid_out}".rstrip()
+        walk = self.walk
+        return Told(text, as_markdown(walk.case, walk.result, walk.attempt, self._view))
 
     def action_versions(self) -> None:
         """Show the versions of this test."""

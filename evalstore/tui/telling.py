@@ -15,7 +15,7 @@ from evalstore.wording import clip, money, safe, short
 if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow
     from evalstore.operations.hearing import Opinion
-    from evalstore.operations.reading import Facts, SessionView
+    from evalstore.operations.reading import Facts, Said, SessionView
     from evalstore.report.compare import Result
     from evalstore.report.words import Pieces
 
@@ -29,18 +29,23 @@ def tell_place(case: CaseRow, result: Result, number: int) -> Iterator[Line]:
     parts = [case.file, case.row, f"({case.prompt})" if case.prompt else "", *case.tags]
     yield heading("  ".join(part for part in parts if part))
     cell = verdict(result.word)
+    yield Line(
+        (
+            Span(f"{cell.text}  ", cell.colour),
+            Span(safe(result.model)),
+            Span(safe("".join(f"  {one}" for one in facts_of(result, number))), "faint"),
+        )
+    )
+
+
+def facts_of(result: Result, number: int) -> list[str]:
+    """The score, and which of several answers this is."""
     facts = [] if result.score is None else [f"score {result.score:g}"]
     if result.wanted > 1 or len(result.sessions) > 1:
         have = len(result.sessions)
         facts.append(f"answer {number + 1} of {have}" if have else "no answer")
         facts += [f"{result.wanted} wanted"] if have < result.wanted else []
-    yield Line(
-        (
-            Span(f"{cell.text}  ", cell.colour),
-            Span(safe(result.model)),
-            Span(safe("".join(f"  {one}" for one in facts)), "faint"),
-        )
-    )
+    return facts
 
 
 def tell(view: SessionView) -> Iterator[Line]:
@@ -116,22 +121,29 @@ def _opinion(one: Opinion) -> Iterator[Line]:
 
 
 def _conversation(view: SessionView) -> Iterator[Line]:
-    answers = sum(1 for one in view.said if one.answer)
     if not view.said:
         yield BLANK
         yield from text_lines("What was asked is not in the store.", "faint")
     for one in view.said:
         yield BLANK
         if one.answer is None:
-            yield heading(f"{one.role} {one.name}".rstrip())
+            yield heading(title_of(one, view))
             yield from text_lines(one.text, indent=_INDENT)
             continue
-        which = f"answer {one.answer} of {answers}" if answers > 1 else "answer"
-        yield Line((Span(f"▌ {which if one.answer else 'assistant'}", "heading"),))
+        yield heading(f"▌ {title_of(one, view)}")
         if one.answer:
             yield from text_lines(one.text, indent=_INDENT)
         else:
             yield from text_lines("(filled by the candidate)", "faint", _INDENT)
+
+
+def title_of(one: Said, view: SessionView) -> str:
+    """Who says this, or which of the candidate's answers it is."""
+    if one.answer is None:
+        return f"{one.role} {one.name}".rstrip()
+    answers = sum(1 for other in view.said if other.answer)
+    which = f"answer {one.answer} of {answers}" if answers > 1 else "answer"
+    return which if one.answer else "assistant"
 
 
 def _told(view: SessionView) -> Iterator[Line]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Markdown
+from textual.widgets import Input, Markdown
 
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
@@ -338,6 +338,33 @@ def test_markdown_is_rendered_when_asked_for(workspace: Path) -> None:
         assert page_of(pilot).query(Markdown)
         await press(pilot, "m")
         assert "**bold**" in screen(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_an_answer_is_saved_as_markdown_with_headings_for_the_roles(workspace: Path) -> None:
+    answer = f"# Steps\n\n    cold  [here]\n\n{HOSTILE}"
+    tree(workspace, {"models/one.yaml": answering(answer)})
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "o", "enter")
+        (path,) = workspace.glob("evalstore-answer-*.md")
+        text = path.read_text()
+        assert text.startswith(
+            "# tests/weather.md city=Oslo\n\n✓ pass, scripted/one\n\n- ✓ pass by "
+        )
+        assert "\n## user\n\nHow is Oslo?\n\n## answer\n\n# Steps\n\n    cold  [here]\n\n" in text
+        assert "\\x1b[31mred" in text
+        assert "\n## instructions\n\nThe answer must be warm.\n" in text
+        await press(pilot, "o")
+        pilot.app.screen.query_one(Input).value = "a.txt"
+        await press(pilot, "enter")
+        assert "▌ answer\n  # Steps\n\n      cold" in (workspace / "a.txt").read_text()
+        await press(pilot, "b", "o", "enter")
+        (path,) = workspace.glob("evalstore-answer-*.txt")
+        assert "✓ pass  scripted/one" in path.read_text()
+        assert "✓ pass  scripted/two" in path.read_text()
 
     drive(scenario, revision="@")
 
