@@ -15,7 +15,7 @@ from evalstore.tui.grid import Grid
 from evalstore.tui.page import Page, words_of
 from evalstore.tui.reader import Reader
 from evalstore.tui.running import PlanPage
-from evalstore.tui.saving import Shown, Table, name_for, save
+from evalstore.tui.saving import Shown, Table, forms, name_for, save
 from evalstore.wording import plural, safe
 
 if TYPE_CHECKING:
@@ -84,34 +84,28 @@ class Doing(Page):
     def shown(self) -> Shown:
         """The text that is being read, else the table, else all texts."""
         if isinstance(self.focused, Reader):
-            return self.focused.text
+            return self.focused.laid_out
         grids = [one for one in self.query(Grid) if one.display]
         if grids:
             grid = self.focused if isinstance(self.focused, Grid) else grids[0]
             return Table(grid.titles, [grid.texts(row) for row in range(grid.row_count)])
-        return "\n\n".join(one.text for one in self.query(Reader) if one.display)
+        return "\n\n".join(one.laid_out for one in self.query(Reader) if one.display)
 
     def action_save(self) -> None:
         """Ask for a name, and write what is shown into a new file."""
-        self._ask_for_name(self.shown, name_for(self.saved_as))
-
-    def _ask_for_name(self, shown: Shown, name: str) -> None:
-        forms = ".md, .csv or .json" if isinstance(shown, Table) else ".md, .txt or .json"
-        prompt = Prompt(
-            "Save what is shown as", f"{forms}  Enter writes it, Escape leaves it", text=name
+        shown = self.shown
+        self.app.push_screen(
+            Prompt(
+                "Save what is shown as",
+                f"{', '.join(forms(shown))}  Enter writes it, Escape leaves it",
+                text=name_for(self.saved_as, shown),
+                do=lambda name: self._save(shown, name),
+            )
         )
-        self.app.push_screen(prompt, partial(self._save, shown))
 
-    def _save(self, shown: Shown, name: str | None) -> None:
-        if name is None:
-            return
-        try:
-            path = save(Path.cwd(), name, shown)
-        except EvalstoreError as problem:
-            self.complain(problem)
-            self._ask_for_name(shown, name)
-        else:
-            self.notify(f"written: {path}", markup=False, timeout=10)
+    def _save(self, shown: Shown, name: str) -> None:
+        path = save(Path.cwd(), name, shown)
+        self.notify(f"written: {path}", markup=False, timeout=10)
 
 
 class Acting(Doing):

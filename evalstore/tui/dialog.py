@@ -10,12 +10,15 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from evalstore.errors import EvalstoreError
 from evalstore.tui.keyline import KeyLine
-from evalstore.tui.page import Page
+from evalstore.tui.page import Page, words_of
 from evalstore.tui.reader import Reader
 from evalstore.wording import safe
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from textual.app import ComposeResult
 
 
@@ -49,7 +52,10 @@ class Dialog(Page, ModalScreen[None]):
 
 
 class Prompt(ModalScreen[str | None]):
-    """Asks for a line of text; Escape is no answer, an empty one is."""
+    """Asks for a line of text; Escape is no answer, an empty one is.
+
+    With something to `do`, this is tried with what was typed; what is wrong with it is told here.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave it", id="prompt.leave"),
@@ -61,11 +67,22 @@ class Prompt(ModalScreen[str | None]):
         & Static { height: auto; padding: 0 1; }
         & .title { text-style: bold; }
         & .hint { color: $text-muted; }
+        & .problem { color: $text-error; display: none; }
+        & > ToastRack { dock: top; }
     }
     """
 
-    def __init__(self, title: str, hint: str, *, text: str = "", placeholder: str = "") -> None:
+    def __init__(
+        self,
+        title: str,
+        hint: str,
+        *,
+        text: str = "",
+        placeholder: str = "",
+        do: Callable[[str], object] | None = None,
+    ) -> None:
         super().__init__()
+        self._do = do
         self._title, self._hint = title, hint
         self._text, self._placeholder = text, placeholder
 
@@ -76,11 +93,20 @@ class Prompt(ModalScreen[str | None]):
             yield Input(
                 self._text, placeholder=self._placeholder, select_on_focus=False, compact=True
             )
+            yield Static(classes="problem", markup=False)
             yield Static(Content(safe(self._hint)), classes="hint", markup=False)
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Take what was typed."""
-        self.dismiss(message.value)
+        try:
+            if self._do:
+                self._do(message.value)
+        except EvalstoreError as problem:
+            told = self.query_one(".problem", Static)
+            told.update(Content(safe(words_of(problem), lines=True)))
+            told.display = True
+        else:
+            self.dismiss(message.value)
 
     def action_leave(self) -> None:
         """Answer nothing."""

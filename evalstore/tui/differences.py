@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evalstore.report.difference import focus
 from evalstore.report.word_diff import Stretch, compare_words
 from evalstore.tui.looks import verdict
-from evalstore.tui.reader import BLANK, Line, Span, heading, text_lines
+from evalstore.tui.reader import BLANK, Line, Span, changed, heading, text_lines
 from evalstore.wording import safe
 
 if TYPE_CHECKING:
@@ -19,9 +19,8 @@ _EDITS = 4
 """Edits of the test file that are shown."""
 _WIDTH = 160
 """Characters of a text of an edit."""
-_ALIKE = 0.3
+ALIKE = 0.3
 """The share of the longer answer that both must have to be shown as one text."""
-_COLOURS = {"same": "", "old": "old", "new": "new"}
 
 
 def pick_answers(pair: Pair) -> tuple[str | None, str | None]:
@@ -61,8 +60,8 @@ def _edits(found: Diff, file: str, reason: str) -> Iterator[Line]:
         yield from text_lines(str(edit), "faint", indent=2)
         if not edit.fits:
             old, new = focus(edit.was, edit.now, _WIDTH)
-            yield from text_lines(old, "old", indent=4)
-            yield from text_lines(new, "new", indent=4)
+            yield from text_lines(f"- {old}", "old", indent=4)
+            yield from text_lines(f"+ {new}", "new", indent=4)
     if len(edits) > _EDITS:
         yield from text_lines(f"… {len(edits) - _EDITS} more edits", "faint", indent=2)
 
@@ -88,7 +87,7 @@ def _answers(pair: Pair, answers: Mapping[str, str]) -> Iterator[Line]:
     else:
         stretches = compare_words(old, new)
         alike = sum(len(one.text) for one in stretches if one.kind == "same")
-        if alike >= _ALIKE * max(len(old), len(new)):
+        if alike >= ALIKE * max(len(old), len(new)):
             yield heading(f"how the answers differ{_number(pair)}")
             yield from stretch_lines(stretches)
         else:
@@ -109,12 +108,12 @@ def _number(pair: Pair) -> str:
 
 
 def stretch_lines(stretches: Iterable[Stretch]) -> Iterator[Line]:
-    """Two texts as one: what is gone and what is new, each in its colour."""
+    """Two texts as one: what is gone and what is new, each in its signs."""
     spans: list[Span] = []
     for kind, text in stretches:
-        first, *others = safe(text, lines=True).expandtabs(4).split("\n")
-        spans.append(Span(first, _COLOURS[kind]))
-        for other in others:
-            yield Line(tuple(spans))
-            spans = [Span(other, _COLOURS[kind])]
+        for number, part in enumerate(safe(text, lines=True).expandtabs(4).split("\n")):
+            if number:
+                yield Line(tuple(spans))
+                spans = []
+            spans += [Span(part)] if kind == "same" else changed(part, kind)
     yield Line(tuple(spans))

@@ -120,6 +120,9 @@ class Grid(ScrollView, can_focus=True):
         self._picked = 0
         self._with_marks = marks
         self.marked: set[int] = set()
+        self._opened = True
+        self.opens: Callable[[int], bool] = lambda _row: True
+        """Whether there is something to open on a row; else the key for it is not offered."""
 
     # --- what is shown
 
@@ -139,7 +142,7 @@ class Grid(ScrollView, can_focus=True):
         self._keep_in_sight()
         self.refresh()
         if count:
-            self.post_message(self.Moved(self, self.cursor))
+            self._tell_move()
 
     @property
     def picked(self) -> int:
@@ -230,7 +233,17 @@ class Grid(ScrollView, can_focus=True):
             self.cursor = row
             self._keep_in_sight()
             self.refresh()
-            self.post_message(self.Moved(self, row))
+            self._tell_move()
+
+    def _tell_move(self) -> None:
+        self.post_message(self.Moved(self, self.cursor))
+        opened, self._opened = self._opened, self.opens(self.cursor)
+        if opened != self._opened:
+            self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what can be opened is."""
+        return action != "choose" or self._opened
 
     def _keep_in_sight(self) -> None:
         height = self._height

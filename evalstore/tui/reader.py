@@ -39,12 +39,23 @@ def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[Line]:
         yield Line((Span(shown, colour),), indent)
 
 
+def changed(text: str, colour: str) -> Iterator[Span]:
+    """Words that are gone (`old`) or new: in signs, too, which copies and plain screens keep."""
+    words = text.rstrip() or text
+    if words:
+        begin, end = _MARKS[colour]
+        yield Span(f"{begin}{words}{end}", colour)
+    if words != text:
+        yield Span(text[len(words) :])
+
+
 def heading(text: str) -> Line:
     """A line that begins a part."""
     return Line((Span(safe(text), "heading"),))
 
 
 BLANK = Line(())
+_MARKS = {"old": ("[-", "-]"), "new": ("{+", "+}")}
 
 
 class Reader(ScrollView, can_focus=True):
@@ -75,8 +86,8 @@ class Reader(ScrollView, can_focus=True):
         & > .reader--error { color: $text-error; text-style: bold; }
         & > .reader--undecided { color: $text-warning; text-style: bold; }
         & > .reader--pending { color: $text-warning; text-style: italic; }
-        & > .reader--old { color: $text-error; text-style: strike; }
-        & > .reader--new { color: $text-success; text-style: underline; }
+        & > .reader--old { color: $text-error; }
+        & > .reader--new { color: $text-success; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -104,7 +115,12 @@ class Reader(ScrollView, can_focus=True):
     @property
     def text(self) -> str:
         """All that is shown, unwrapped."""
-        return "\n".join("".join(span.text for span in line.spans) for line in self._lines)
+        return "\n".join(map(_text, self._lines))
+
+    @property
+    def laid_out(self) -> str:
+        """The same with each line as far to the right as it is shown."""
+        return "\n".join((" " * line.indent + _text(line)).rstrip() for line in self._lines)
 
     def _wrap(self) -> None:
         width = max(1, self.scrollable_content_region.width)
@@ -132,6 +148,10 @@ class Reader(ScrollView, can_focus=True):
             for span in self._wrapped[number]
         ]
         return Strip(segments).adjust_cell_length(width, base).crop(0, width)
+
+
+def _text(line: Line) -> str:
+    return "".join(span.text for span in line.spans)
 
 
 def wrapped(line: Line, width: int) -> Iterator[tuple[Span, ...]]:

@@ -12,8 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalstore.errors import EvalstoreError
+from evalstore.tui.looks import SIGNS
 from evalstore.wording import safe
 
+FORMS = (".md", ".csv", ".json"), (".txt", ".json"), (".md", ".txt", ".json")
+"""The endings of files with a table, with a text, and with an answer."""
+_VERDICT = re.compile(rf"[{re.escape(''.join(SIGNS.values()))}] ({'|'.join(SIGNS)})(?: ✎ (\w+))?")
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?[\d.,]*%?")
 _MARKUP = re.compile(r"([\\`*_<\[\]|])")
@@ -27,12 +31,27 @@ class Table:
     rows: Sequence[Sequence[str]]
 
 
-Shown = Table | str
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer with all that is said of it."""
+
+    text: str
+    """As it is shown."""
+    markdown: str
 
 
-def name_for(what: str) -> str:
+Shown = Table | Told | str
+
+
+def forms(shown: Shown) -> Sequence[str]:
+    """The endings that a file of it can have, the usual one first."""
+    tables, texts, answers = FORMS
+    return tables if isinstance(shown, Table) else answers if isinstance(shown, Told) else texts
+
+
+def name_for(what: str, shown: Shown) -> str:
     """What a file is called unless the user says otherwise."""
-    return f"evalstore-{what}-{time.strftime('%Y%m%d-%H%M%S')}.md"
+    return f"evalstore-{what}-{time.strftime('%Y%m%d-%H%M%S')}{forms(shown)[0]}"
 
 
 def save(folder: Path, name: str, shown: Shown) -> Path:
@@ -41,6 +60,8 @@ def save(folder: Path, name: str, shown: Shown) -> Path:
         raise EvalstoreError("a file needs a name")
     try:
         path = folder / Path(name.strip()).expanduser()
+        if path.suffix.lower() not in forms(shown):
+            raise EvalstoreError(f"'{name}' ends in none of {', '.join(forms(shown))}")
         text = as_text(path.suffix.lower(), shown)
         with path.open("x", encoding="utf-8", errors="backslashreplace", newline="") as file:
             file.write(text)
@@ -55,14 +76,17 @@ def save(folder: Path, name: str, shown: Shown) -> Path:
 
 
 def as_text(suffix: str, shown: Shown) -> str:
-    """In the form that the suffix stands for; a text is a text in all but JSON."""
-    if isinstance(shown, str):
-        return json.dumps(shown, ensure_ascii=False) + "\n" if suffix == ".json" else f"{shown}\n"
+    """In the form that the suffix stands for."""
+    if not isinstance(shown, Table):
+        text = shown if isinstance(shown, str) else shown.text
+        if isinstance(shown, Told) and suffix == ".md":
+            return shown.markdown
+        return json.dumps(text, ensure_ascii=False) + "\n" if suffix == ".json" else f"{text}\n"
     if suffix == ".csv":
         return _as_csv(shown)
     if suffix == ".json":
         titles = [title or f"column{number}" for number, title in enumerate(shown.titles, 1)]
-        rows = [dict(zip(titles, row, strict=False)) for row in shown.rows]
+        rows = [dict(zip(titles, map(_plain, row), strict=False)) for row in shown.rows]
         return json.dumps(rows, ensure_ascii=False, indent=2) + "\n"
     return _as_markdown(shown)
 
@@ -71,13 +95,13 @@ def _as_markdown(table: Table) -> str:
     lines = [list(table.titles), ["---"] * len(table.titles), *table.rows]
     return "".join(
         "| "
-        + " | ".join(text if number == 1 else _in_cell(text) for text in _filled(line, table))
+        + " | ".join(text if number == 1 else in_line(text) for text in _filled(line, table))
         + " |\n"
         for number, line in enumerate(lines)
     )
 
 
-def _in_cell(text: str) -> str:
+def in_line(text: str) -> str:
     """One line that no reader of Markdown takes for anything but text."""
     return _MARKUP.sub(r"\\\1", safe(" ".join(text.split())))
 
@@ -86,8 +110,16 @@ def _as_csv(table: Table) -> str:
     into = io.StringIO()
     writer = csv.writer(into, lineterminator="\n")
     for line in (table.titles, *table.rows):
-        writer.writerow([_defused(text) for text in _filled(line, table)])
+        writer.writerow([_defused(_plain(text)) for text in _filled(line, table)])
     return into.getvalue()
+
+
+def _plain(text: str) -> str:
+    """A verdict without its sign; a word of a person beside it is told so."""
+    found = _VERDICT.fullmatch(text)
+    if not found:
+        return text
+    return f"{found[1]}, labelled {found[2]}" if found[2] else found[1]
 
 
 def _filled(line: Sequence[str], table: Table) -> list[str]:

@@ -10,9 +10,11 @@ from textual.containers import Container, VerticalScroll
 from evalstore.tui.acting import Acting
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.keyline import KeyLine
-from evalstore.tui.reader import Line, Reader, text_lines
-from evalstore.tui.telling import tell, tell_beside, tell_place
+from evalstore.tui.reader import BLANK, Line, Reader, heading, text_lines
+from evalstore.tui.saving import Told
+from evalstore.tui.telling import tell, tell_beside, tell_place, tell_verdicts
 from evalstore.tui.walk import Walk
+from evalstore.tui.writing import as_markdown
 from evalstore.wording import safe
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
     from evalstore.operations.reading import SessionView
     from evalstore.report.compare import Result
+    from evalstore.tui.saving import Shown
     from evalstore.tui.walk import Stop
 
 _RENDERED = 150, 20_000
@@ -66,6 +69,10 @@ with what it said; then tokens, price and time. A case can have several answers 
     SessionPage #other { display: none; border-top: solid $panel; }
     SessionPage.-wide #other { border-top: none; border-left: solid $panel; }
     SessionPage #rendered { height: 1fr; display: none; background: $surface; }
+    SessionPage #verdicts { height: auto; max-height: 40%; display: none; }
+    SessionPage.-markdown #texts { layout: vertical; }
+    SessionPage.-markdown #rendered, SessionPage.-markdown #verdicts { display: block; }
+    SessionPage.-markdown #text { display: none; }
     """
 
     saved_as = "answer"
@@ -73,16 +80,17 @@ with what it said; then tokens, price and time. A case can have several answers 
     def __init__(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
         super().__init__()
         self.walk = Walk(cases, listed, number, model)
-        self._is_rendered = False
-        self._answer = ""
+        self._wants_markdown = False
+        self._view: SessionView | None = None
 
     def compose(self) -> ComposeResult:
-        """Two texts, of which mostly one is seen."""
+        """Two texts, of which mostly one is seen; or the verdicts above the answer as Markdown."""
         yield self.title_line()
         yield self.problem_line()
         with Container(id="texts"):
             yield Reader(id="text")
             yield Reader(id="other")
+            yield Reader(id="verdicts")
             yield _Rendered(id="rendered")
         yield KeyLine()
 
@@ -147,8 +155,9 @@ with what it said; then tokens, price and time. A case can have several answers 
         def work() -> Callable[[], None]:
             view = view_of(result, session)
             if other is None:
-                lines = [*head, *tell(view, result, is_now=run is None)]
-                return lambda: self._show(stop, view, lines, (), stay=stay)
+                verdicts = [*head, *tell_verdicts(view, result, is_now=run is None)]
+                lines = [*verdicts, *tell(view)]
+                return lambda: self._show(stop, view, lines, (), stay=stay, verdicts=verdicts)
             beside = view_of(other, next(iter(other.sessions), None))
             left, right = tell_beside(view, beside)
             lines = [*head, *left]
@@ -165,11 +174,13 @@ with what it said; then tokens, price and time. A case can have several answers 
         others: Sequence[Line],
         *,
         stay: bool,
+        verdicts: Sequence[Line] = (),
     ) -> None:
         if stop != self.walk.stop:  # the reader has moved on
             return
-        self._answer = view.answer
+        self._view = view
         self._show_sides(lines, others, stay=stay)
+        self.query_one("#verdicts", Reader).show((*verdicts, BLANK, heading("▌ answer")), stay=stay)
         self._tell_title()
         self._render_answer()
 
@@ -183,13 +194,15 @@ with what it said; then tokens, price and time. A case can have several answers 
 
     def _tell_title(self, *, reading: bool = False) -> None:
         walk, case = self.walk, self.case
+        beside = f"{walk.model} beside {walk.other}" if walk.other else ""
         self.set_title(
             f"{walk.number + 1:,}/{len(walk.listed):,}",
             "reading …" if reading else "",
+            beside,
             case.file,
             case.row,
             case.prompt,
-            f"{walk.model} beside {walk.other}" if walk.other else walk.model,
+            "" if beside else walk.model,
         )
 
     def show_problem(self, problem: EvalstoreError) -> None:
@@ -224,15 +237,27 @@ with what it said; then tokens, price and time. A case can have several answers 
 
     def action_beside(self) -> None:
         """Show the answer of the next candidate beside this one; after the last, none."""
-        self._step(self.walk.take_beside(), "no other candidate has this case")
+        is_made = self.walk.take_beside()
+        if is_made:
+            self._wants_markdown = False
+            self._render_answer()
+        self._step(is_made, "no other candidate has this case")
 
     def action_markdown(self) -> None:
-        """Show the answer as the Markdown that it may be, or as it is."""
-        if not self._is_rendered and not self._is_short:
+        """Show the answer as the Markdown that it may be, or as it is; nothing beside it."""
+        if not self._wants_markdown and not self._is_short:
             self.notify("the answer is too long to be shown as Markdown", markup=False)
             return
-        self._is_rendered = not self._is_rendered
-        self._render_answer()
+        self._wants_markdown = not self._wants_markdown
+        if self.walk.other is None:
+            self._render_answer()
+        else:
+            self.walk.other = None
+            self.read()
+
+    @property
+    def _answer(self) -> str:
+        return self._view.answer if self._view else ""
 
     @property
     def _is_short(self) -> bool:
@@ -240,17 +265,31 @@ with what it said; then tokens, price and time. A case can have several answers 
         return len(self._answer) <= characters and self._answer.count("\n") < lines
 
     def _render_answer(self) -> None:
-        shows = self._is_rendered and self._is_short
-        rendered, reader = self.query_one("#rendered"), self.query_one("#text")
-        moves = rendered.display != shows
-        rendered.display, reader.display = shows, not shows
+        shows = self._wants_markdown and self._is_short
+        moves = self.has_class("-markdown") != shows
+        self.set_class(shows, "-markdown")
+        rendered = self.query_one("#rendered")
         rendered.remove_children()
         if shows:
             from textual.widgets import Markdown  # loads a parser, which few need
 
             rendered.mount(Markdown(safe(self._answer, lines=True), open_links=False))
         if moves:
-            (rendered if shows else reader).focus()
+            (rendered if shows else self.query_one("#text")).focus()
+
+    @property
+    def copied(self) -> tuple[str, str]:
+        """What is shown as Markdown."""
+        return self._answer, "the answer"
+
+    @property
+    def shown(self) -> Shown:
+        """The answer; with another one beside it both texts."""
+        text = self.query_one("#text", Reader).laid_out
+        if self.walk.other or self._view is None:
+            return f"{text}\n\n{self.query_one('#other', Reader).laid_out}".rstrip()
+        walk = self.walk
+        return Told(text, as_markdown(walk.case, walk.result, walk.attempt, self._view))
 
     def action_versions(self) -> None:
         """Show the versions of this test."""

@@ -54,7 +54,7 @@ class StatsPage(Doing):
     WAY = "{history.stats} on a run, {cases.stats} on the cases"
     HELP = """\
 Pass rates with their 95 % intervals, costs and times of a run, by candidate, by system prompt, by
-tag and by file."""
+tag and by file. {list.open} shows the cases that a line is about."""
     DEFAULT_CSS = """
     StatsPage {
         & > #tables { height: 1; padding: 0 1; background: $panel; }
@@ -111,6 +111,13 @@ tag and by file."""
         """The table that is shown."""
         return self._read.stats[self._shown] if self._read else None
 
+    @property
+    def group(self) -> Group | None:
+        """The highlighted group."""
+        number = self.query_one("#groups", Grid).cursor
+        groups = self.stats.groups if self.stats else ()
+        return groups[number] if number < len(groups) else None
+
     def show_table(self, cursor: int = 0) -> None:
         """Show the table of the chosen dimension."""
         found = self.stats
@@ -120,6 +127,7 @@ tag and by file."""
         self.set_title("statistics", f"run {self.revision[:8]}", interval(total.rate))
         self.query_one("#tables", Reader).show([self._tabs()])
         grid = self.query_one("#groups", Grid)
+        grid.opens = lambda row: _filter(found.by[0], found.groups[row]) != ""
         grid.show(_columns(found), len(found.groups), self._cells, cursor=cursor)
         nothing = not total.rate.judged
         self.set_empty(_NOTHING if nothing and not total.sessions else "")
@@ -155,10 +163,10 @@ tag and by file."""
         )
 
     @on(Grid.Moved, "#groups")
-    def follow_cursor(self, message: Grid.Moved) -> None:
+    def follow_cursor(self) -> None:
         """Tell all of the highlighted group."""
-        if self.stats and message.row < len(self.stats.groups):
-            self.query_one("#facts", Reader).show(self._facts(self.stats.groups[message.row]))
+        if self.group:
+            self.query_one("#facts", Reader).show(self._facts(self.group))
 
     def _facts(self, one: Group) -> Iterator[Line]:
         assert self._read
@@ -212,6 +220,17 @@ tag and by file."""
 
     # --- keys
 
+    @on(Grid.Chosen, "#groups")
+    def open_group(self) -> None:
+        """Show the cases of the run that belong to the group."""
+        if self.group:
+            self.browser.show_cases(self.revision, _filter(_DIMENSIONS[self._shown], self.group))
+
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The name of the highlighted group."""
+        return (self.group.name, "the name") if self.group else ("", "")
+
     def action_table(self, name: str) -> None:
         """Show the table of a dimension."""
         self._shown = _DIMENSIONS.index(name)
@@ -242,6 +261,14 @@ def _columns(found: Stats) -> list[Column]:
         Column("cost", 12, right=True, since=76),
         Column("flaky", 5, right=True, since=128),
     ]
+
+
+def _filter(dimension: str, group: Group) -> str:
+    """What somebody would type to see its cases; empty when no filter says it."""
+    if dimension == "prompt" or None in group.key:
+        return ""
+    name = max(group.name.split('"'), key=len)  # quotes cannot be typed within quotes
+    return f'{dimension}:"{name}"'
 
 
 def _money(amount: float | None, currency: str) -> str:

@@ -75,6 +75,7 @@ price; or what is wrong with the files."""
 
     def on_mount(self) -> None:
         """Read the workspace."""
+        self.query_one(Grid).opens = lambda row: not isinstance(self._listed[row], _Title)
         self.set_title("what is to do", READING)
         self.query_one(Grid).focus()
         self.reload(stay=False)
@@ -174,11 +175,8 @@ price; or what is wrong with the files."""
 
     @on(Grid.Chosen, "#items")
     def open_line(self) -> None:
-        """Open the file; above a part, say what doing it all would mean."""
-        if isinstance(self._highlighted, _Title):
-            self.action_run()
-        else:
-            self.action_edit()
+        """Open the file."""
+        self.action_edit()
 
     @property
     def place(self) -> tuple[str, int | None] | None:

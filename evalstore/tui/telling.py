@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.report.words import words_apart
+from evalstore.tui.differences import ALIKE
 from evalstore.tui.looks import verdict, when
-from evalstore.tui.reader import BLANK, Line, Span, heading, text_lines
+from evalstore.tui.reader import BLANK, Line, Span, changed, heading, text_lines
 from evalstore.values import RECORDED
 from evalstore.wording import clip, money, safe, short
 
 if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow
     from evalstore.operations.hearing import Opinion
-    from evalstore.operations.reading import Facts, SessionView
+    from evalstore.operations.reading import Facts, Said, SessionView
     from evalstore.report.compare import Result
     from evalstore.report.words import Pieces
 
@@ -28,23 +29,27 @@ def tell_place(case: CaseRow, result: Result, number: int) -> Iterator[Line]:
     parts = [case.file, case.row, f"({case.prompt})" if case.prompt else "", *case.tags]
     yield heading("  ".join(part for part in parts if part))
     cell = verdict(result.word)
+    yield Line(
+        (
+            Span(f"{cell.text}  ", cell.colour),
+            Span(safe(result.model)),
+            Span(safe("".join(f"  {one}" for one in facts_of(result, number))), "faint"),
+        )
+    )
+
+
+def facts_of(result: Result, number: int) -> list[str]:
+    """The score, and which of several answers this is."""
     facts = [] if result.score is None else [f"score {result.score:g}"]
     if result.wanted > 1 or len(result.sessions) > 1:
         have = len(result.sessions)
         facts.append(f"answer {number + 1} of {have}" if have else "no answer")
         facts += [f"{result.wanted} wanted"] if have < result.wanted else []
-    yield Line(
-        (
-            Span(f"{cell.text}  ", cell.colour),
-            Span(safe(result.model)),
-            Span(safe("".join(f"  {one}" for one in facts)), "faint"),
-        )
-    )
+    return facts
 
 
-def tell(view: SessionView, result: Result, *, is_now: bool) -> Iterator[Line]:
-    """All of an answer; `is_now`: as the workspace has the case, so that it can be completed."""
-    yield from _opinions(view, result, is_now=is_now)
+def tell(view: SessionView) -> Iterator[Line]:
+    """All of an answer but the verdicts."""
     yield from _conversation(view)
     yield from _told(view)
     for one in view.opinions:
@@ -66,7 +71,8 @@ def tell(view: SessionView, result: Result, *, is_now: bool) -> Iterator[Line]:
     yield from text_lines(ids, "faint")
 
 
-def _opinions(view: SessionView, result: Result, *, is_now: bool) -> Iterator[Line]:
+def tell_verdicts(view: SessionView, result: Result, *, is_now: bool) -> Iterator[Line]:
+    """What was said of it; `is_now`: as the workspace has the case, so it can be completed."""
     missing = ""
     if view.id is None:
         missing = "There is no answer yet."
@@ -115,22 +121,29 @@ def _opinion(one: Opinion) -> Iterator[Line]:
 
 
 def _conversation(view: SessionView) -> Iterator[Line]:
-    answers = sum(1 for one in view.said if one.answer)
     if not view.said:
         yield BLANK
         yield from text_lines("What was asked is not in the store.", "faint")
     for one in view.said:
         yield BLANK
         if one.answer is None:
-            yield heading(f"{one.role} {one.name}".rstrip())
+            yield heading(title_of(one, view))
             yield from text_lines(one.text, indent=_INDENT)
             continue
-        which = f"answer {one.answer} of {answers}" if answers > 1 else "answer"
-        yield Line((Span(f"▌ {which if one.answer else 'assistant'}", "heading"),))
+        yield heading(f"▌ {title_of(one, view)}")
         if one.answer:
             yield from text_lines(one.text, indent=_INDENT)
         else:
             yield from text_lines("(filled by the candidate)", "faint", _INDENT)
+
+
+def title_of(one: Said, view: SessionView) -> str:
+    """Who says this, or which of the candidate's answers it is."""
+    if one.answer is None:
+        return f"{one.role} {one.name}".rstrip()
+    answers = sum(1 for other in view.said if other.answer)
+    which = f"answer {one.answer} of {answers}" if answers > 1 else "answer"
+    return which if one.answer else "assistant"
 
 
 def _told(view: SessionView) -> Iterator[Line]:
@@ -174,18 +187,22 @@ def _facts(facts: Facts) -> Iterator[str]:
 
 
 def tell_beside(one: SessionView, other: SessionView) -> tuple[list[Line], list[Line]]:
-    """Two answers with the words coloured that the other one does not have."""
+    """Two answers with the words marked that the other one does not have."""
     apart = words_apart(one.answer, other.answer)
+    note = "" if apart else "(too long to be compared word by word)"
+    if apart and one.answer and other.answer:
+        same = sum(len(piece.text) for line in apart[0] for piece in line if not piece.differs)
+        if same < ALIKE * max(len(one.answer), len(other.answer)):
+            note = "(too little in common to be compared word by word)"
     sides: list[list[Line]] = []
     for number, view in enumerate((one, other)):
         lines = [BLANK]
-        if apart is None:
-            note = "(too long to be compared word by word)"
-            lines += [*text_lines(note, "faint"), *text_lines(view.answer)]
+        if view.id is None:
+            lines += text_lines("There is no answer yet.", "pending")
+        elif note or not apart or None in (one.id, other.id):
+            lines += [*(text_lines(note, "faint") if note else ()), *text_lines(view.answer)]
         else:
             lines += [_pieces(pieces, ("old", "new")[number]) for pieces in apart[number]]
-        if view.id is None:
-            lines = [BLANK, *text_lines("There is no answer yet.", "pending")]
         for opinion in view.opinions:
             if not opinion.why_not:
                 lines += _opinion(opinion)
@@ -194,9 +211,8 @@ def tell_beside(one: SessionView, other: SessionView) -> tuple[list[Line], list[
 
 
 def _pieces(pieces: Pieces, colour: str) -> Line:
-    return Line(
-        tuple(
-            Span(safe(one.text, lines=True).expandtabs(4), colour if one.differs else "")
-            for one in pieces
-        )
-    )
+    spans: list[Span] = []
+    for one in pieces:
+        text = safe(one.text, lines=True).expandtabs(4)
+        spans += changed(text, colour) if one.differs else [Span(text)]
+    return Line(tuple(spans))

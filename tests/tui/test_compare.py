@@ -65,6 +65,19 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
     drive(scenario)
 
 
+def test_words_that_differ_have_signs_also_in_what_is_copied(workspace: Path) -> None:
+    edit(workspace / "models/one.yaml", "answer: Cold.", "answer: Rather cold in Oslo today.")
+    main(["run", "--quiet", "--refresh"])
+    edit(workspace / "models/one.yaml", "Rather cold", "Very cold")
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d", "j", "j", "tab", "y")
+        assert "\n[-Rather-]{+Very+} cold in Oslo today." in pilot.app.clipboard
+
+    drive(scenario)
+
+
 def test_flips_are_gone_through_and_sides_are_swapped(two_runs: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "d")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.tui.app import Browser
@@ -16,7 +17,7 @@ from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
 from evalstore.tui.saving import Table, as_text
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, screen, settled
+from tests.tui.driving import drive, press, screen
 
 
 @pytest.fixture(autouse=True)
@@ -168,19 +169,37 @@ def test_what_is_shown_is_saved_and_nothing_is_overwritten(workspace: Path) -> N
             await press(pilot, "o")
             pilot.app.screen.query_one("Input").value = name  # type: ignore[attr-defined]
             await press(pilot, "enter")
-        assert "there is a 'a.csv' already" in notified(pilot)
+        assert "there is a 'a.csv' already" in screen(pilot)
+        assert "Escape leaves it" in screen(pilot)
+        line = pilot.app.screen.query_one(Input)
+        assert line.value == "a.csv"
+        line.value = "a.html"
+        await press(pilot, "enter")
+        assert "'a.html' ends in none of .md, .csv, .json" in screen(pilot)
+        assert line.value == "a.html"
         await press(pilot, "escape")
+        assert not list(workspace.glob("a.html"))
         assert json.loads((workspace / "a.json").read_text())[1]["row"] == "city=Oslo"
         table = list(csv.reader((workspace / "a.csv").read_text().splitlines()))
         assert table[0] == ["file", "row", "scripted/one", "scripted/two"]
+        assert table[2][2:] == ["fail", "pass"]
         await press(pilot, "o")
         pilot.app.screen.query_one("Input").value = "no/such/folder.md"  # type: ignore[attr-defined]
         await press(pilot, "enter")
-        assert "cannot be written: No such file or directory" in notified(pilot)
+        assert "cannot be written: No such file or directory" in screen(pilot)
         await press(pilot, "escape", "tab", "o", "enter")
-        await settled(pilot)
+        assert list(workspace.glob("evalstore-cases-*.txt"))
 
     drive(scenario)
+
+
+def test_a_message_does_not_cover_what_is_asked(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "y", "o")
+        assert pilot.app.screen.query_one("ToastRack").styles.dock == "top"
+        assert "Enter writes it, Escape leaves it" in screen(pilot).splitlines()[-2]
+
+    drive(scenario, size=(60, 16))
 
 
 def test_a_cell_is_no_formula_in_a_spreadsheet_and_no_markup_in_markdown() -> None:
@@ -188,6 +207,11 @@ def test_a_cell_is_no_formula_in_a_spreadsheet_and_no_markup_in_markdown() -> No
     assert as_text(".csv", table).splitlines()[1] == "'=1+1,-5"
     assert as_text(".csv", table).splitlines()[2].startswith("'@x,")
     assert as_text(".csv", table).splitlines()[-1] == "-,+12.5%"
+    signs = Table(["a", "b"], [["✓ pass", "✗ fail ✎ pass"], ["✓ done", "? what"]])
+    assert as_text(".csv", signs).splitlines()[1:] == [
+        'pass,"fail, labelled pass"',
+        "✓ done,? what",
+    ]
     assert as_text(".md", table).splitlines()[3] == r"| @x | a\|b \<i> \*c\* |"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Markdown
+from textual.widgets import Input, Markdown
 
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
@@ -140,21 +140,39 @@ def test_judgements_under_earlier_instructions_are_marked(workspace: Path) -> No
 
 @pytest.mark.parametrize("width", [120, 80])
 def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int) -> None:
+    tree(workspace, {"models/one.yaml": answering("Very cold, I must say.")})
+    two = (workspace / "models/two.yaml").read_text()
+    (workspace / "models/two.yaml").write_text(
+        two.replace("Not warm.", "'Quite cold, I must say.'")
+    )
+    main(["run", "--quiet", "--refresh"])
+
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "n", "enter", "b")
-        assert "Not warm." in screen(pilot)
+        await press(pilot, "down", "enter", "b")
+        assert "{+Quite+} cold" in screen(pilot)
         left, right = (page_of(pilot).query_one(id, Reader) for id in ("#text", "#other"))
         assert (left.region.y == right.region.y) == (width == 120)
         words = [
             [(span.text, span.colour) for line in one._lines for span in line.spans]
             for one in (left, right)
         ]
-        assert ("Cold.", "old") in words[0]
-        assert ("Not warm.", "new") in words[1]
+        assert ("[-Very-]", "old") in words[0]
+        assert ("{+Quite+}", "new") in words[1]
+        await press(pilot, "y")
+        assert "\n[-Very-] cold, I must say.\n" in pilot.app.clipboard
         await press(pilot, "b")
         assert not right.display
 
     drive(scenario, revision="@", size=(width, 30))
+
+
+def test_answers_that_have_little_in_common_are_not_marked(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "n", "enter", "b")
+        assert "(too little in common to be compared word by word)\nCold.\n" in text_of(pilot)
+        assert "\nNot warm.\n" in text_of(pilot, "#other")
+
+    drive(scenario, revision="@")
 
 
 def test_several_answers_are_gone_through_and_judged_together(workspace: Path) -> None:
@@ -168,6 +186,10 @@ def test_several_answers_are_gone_through_and_judged_together(workspace: Path) -
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter")
         assert "answer 1 of 3" in text_of(pilot)
+        await press(pilot, "m", "a", "a")
+        assert "answer 3 of 3" in screen(pilot)
+        assert "steady: expected" in screen(pilot)
+        await press(pilot, "a", "m")
         assert "3 judged together" in text_of(pilot)
         assert "✗ fail  steady: expected" in text_of(pilot)
         together = text_of(pilot).split("\njudged together\n")[1].split("\n")
@@ -318,6 +340,65 @@ def test_markdown_is_rendered_when_asked_for(workspace: Path) -> None:
         assert "**bold**" in screen(pilot)
 
     drive(scenario, revision="@")
+
+
+def test_an_answer_is_saved_as_markdown_with_headings_for_the_roles(workspace: Path) -> None:
+    answer = f"# Steps\n\n    cold  [here]\n\n{HOSTILE}"
+    tree(workspace, {"models/one.yaml": answering(answer)})
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "o", "enter")
+        (path,) = workspace.glob("evalstore-answer-*.md")
+        text = path.read_text()
+        assert text.startswith(
+            "# tests/weather.md city=Oslo\n\n✓ pass, scripted/one\n\n- ✓ pass by "
+        )
+        assert "\n## user\n\nHow is Oslo?\n\n## answer\n\n# Steps\n\n    cold  [here]\n\n" in text
+        assert "\\x1b[31mred" in text
+        assert "\n## instructions\n\nThe answer must be warm.\n" in text
+        await press(pilot, "o")
+        pilot.app.screen.query_one(Input).value = "a.txt"
+        await press(pilot, "enter")
+        assert "▌ answer\n  # Steps\n\n      cold" in (workspace / "a.txt").read_text()
+        await press(pilot, "b", "o", "enter")
+        (path,) = workspace.glob("evalstore-answer-*.txt")
+        assert "✓ pass  scripted/one" in path.read_text()
+        assert "✓ pass  scripted/two" in path.read_text()
+
+    drive(scenario, revision="@")
+
+
+@pytest.mark.parametrize("size", [(120, 30), (40, 12)])
+def test_markdown_and_two_answers_side_by_side_take_turns(
+    workspace: Path, size: tuple[int, int]
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        def seen() -> list[str]:
+            """What of the page can be seen, from the top to the bottom, then from the left."""
+            parts = [one for one in page_of(pilot).query("#texts > *") if one.region.area]
+            return [one.id or "" for one in sorted(parts, key=lambda one: one.region.offset[::-1])]
+
+        await press(pilot, "n", "enter", "m")
+        assert seen() == ["verdicts", "rendered"]
+        lines = screen(pilot).splitlines()
+        assert lines[2].strip() == "✗ fail  scripted/one"
+        assert "Cold." in "".join(lines[page_of(pilot).query_one("#rendered").region.y :])
+        assert isinstance(page_of(pilot).focused, type(page_of(pilot).query_one("#rendered")))
+        await press(pilot, "y", "b")
+        assert pilot.app.clipboard == "Cold."
+        assert seen() == ["text", "other"]
+        title = " 2/3 › scripted/one beside scripted/two › tests/weather.md › city=Oslo"
+        assert screen(pilot).splitlines()[0] == title[: size[0]].rstrip()
+        assert "Cold." in text_of(pilot)
+        assert page_of(pilot).focused is page_of(pilot).query_one("#text")
+        await press(pilot, "m")
+        assert seen() == ["verdicts", "rendered"]
+        await press(pilot, "m")
+        assert seen() == ["text"]
+        assert "✗ fail  by scripted/judge" in text_of(pilot)
+
+    drive(scenario, revision="@", size=size)
 
 
 @pytest.mark.parametrize("size", [(40, 12), (10, 4), (200, 60)])

@@ -8,6 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.cli.main import main
+from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
 from evalstore.tui.reader import Reader
 from evalstore.tui.stats import StatsPage
@@ -46,6 +47,34 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
         ]
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, StatsPage)
+
+    drive(scenario)
+
+
+def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        async def cases(*keys: str) -> list[str]:
+            await press(pilot, *keys)
+            page = pilot.app.screen
+            assert isinstance(page, CasesPage)
+            shown = [page.name_of_run, *(one.row or one.file for one in page.listed)]
+            await press(pilot, "escape", "escape")
+            assert isinstance(pilot.app.screen, StatsPage)
+            return shown
+
+        await press(pilot, "down", "s")
+        run = f"run {pilot.app.screen.revision[:8]}"  # type: ignore[attr-defined]
+        assert "enter Open" in screen(pilot)
+        assert len(await cases("down", "enter")) == 4
+        assert await cases("3", "enter") == [run, "tests/greeting.md"]
+        assert await cases("4", "down", "enter") == [run, "city=Oslo", "city=Rome"]
+        await press(pilot, "y")
+        assert pilot.app.clipboard == "tests/weather.md"
+        await press(pilot, "2", "enter")
+        assert "enter Open" not in screen(pilot)
+        assert isinstance(pilot.app.screen, StatsPage)
+        await press(pilot, "3")
+        assert "enter Open" in screen(pilot)
 
     drive(scenario)
 
@@ -102,6 +131,9 @@ def test_tags_are_text(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "s", "3")
         assert "[/] [bold red]no markup[/]" in screen(pilot)
+        await press(pilot, "enter")
+        assert "1 of 3 cases" in screen(pilot)
+        await press(pilot, "escape", "escape")
         assert facts(pilot).startswith("[/] [bold red]no markup[/]\n")
 
     drive(scenario)

@@ -30,6 +30,11 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
         assert "what is to do › ask 6 answers, make 6 judgements: about $" in text
         assert "changed  since run ########" in text
         assert "1 case new" in text
+        assert "enter Open" in text
+        await press(pilot, "up", "enter")
+        assert screen(pilot).startswith(" what is to do")
+        assert "enter Open" not in screen(pilot)
+        await press(pilot, "down")
         await press(pilot, *["down"] * 6, "y")
         assert pilot.app.clipboard == "tests/weather.md::city=Oslo"
         text = screen(pilot)
