@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from evalstore.tui.keymap import Look
 from evalstore.tui.source import Source, Workspace
 
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
+_SECONDS = 60
+"""Until something that does not come is given up; a busy machine is slow."""
 _QUIET_ROUNDS = 4
 """In each round all waiting messages are handled; what these set off is handled in the next."""
 
@@ -48,6 +51,14 @@ async def _soon(_least: float = 0, _most: float = 1) -> None:
     """Let others go on: what a key sets off is waited for by `settled`, once."""
     for _ in range(4):
         await asyncio.sleep(0)
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    """Wait for what comes when something else has ended, and fail when it does not."""
+    end = time.monotonic() + _SECONDS
+    while not holds():
+        assert time.monotonic() < end, f"it never came:\n{screen(pilot)}"
+        await pilot.pause(0.01)
 
 
 async def resized(pilot: Pilot[None], width: int, height: int) -> None:

@@ -17,7 +17,7 @@ from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
 from evalstore.tui.saving import Table, as_text
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, screen
+from tests.tui.driving import drive, press, screen, until
 
 
 @pytest.fixture(autouse=True)
@@ -196,6 +196,7 @@ def test_what_is_shown_is_saved_and_nothing_is_overwritten(workspace: Path) -> N
 def test_a_message_does_not_cover_what_is_asked(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "y", "o")
+        await until(pilot, lambda: bool(pilot.app.screen.query("ToastRack")))
         assert pilot.app.screen.query_one("ToastRack").styles.dock == "top"
         assert "Enter writes it, Escape leaves it" in screen(pilot).splitlines()[-2]
 

@@ -26,7 +26,7 @@ from evalstore.tui.running import PlanPage, RunPage
 from evalstore.tui.source import Workspace
 from evalstore.values import Reply, Request, Usage
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, resized, screen, settled
+from tests.tui.driving import drive, press, resized, screen, settled, until
 from tests.tui.test_labels import notified
 
 NEW = "# 👤\n\nHow is Lima?\n\n---\n\nThe answer must be warm.\n"
@@ -66,11 +66,7 @@ def waiting(workspace: Path) -> Iterator[Waiting]:
 
 async def shown(pilot: Pilot[None], text: str) -> None:
     """Wait until a text can be seen, or is said in passing."""
-    for _ in range(1000):
-        if text in screen(pilot) or text in notified(pilot):
-            return
-        await pilot.pause(0.01)
-    pytest.fail(f"never seen: {text}\n{screen(pilot)}")
+    await until(pilot, lambda: text in screen(pilot) or text in notified(pilot))
 
 
 def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> None:
