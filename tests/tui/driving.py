@@ -83,8 +83,12 @@ def drive(
     revision: str | None = None,
     size: tuple[int, int] = (100, 30),
     look: Look | None = None,
+    messages: bool = False,
 ) -> Any:
-    """Open the browser on the workspace in the current folder and do what the scenario says."""
+    """Open the browser on the workspace in the current folder and do what the scenario says.
+
+    With `messages`, those that go away by themselves are on the screen, too.
+    """
 
     async def run() -> None:
         app = Browser(source or Workspace(Where(Path.cwd())), revision, look)
@@ -92,7 +96,7 @@ def drive(
             await opened(app)
 
     async def opened(app: Browser) -> None:
-        async with app.run_test(size=size) as pilot:
+        async with app.run_test(size=size, notifications=messages) as pilot:
             await settled(pilot)
             await scenario(pilot)
 

@@ -200,7 +200,7 @@ def test_a_message_does_not_cover_what_is_asked(workspace: Path) -> None:
         assert pilot.app.screen.query_one("ToastRack").styles.dock == "top"
         assert "Enter writes it, Escape leaves it" in screen(pilot).splitlines()[-2]
 
-    drive(scenario, size=(60, 16))
+    drive(scenario, size=(60, 16), messages=True)
 
 
 def test_a_cell_is_no_formula_in_a_spreadsheet_and_no_markup_in_markdown() -> None:
