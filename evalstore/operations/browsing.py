@@ -97,6 +97,8 @@ class Cases:
     """How many results have each verdict."""
     said: Opinions = field(default_factory=Opinions)
     """What people have said of the answers."""
+    labelled: frozenset[str] = frozenset()
+    """The candidates of whose answers that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +141,10 @@ def cases(where: Where, revision: str | None) -> Cases:
     if revision is None:
         with open_desk(where) as desk:
             desk.require_sound(Wanted())
-            return replace(_of_workspace(desk), said=read_opinions(desk.store))
+            return _of_workspace(desk)
     with open_store(where) as store:
         id, content = resolve_run(store, revision)
-        return replace(_arranged(id, iterate_leaves(store, content)), said=read_opinions(store))
+        return _arranged(id, iterate_leaves(store, content), read_opinions(store))
 
 
 def _of_workspace(desk: Desk) -> Cases:
@@ -158,14 +160,18 @@ def _of_workspace(desk: Desk) -> Cases:
                 yield one.cell.file, Placed(one.cell.index, as_result(one), one.cell.case.tags)
 
     by_file = groupby(settled(), key=itemgetter(0))
-    return _arranged(None, ((path, (one for _, one in some)) for path, some in by_file))
+    files = ((path, (one for _, one in some)) for path, some in by_file)
+    return _arranged(None, files, read_opinions(desk.store))
 
 
-def _arranged(run: str | None, files: Iterable[tuple[str, Iterable[Placed]]]) -> Cases:
+def _arranged(
+    run: str | None, files: Iterable[tuple[str, Iterable[Placed]]], said: Opinions
+) -> Cases:
     """Results side by side, one row for each case and system prompt."""
     numbers: dict[str, int] = {}
     counts: dict[str, int] = {}
     rows: list[CaseRow] = []
+    labelled: set[str] = set()
     for path, cells in files:
         places: dict[int, list[Result | None]] = {}
         tags: list[tuple[str, ...]] = []
@@ -182,6 +188,8 @@ def _arranged(run: str | None, files: Iterable[tuple[str, Iterable[Placed]]]) ->
             prompts.add(one.prompt)
             word = one.word or "answered"
             counts[word] = counts.get(word, 0) + 1
+            if said.by_place and said.of(one):
+                labelled.add(one.model)
         for found, tagged in zip(places.values(), tags, strict=True):
             result = next(one for one in found if one)
             prompt = _prompt(result) if len(prompts) > 1 else ""
@@ -190,7 +198,8 @@ def _arranged(run: str | None, files: Iterable[tuple[str, Iterable[Placed]]]) ->
     if len(models) > 1:
         order = [numbers[model] for model in models]
         rows = [replace(one, results=_in_order(one.results, order)) for one in rows]
-    return Cases(run, models, rows, {word: counts[word] for word in _WORDS if word in counts})
+    told = {word: counts[word] for word in _WORDS if word in counts}
+    return Cases(run, models, rows, told, said, frozenset(labelled))
 
 
 def _in_order(found: tuple[Result | None, ...], order: Sequence[int]) -> tuple[Result | None, ...]:

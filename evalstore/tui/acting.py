@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -12,6 +13,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.tui.dialog import Prompt
 from evalstore.tui.editing import edit
 from evalstore.tui.grid import Grid
+from evalstore.tui.looks import counted, verdict
 from evalstore.tui.page import Page, words_of
 from evalstore.tui.reader import Reader
 from evalstore.tui.running import PlanPage
@@ -21,7 +23,7 @@ from evalstore.wording import plural, safe
 if TYPE_CHECKING:
     from evalstore.operations.labelling import Labelled
     from evalstore.report.compare import Result
-    from evalstore.values import Verdict
+    from evalstore.values import Verdict, Word
 
 _TERMINALS_TAKE = 70_000
 """Characters; some terminals refuse to copy more."""
@@ -120,6 +122,7 @@ class Acting(Doing):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "label('pass')", "Label pass", show=False, id="case.pass"),
         Binding("f", "label('fail')", "Label fail", show=False, id="case.fail"),
+        Binding("u", "unlabel", "Take the label back", show=False, id="case.unlabel"),
         Binding("J", "judge_again", "Judge again", show=False, id="case.judge"),
         Binding("e", "edit", "Edit the file", show=False, id="case.edit"),
         Binding("Y", "copy_answer", "Copy the answer", show=False, id="case.copy_answer"),
@@ -143,13 +146,20 @@ class Acting(Doing):
 
     # --- label
 
-    def action_label(self, verdict: Verdict) -> None:
-        """Ask for a note, then label what is chosen."""
+    @property
+    def _labelled(self) -> list[Result]:
+        """What of it can have a label; where there is nothing, that is said."""
         results = [one for one in self.chosen if one.sessions and one.evaluation]
         if not results:
             self.complain(
                 "Nothing here can be labelled: there is no answer yet, or nothing judges the case."
             )
+        return results
+
+    def action_label(self, verdict: Verdict) -> None:
+        """Ask for a note, then label what is chosen."""
+        results = self._labelled
+        if not results:
             return
         first = results[0]
         place = " ".join(part for part in (first.file, first.row, first.model) if part)
@@ -161,10 +171,14 @@ class Acting(Doing):
         )
         self.app.push_screen(prompt, partial(self._label, results, self.session, verdict))
 
+    def action_unlabel(self) -> None:
+        """Take back what this person has said of what is chosen."""
+        self._label(self._labelled, self.session, "none", "")
+
     def _label(
-        self, results: list[Result], session: str | None, verdict: Verdict, note: str | None
+        self, results: list[Result], session: str | None, verdict: Word, note: str | None
     ) -> None:
-        if note is not None:
+        if results and note is not None:
             self.fetch(
                 lambda: self.source.label(results, verdict, note.strip(), session),
                 self._show_labelled,
@@ -172,17 +186,35 @@ class Acting(Doing):
             )
 
     def _show_labelled(self, labels: list[Labelled]) -> None:
-        one = labels[0]
-        words = f"{one.verdict}: {plural(len(labels), 'answer')}, by {safe(one.person)}"
-        gone = sum(not one.counts for one in labels)
-        if gone:
-            words += (
-                f"\n{plural(gone, 'answer')} of them to a case that has been edited since: "
-                "it counts for that run, not for the workspace."
-            )
-        self.notify(words, markup=False)
+        if not labels:
+            self.complain("There is no label of yours here. What other people say stays.")
+            return
+        self.notify(self._tell_labelled(labels), markup=False)
         self.browser.mark_stale(self)
         self.reload()
+
+    def _tell_labelled(self, labels: list[Labelled]) -> str:
+        """What was said, and what the cases have come to by now."""
+        one = labels[0]
+        what = "label taken back" if one.verdict == "none" else one.verdict
+        count = sum(len(one.subject.sessions) for one in labels)
+        lines = [f"{what}: {plural(count, 'answer')}, by {safe(one.person)}"]
+        now = {one.subject.cell: one.now for one in labels}
+        words = Counter(word for word in now.values() if word)
+        if words.keys() - {one.verdict}:
+            only = next(iter(words)) if len(now) == 1 else ""
+            lines.append(f"now: {verdict(only).text if only else counted(words)}")
+        if words["pending"]:
+            lines.append(f"{self.browser.key_of('page.run')} runs what is missing.")
+        gone = [word for word in now.values() if word is None]
+        if gone and len(now) == 1:
+            lines.append("The workspace no longer has the case as it was: there it does not count.")
+        elif gone:
+            cases = plural(len(gone), "case")
+            lines.append(
+                f"The workspace no longer has {cases} as they were: there it does not count."
+            )
+        return "\n".join(lines)
 
     # --- judge again
 

@@ -87,9 +87,84 @@ def test_a_label_of_a_case_that_was_edited_since_says_that_it_does_not_count(
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "p", "enter")
-        assert "it counts for that run, not for the workspace" in notified(pilot)
+        assert (
+            "The workspace no longer has the case as it was: there it does not count."
+            in notified(pilot)
+        )
 
     drive(scenario, revision="@")
+
+
+def test_a_label_is_taken_back(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "u")
+        assert "There is no label of yours here" in notified(pilot)
+        await press(pilot, "p", *"cold", "enter")
+        assert words(pilot) == ["pass", "pass"]
+        await press(pilot, "u")
+        assert "label taken back: 1 answer, by Ada\nnow: ✗ fail" in notified(pilot)
+        assert words(pilot) == ["fail", "pass"]
+        assert "✎" not in screen(pilot)
+        await press(pilot, "enter")
+        text = screen(pilot)
+        assert "– none  by Ada (a person)  (takes the label back)" in text
+        assert "✓ pass  by Ada (a person)  (taken back)" in text
+
+    drive(scenario)
+    main(["label", "tests/weather.md::city=Oslo", "pass", "--model", "scripted/one", "--as", "Bob"])
+    capsys.readouterr()
+
+    async def with_bob(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "f")
+        await press(pilot, "enter")
+        assert words(pilot) == ["undecided", "pass"]
+        assert "fail: 1 answer, by Ada\nnow: ? undecided" in notified(pilot)
+        await press(pilot, "enter", "u")
+        assert "now: ✓ pass" in notified(pilot)
+        await press(pilot, "escape")
+        assert words(pilot) == ["pass", "pass"]
+
+    drive(with_bob)
+
+
+def test_what_counted_in_a_run_and_is_taken_back_is_told_beside_its_verdict(
+    workspace: Path,
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "p", "enter")
+        assert words(pilot) == ["fail", "pass"]
+        await press(pilot, "u")
+        assert "✎" not in screen(pilot)
+        await press(pilot, "p", "enter")
+
+    drive(scenario, revision="@")
+    main(["run", "--quiet"])
+
+    async def after_the_run(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "u")
+        assert words(pilot) == ["pass", "pass"]
+        text = screen(pilot)
+        assert "✎ label taken back by Ada, just now, after this run" in text
+        await press(pilot, "enter")
+        text = screen(pilot)
+        assert "(takes the label back in the workspace; here it counts)" in text
+        assert "✓ pass  by Ada (a person)  just now" in text
+
+    drive(after_the_run, revision="@", size=(120, 30))
+
+
+def test_what_nothing_else_has_judged_is_pending_when_the_label_is_taken_back(
+    workspace: Path,
+) -> None:
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("be warm", "be very warm"))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "p", "enter", "u")
+        assert words(pilot) == ["pending", "pending"]
+        assert "now: … pending\nR runs what is missing." in notified(pilot)
+
+    drive(scenario)
 
 
 def test_a_hostile_note_is_text(workspace: Path) -> None:
