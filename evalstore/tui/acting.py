@@ -133,6 +133,10 @@ class Acting(Doing):
         """What is labelled or judged again: the marked cases, or the one under the cursor."""
         return []
 
+    def prompt_of(self, _result: Result) -> str:
+        """The name of the system prompt of one of these, when its case has several."""
+        return ""
+
     @property
     def session(self) -> str | None:
         """Of what is chosen, the answer that alone is labelled; None: all of them are."""
@@ -161,15 +165,34 @@ class Acting(Doing):
         results = self._labelled
         if not results:
             return
-        first = results[0]
-        place = " ".join(part for part in (first.file, first.row, first.model) if part)
-        what = place if len(results) == 1 else plural(len(results), "answer")
-        prompt = Prompt(
+        first, count = results[0], sum(len(one.sessions) for one in results)
+        if len(results) == 1:
+            prompt = self.prompt_of(first)
+            parts = (first.file, first.row, f"({prompt})" if prompt else "", first.model)
+            what = " ".join(part for part in parts if part)
+        else:
+            what = f"{plural(count, 'answer')} of {first.model}"
+        session, is_one = self.session, len(results) == 1
+        window = Prompt(
             f"{verdict}: {what}",
             "Enter says so, with or without a note; Escape leaves it",
             placeholder="why",
+            waits=is_one,
         )
-        self.app.push_screen(prompt, partial(self._label, results, self.session, verdict))
+        self.app.push_screen(window, partial(self._label, results, session, verdict))
+
+        def fill(note: str) -> None:
+            window.call_later(window.fill, note)
+
+        if is_one:
+            self.fetch(lambda: self._read_note(first, session), fill, group="note")
+
+    def _read_note(self, result: Result, session: str | None) -> str:
+        """What the person has noted with the label that it has; what is wrong is told later."""
+        try:
+            return self.source.note(result, session)
+        except EvalstoreError:
+            return ""
 
     def action_unlabel(self) -> None:
         """Take back what this person has said of what is chosen."""

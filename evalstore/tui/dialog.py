@@ -64,10 +64,20 @@ class Prompt(ModalScreen[str | None]):
     }
     """
 
-    def __init__(self, title: str, hint: str, *, text: str = "", placeholder: str = "") -> None:
+    def __init__(
+        self,
+        title: str,
+        hint: str,
+        *,
+        text: str = "",
+        placeholder: str = "",
+        waits: bool = False,
+    ) -> None:
+        """`waits`: the text is still to be read, and nothing is answered before `fill`."""
         super().__init__()
         self._title, self._hint = title, hint
         self._text, self._placeholder = text, placeholder
+        self._waits, self._is_entered = waits, False
 
     def compose(self) -> ComposeResult:
         """The question, the line, and what the keys do."""
@@ -78,9 +88,22 @@ class Prompt(ModalScreen[str | None]):
             )
             yield Static(Content(safe(self._hint)), classes="hint", markup=False)
 
+    def fill(self, text: str) -> None:
+        """Put a text into the line, unless something was typed by then."""
+        line = self.query_one(Input)
+        if not line.value:
+            line.value = safe(" ".join(text.split()))
+            line.cursor_position = len(line.value)
+        self._waits = False
+        if self._is_entered:
+            self.dismiss(line.value)
+
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Take what was typed."""
-        self.dismiss(message.value)
+        if self._waits:
+            self._is_entered = True
+        else:
+            self.dismiss(message.value)
 
     def action_leave(self) -> None:
         """Answer nothing."""

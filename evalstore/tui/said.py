@@ -20,7 +20,8 @@ def said_of(
 ) -> Iterator[Line]:
     """Of the picked candidate first; the feedback by the ids of the judgements."""
     tags = f"  {' '.join(case.tags)}" if case.tags else ""
-    yield heading(f"{case.file} {case.row}{tags}")
+    place = (case.file, case.row, f"({case.prompt})" if case.prompt else "")
+    yield heading(" ".join(part for part in place if part) + tags)
     for number in sorted(range(len(case.results)), key=lambda number: number != picked):
         one = case.results[number]
         if one is None:

@@ -82,6 +82,9 @@ class Source(Protocol):
         `none` takes back what this person has said.
         """
 
+    def note(self, result: Result, session: str | None) -> str:
+        """The note of the label that this person has given to it; or empty."""
+
     def status(self) -> Status:
         """What changed since the last run, what a run would do, why, and its price."""
 
@@ -213,6 +216,12 @@ class Workspace:
         from evalstore.operations import labelling
 
         return labelling.label_results(self.where, results, verdict, note=note, session=session)
+
+    def note(self, result: Result, session: str | None) -> str:
+        """The note of the label that this person has given to it; or empty."""
+        from evalstore.operations import labelling
+
+        return labelling.read_note(self.where, result, session)
 
     def status(self) -> Status:
         """What changed since the last run, what a run would do, why, and its price."""

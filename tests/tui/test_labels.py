@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.tui.app import Browser
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
+from evalstore.tui.reader import Reader
 from evalstore.tui.saving import Table, as_text
+from tests.builders import tree
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen, settled
 
@@ -52,18 +55,81 @@ def test_a_label_decides_in_the_workspace_at_once(workspace: Path) -> None:
     drive(scenario)
 
 
-def test_all_marked_cases_are_labelled_with_all_their_candidates(workspace: Path) -> None:
+def test_of_marked_cases_what_the_picked_candidate_answered_is_labelled(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "enter", "space", "space", "f")
-        assert "fail: 4 answers" in screen(pilot)
+        def listed() -> list[list[str | None]]:
+            page = pilot.app.screen
+            assert isinstance(page, CasesPage)
+            return [[one.word for one in row.results if one] for row in page.listed]
+
+        await press(pilot, "enter", "right", "space", "space", "f")
+        assert "fail: 2 answers of scripted/two" in screen(pilot)
         await press(pilot, "enter")
-        page = pilot.app.screen
+        assert listed() == [["fail", "fail"], ["fail", "fail"], ["pass", "pass"]]
+        await press(pilot, "left", "p", "enter")
+        assert "pass: 2 answers, by Ada" in notified(pilot)
+        assert listed() == [["pass", "fail"], ["pass", "fail"], ["pass", "pass"]]
+        await press(pilot, "u")
+        assert listed() == [["fail", "fail"], ["fail", "fail"], ["pass", "pass"]]
+        await press(pilot, "J")
+        assert "judge 2 cases of scripted/one again" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_marked_cases_without_an_answer_in_the_column_are_left_out(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("# 👤\n\nNew?\n\n---\n\nAn answer.\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "space", "space", "p")
+        assert "pass: tests/greeting.md scripted/one" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_the_note_of_a_label_stands_in_the_prompt_when_it_is_given_again(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "p", *"cold", "enter", "p")
+        assert "cold" in str(pilot.app.screen.query_one(Input).value)
+        await press(pilot, "enter")
+        assert re.search("✎ pass  by Ada, .*: cold", screen(pilot))
+        await pilot.press("f", "enter")  # before the note has been read
+        await settled(pilot)
+        assert re.search("✎ fail  by Ada, .*: cold", screen(pilot))
+        await press(pilot, "u", "p")
+        assert pilot.app.screen.query_one(Input).value == ""
+
+    drive(scenario, revision="@")
+
+
+def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
+    workspace: Path,
+) -> None:
+    tree(
+        workspace,
+        {
+            "prompts/short.md": "Be short.\n",
+            "prompts/kind.md": "Be kind.\n",
+            "tests/weather.md": "---\nsystemPrompts: [short, kind]\n"
+            + (workspace / "tests/weather.md").read_text().removeprefix("---\n"),
+        },
+    )
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "p")
+        page = pilot.app.screen_stack[-2]
         assert isinstance(page, CasesPage)
-        assert [[one.word for one in row.results if one] for row in page.listed] == [
-            ["fail", "fail"],
-            ["fail", "fail"],
-            ["pass", "pass"],
-        ]
+        assert page.case
+        assert page.case.prompt
+        name = f"city=Oslo ({page.case.prompt})"
+        assert f"pass: tests/weather.md {name} scripted/one" in screen(pilot)
+        await press(pilot, "enter")
+        assert pilot.app.screen.query_one("#said", Reader).text.startswith(
+            f"tests/weather.md {name}"
+        )
+        await press(pilot, "enter", "p")
+        assert f"pass: tests/weather.md {name} scripted/one" in screen(pilot)
 
     drive(scenario)
 
