@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from evalstore import hashing
 from evalstore.cells import Cell, Judge, Skipped, Subject, ask_of, limit_of
-from evalstore.values import Evaluator, Question, Sample, Verdict, Vote
+from evalstore.values import Evaluator, Question, Sample, Verdict, Vote, Word
 from evalstore.verdicts import wants_models
 
 CHECKS = hashing.evaluator_id(Evaluator(checks=True))
@@ -267,7 +267,7 @@ def _why_again(
     return why
 
 
-def _article(verdict: Verdict) -> str:
+def _article(verdict: Word) -> str:
     return "an error of a check" if verdict == "error" else "an undecided judgement"
 
 
@@ -289,9 +289,8 @@ def _lacking(
     cell: Cell, stored: Iterable[Vote], *, before_checks: bool
 ) -> Iterator[tuple[Judge | None, int]]:
     votes = _decided_first(cell, stored)
-    for vote in votes:
-        if vote.human:
-            return
+    if any(vote.human for vote in votes):
+        return
     if "checks" in cell.case.judged_by:
         checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
         if checked is None:
@@ -311,15 +310,13 @@ def _lacking(
 def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
     """The votes on a session that count: under its evaluation version, by people and its judges.
 
-    Each person's last word counts. Of too many others, `pass` and `fail` come before
-    `undecided` and `error`, then the oldest: so a repeated judgement that can be read takes the
-    place of one that could not, for ever and in every store it is merged into. `stored` is
-    oldest first.
+    Each person's last word counts, unless it takes the label back. Of too many others, `pass`
+    and `fail` come before `undecided` and `error`, then the oldest: so a repeated judgement that
+    can be read takes the place of one that could not, for ever and in every store it is merged
+    into. `stored` is oldest first.
     """
     votes = _decided_first(cell, stored)
-    counted: list[Vote] = []
-    if people := [vote for vote in votes if vote.human]:
-        counted += {vote.evaluator: vote for vote in sorted(people)}.values()
+    counted = [vote for vote in votes if vote.human]
     if "checks" in cell.case.judged_by:
         counted += [vote for vote in votes if vote.evaluator == CHECKS][:1]
     if "models" in cell.case.judged_by:
@@ -329,9 +326,16 @@ def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
 
 
 def _decided_first(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
-    """The votes under the cell's evaluation version, in the order in which they count."""
+    """The votes under the cell's evaluation version, in the order in which they count.
+
+    Of a person there is the last word, or none when it takes back what was said before.
+    """
     evaluation = cell.case.evaluation
     votes = [vote for vote in stored if vote.evaluation == evaluation]
+    if people := sorted(vote for vote in votes if vote.human):
+        last = {vote.evaluator: vote for vote in people}.values()
+        words = [vote for vote in last if vote.verdict != "none"]
+        votes = [*words, *(vote for vote in votes if not vote.human)]
     if len(votes) > 1:
         votes.sort(key=lambda vote: vote.verdict in UNSETTLED)
     return votes

@@ -14,6 +14,9 @@ from typing import Any, Literal, NamedTuple
 Role = Literal["system", "user", "assistant"]
 Verdict = Literal["pass", "fail", "undecided", "error"]
 VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "undecided", "error")
+Word = Literal["pass", "fail", "undecided", "error", "none"]
+"""What a judgement says: a verdict; or `none`, with which a person takes a label back."""
+WORDS: tuple[Word, ...] = (*VERDICTS, "none")
 Json = Any
 """What `json.loads` returns."""
 
@@ -357,7 +360,7 @@ class Evaluation:
     sessions: tuple[str, ...]
     evaluation: str
     evaluator: str
-    verdict: Verdict
+    verdict: Word
     started: int
     """Microseconds since 1970, UTC."""
     nonce: str
@@ -409,7 +412,7 @@ class Vote(NamedTuple):
     id: str
     evaluation: str
     evaluator: str
-    verdict: Verdict
+    verdict: Word
     score: float | None
     human: bool = False
     """Whether a person has said so."""

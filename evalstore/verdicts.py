@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from evalstore.values import Verdict, Vote
+from evalstore.values import Verdict, Vote, Word
 
 _ROUNDING = 1e-9
 
@@ -85,16 +85,17 @@ def judge_session(
     to the models (`wants_models`). Models that are always asked cannot overrule checks that
     fail. `checks` is the id of the evaluator that stands for the checks.
     """
-    if by_people := [(vote.verdict, vote.score) for vote in votes if vote.human]:
+    cast = [(vote, vote.verdict, vote.score) for vote in votes if vote.verdict != "none"]
+    if by_people := [(word, score) for vote, word, score in cast if vote.human]:
         return combine(by_people)
-    by_checks = [(vote.verdict, vote.score) for vote in votes if vote.evaluator == checks]
-    by_models = [(vote.verdict, vote.score) for vote in votes if vote.evaluator != checks]
+    by_checks = [(word, score) for vote, word, score in cast if vote.evaluator == checks]
+    by_models = [(word, score) for vote, word, score in cast if vote.evaluator != checks]
     if by_checks and not _leaves_open(judged_by, by_checks[0][0]):
         return Judged(*by_checks[0])
     return combine(by_models, rule)
 
 
-def wants_models(judged_by: Collection[str], checked: Verdict) -> bool:
+def wants_models(judged_by: Collection[str], checked: Word) -> bool:
     """Whether models judge an answer of which the checks say this.
 
     They judge what has passed; with `on_fail` what has failed; with `always` everything.

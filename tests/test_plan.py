@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from evalstore.plan import (
     plan_asks,
     plan_judgements,
 )
-from evalstore.values import Case, CaseFile, Sample, Verdict, Vote
+from evalstore.values import Case, CaseFile, Sample, Verdict, Vote, Word
 
 FIRST = Candidate("first", "m1", 0)
 JUDGE = Judge("judge", "e1", "p1")
@@ -113,6 +114,23 @@ def test_a_judge_with_several_names_has_one_voice() -> None:
     assert cell.judges == (JUDGE, other)
     cast = [vote("e1", "pass"), vote("e2", "fail")]
     assert counted_votes(cell, cast) == cast
+
+
+def test_a_person_who_takes_a_label_back_has_no_word() -> None:
+    (cell,) = cells_of(case(), judges=(JUDGE, Judge("other", "e2", "p1")))
+
+    def said(at: int, verdict: Word, person: str = "ada") -> Vote:
+        return Vote(at, str(at), "e", person, verdict, None, human=True)
+
+    first, back, again = said(2, "pass"), said(3, "none"), said(4, "fail")
+    assert counted_votes(cell, [vote("e1"), first]) == [first, vote("e1")]
+    assert not list(missing_judgements(cell, [vote("e1"), first]))
+    # In whichever order they come: stores are merged.
+    for cast in permutations((vote("e1"), first, back)):
+        assert counted_votes(cell, cast) == [vote("e1")]
+        assert [judge.evaluator for judge, _ in missing_judgements(cell, cast) if judge] == ["e2"]
+    assert counted_votes(cell, [first, back, again]) == [again]
+    assert counted_votes(cell, [first, back, said(5, "fail", "bob")]) == [said(5, "fail", "bob")]
 
 
 def test_a_file_can_name_a_judge_by_any_of_its_names() -> None:

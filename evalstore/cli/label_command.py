@@ -18,7 +18,10 @@ def label(
     case: Annotated[
         str, typer.Argument(metavar="CASE", help="PATH::row, PATH, or the id of a session.")
     ],
-    verdict: Annotated[Literal["pass", "fail"], typer.Argument(metavar="pass|fail")],
+    verdict: Annotated[
+        Literal["pass", "fail", "none"],
+        typer.Argument(metavar="pass|fail|none", help="none: what you have said is taken back."),
+    ],
     note: Annotated[
         str, typer.Option("-m", "--message", metavar="NOTE", help="Why, for those who read it.")
     ] = "",
@@ -35,7 +38,8 @@ def label(
     """Say what an answer is: a person's verdict, which decides.
 
     It is appended like any judgement and counts until the instructions or the checks of the
-    case are edited. A second word of the same person takes the place of the first.
+    case are edited. A second word of the same person takes the place of the first; with none
+    that person has no word any more, and what else was said of the answer decides again.
     """
     from evalstore.operations.labelling import label as operation
 
@@ -50,9 +54,12 @@ def label(
 def _print(one: Labelled) -> None:
     subject = one.subject
     place = f"{subject.file} [{subject.row}]" if subject.row else subject.file
-    was = f" (was {subject.verdict})" if subject.verdict not in (None, one.verdict) else ""
+    was = f"was {subject.verdict}" if subject.verdict not in (None, one.verdict) else ""
+    now = f"now {one.now}" if one.now not in (None, one.verdict) else ""
+    change = ", ".join(part for part in (was, now) if part)
     output.line(
         f"{output.paint(one.verdict)}  {output.safe(place)}  {output.safe(subject.model)}  "
-        f"by {output.safe(one.person)}{was}"
+        f"by {output.safe(one.person)}{f' ({change})' if change else ''}"
     )
-    output.talk('(use "evalstore run" to have the verdict in the history)')
+    why = "have it judged" if one.now == "pending" else "have the verdict in the history"
+    output.talk(f'(use "evalstore run" to {why})')

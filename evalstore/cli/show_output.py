@@ -43,6 +43,7 @@ def _print_session(found: Shown) -> None:
         earlier = current is not None and vote["evaluation"] not in current
         together = vote.get("together", 1)
         marks = ["(earlier instructions)"] if earlier else []
+        marks += ["(takes the label back)"] if vote["verdict"] == "none" else []
         marks += [f"({together} sessions judged together)"] if together > 1 else []
         mark = output.faint(" ".join(marks)) if marks else ""
         feedback = output.safe(" ".join(vote["feedback"].split()))

@@ -126,8 +126,9 @@ def again(where: Where, results: Sequence[Result]) -> Intent:
     cells = {(one.file, one.row, one.model) for one in results}
     every = len(cells) == len(places) * len(models)
     count = len(here)
+    whose = f" of {models[0]}" if len(models) == 1 else ""
     return Intent(
-        f"judge {count:,} case{'s' * (count != 1)} again",
+        f"judge {count:,} case{'s' * (count != 1)}{whose} again",
         Wanted(
             paths=tuple(f"{root / file}::{row}" if row else str(root / file) for file, row in here),
             models=models if every else (),

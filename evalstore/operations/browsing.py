@@ -97,6 +97,8 @@ class Cases:
     rows: Sequence[CaseRow]
     said: Opinions = field(default_factory=Opinions)
     """What people have said of the answers."""
+    labelled: frozenset[str] = frozenset()
+    """The candidates of whose answers that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +141,10 @@ def cases(where: Where, revision: str | None) -> Cases:
     if revision is None:
         with open_desk(where) as desk:
             desk.require_sound(Wanted())
-            return replace(_of_workspace(desk), said=read_opinions(desk.store))
+            return _of_workspace(desk)
     with open_catalogue(where) as desk:
         id, content = resolve_run(desk.store, revision)
-        found = _arranged(desk, id, iterate_leaves(desk.store, content))
-        return replace(found, said=read_opinions(desk.store))
+        return _arranged(desk, id, iterate_leaves(desk.store, content))
 
 
 def _of_workspace(desk: Desk) -> Cases:
@@ -168,6 +169,8 @@ def _arranged(desk: Desk, run: str | None, files: Iterable[tuple[str, Iterable[P
     numbers: dict[str, int] = {}
     names: dict[str | None, str] = {}
     rows: list[CaseRow] = []
+    said = read_opinions(desk.store)
+    labelled: set[str] = set()
     for path, cells in files:
         places: dict[int, list[Result | None]] = {}
         tags: list[tuple[str, ...]] = []
@@ -182,6 +185,8 @@ def _arranged(desk: Desk, run: str | None, files: Iterable[tuple[str, Iterable[P
             listed += [None] * (number + 1 - len(listed))
             listed[number] = one
             prompts.add(one.prompt)
+            if said.by_place and said.of(one):
+                labelled.add(one.model)
         if len(prompts) > 1:
             names |= {one: prompt_label(desk, one) for one in prompts - names.keys()}
         for found, tagged in zip(places.values(), tags, strict=True):
@@ -192,7 +197,7 @@ def _arranged(desk: Desk, run: str | None, files: Iterable[tuple[str, Iterable[P
     if len(models) > 1:
         order = [numbers[model] for model in models]
         rows = [replace(one, results=_in_order(one.results, order)) for one in rows]
-    return Cases(run, models, rows)
+    return Cases(run, models, rows, said, frozenset(labelled))
 
 
 def _in_order(found: tuple[Result | None, ...], order: Sequence[int]) -> tuple[Result | None, ...]:

@@ -10,10 +10,15 @@ from evalstore import hashing
 
 if TYPE_CHECKING:
     from evalstore.store import Store
-    from evalstore.values import Evaluation
+    from evalstore.values import Evaluation, Vote
 
 EARLIER, LATER, PASSED_OVER = "earlier instructions", "later instructions", "does not count"
 """Why a judgement is not one that the verdict is made of."""
+AFTER = "said after this run: it counts in the workspace, not here"
+TAKEN_BACK, REPLACED = "taken back", "this person's later word counts"
+TAKES_BACK = "takes the label back"
+TAKES_BACK_AFTER = "takes the label back in the workspace; here it counts"
+"""The same of what people have said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,8 @@ def opinions_on(
     votes = store.find_votes({id, *map(hashing.subject_of, subjects)})
     found = store.load_evaluations({vote.id for some in votes.values() for vote in some})
     names = _evaluators(store, {one.evaluator for one in found.values()})
+    last = {_of_whom(vote, subject): vote for subject, some in votes.items() for vote in some}
+    counts = {_of_whom(one, hashing.subject_of(one.sessions)) for one in counted.values()}
     first = min((one.started for one in found.values() if one.evaluation in current), default=None)
     listed: list[Opinion] = []
     for key, one in found.items():
@@ -72,9 +79,26 @@ def opinions_on(
         elif key not in counted:
             why_not = PASSED_OVER
         by, is_person = names.get(one.evaluator, ("", False))
+        if is_person and why_not == PASSED_OVER and one.sessions in subjects:
+            whose = _of_whom(one, hashing.subject_of(one.sessions))
+            why_not = _why_not(key, one, last[whose], counts=whose in counts)
         listed.append(_opinion(key, one, by, is_person, why_not))
     listed.sort(key=lambda one: (bool(one.why_not), not one.is_person, -one.started, one.id))
     return subjects, tuple(listed)
+
+
+def _of_whom(one: Evaluation | Vote, subject: str) -> tuple[str, str, str]:
+    """Who has judged what, and under which evaluation version."""
+    return one.evaluator, one.evaluation, subject
+
+
+def _why_not(id: str, one: Evaluation, last: Vote, *, counts: bool) -> str:
+    """Why a word of a person does not count; whether another one of the same person `counts`."""
+    if last.id != id:
+        return TAKEN_BACK if last.verdict == "none" else REPLACED
+    if one.verdict == "none":
+        return TAKES_BACK_AFTER if counts else TAKES_BACK
+    return AFTER
 
 
 def _opinion(id: str, one: Evaluation, by: str, is_person: bool, why_not: str) -> Opinion:

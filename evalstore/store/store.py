@@ -31,7 +31,7 @@ from evalstore.store.tables import (
     as_digits,
 )
 from evalstore.values import (
-    VERDICTS,
+    WORDS,
     CaseFile,
     Evaluation,
     Failure,
@@ -39,8 +39,8 @@ from evalstore.values import (
     Json,
     Sample,
     Session,
-    Verdict,
     Vote,
+    Word,
 )
 
 _PEOPLE = "SELECT id FROM evaluators WHERE json_extract(content, '$.human') IS NOT NULL"
@@ -498,8 +498,8 @@ class Store(Database):
         return found
 
 
-def _verdict(word: str) -> Verdict:
-    for verdict in VERDICTS:
+def _verdict(word: str) -> Word:
+    for verdict in WORDS:
         if verdict == word:
             return verdict
     raise StoreError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -12,6 +13,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.tui.dialog import Prompt
 from evalstore.tui.editing import edit
 from evalstore.tui.grid import Grid
+from evalstore.tui.looks import counted, verdict
 from evalstore.tui.page import Page, words_of
 from evalstore.tui.reader import Reader
 from evalstore.tui.running import PlanPage
@@ -21,7 +23,7 @@ from evalstore.wording import plural, safe
 if TYPE_CHECKING:
     from evalstore.operations.labelling import Labelled
     from evalstore.report.compare import Result
-    from evalstore.values import Verdict
+    from evalstore.values import Verdict, Word
 
 _TERMINALS_TAKE = 70_000
 """Characters; some terminals refuse to copy more."""
@@ -114,6 +116,7 @@ class Acting(Doing):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "label('pass')", "Label pass", show=False, id="case.pass"),
         Binding("f", "label('fail')", "Label fail", show=False, id="case.fail"),
+        Binding("u", "unlabel", "Take the label back", show=False, id="case.unlabel"),
         Binding("J", "judge_again", "Judge again", show=False, id="case.judge"),
         Binding("e", "edit", "Edit the file", show=False, id="case.edit"),
         Binding("Y", "copy_answer", "Copy the answer", show=False, id="case.copy_answer"),
@@ -123,6 +126,10 @@ class Acting(Doing):
     def chosen(self) -> list[Result]:
         """What is labelled or judged again: the marked cases, or the one under the cursor."""
         return []
+
+    def prompt_of(self, _result: Result) -> str:
+        """The name of the system prompt of one of these, when its case has several."""
+        return ""
 
     @property
     def session(self) -> str | None:
@@ -137,28 +144,58 @@ class Acting(Doing):
 
     # --- label
 
-    def action_label(self, verdict: Verdict) -> None:
-        """Ask for a note, then label what is chosen."""
+    @property
+    def _labelled(self) -> list[Result]:
+        """What of it can have a label; where there is nothing, that is said."""
         results = [one for one in self.chosen if one.sessions and one.evaluation]
         if not results:
             self.complain(
                 "Nothing here can be labelled: there is no answer yet, or nothing judges the case."
             )
+        return results
+
+    def action_label(self, verdict: Verdict) -> None:
+        """Ask for a note, then label what is chosen."""
+        results = self._labelled
+        if not results:
             return
-        first = results[0]
-        place = " ".join(part for part in (first.file, first.row, first.model) if part)
-        what = place if len(results) == 1 else plural(len(results), "answer")
-        prompt = Prompt(
+        first, count = results[0], sum(len(one.sessions) for one in results)
+        if len(results) == 1:
+            prompt = self.prompt_of(first)
+            parts = (first.file, first.row, f"({prompt})" if prompt else "", first.model)
+            what = " ".join(part for part in parts if part)
+        else:
+            what = f"{plural(count, 'answer')} of {first.model}"
+        session, is_one = self.session, len(results) == 1
+        window = Prompt(
             f"{verdict}: {what}",
             "Enter says so, with or without a note; Escape leaves it",
             placeholder="why",
+            waits=is_one,
         )
-        self.app.push_screen(prompt, partial(self._label, results, self.session, verdict))
+        self.app.push_screen(window, partial(self._label, results, session, verdict))
+
+        def fill(note: str) -> None:
+            window.call_later(window.fill, note)
+
+        if is_one:
+            self.fetch(lambda: self._read_note(first, session), fill, group="note")
+
+    def _read_note(self, result: Result, session: str | None) -> str:
+        """What the person has noted with the label that it has; what is wrong is told later."""
+        try:
+            return self.source.note(result, session)
+        except EvalstoreError:
+            return ""
+
+    def action_unlabel(self) -> None:
+        """Take back what this person has said of what is chosen."""
+        self._label(self._labelled, self.session, "none", "")
 
     def _label(
-        self, results: list[Result], session: str | None, verdict: Verdict, note: str | None
+        self, results: list[Result], session: str | None, verdict: Word, note: str | None
     ) -> None:
-        if note is not None:
+        if results and note is not None:
             self.fetch(
                 lambda: self.source.label(results, verdict, note.strip(), session),
                 self._show_labelled,
@@ -166,17 +203,35 @@ class Acting(Doing):
             )
 
     def _show_labelled(self, labels: list[Labelled]) -> None:
-        one = labels[0]
-        words = f"{one.verdict}: {plural(len(labels), 'answer')}, by {safe(one.person)}"
-        gone = sum(not one.counts for one in labels)
-        if gone:
-            words += (
-                f"\n{plural(gone, 'answer')} of them to a case that has been edited since: "
-                "it counts for that run, not for the workspace."
-            )
-        self.notify(words, markup=False)
+        if not labels:
+            self.complain("There is no label of yours here. What other people say stays.")
+            return
+        self.notify(self._tell_labelled(labels), markup=False)
         self.browser.mark_stale(self)
         self.reload()
+
+    def _tell_labelled(self, labels: list[Labelled]) -> str:
+        """What was said, and what the cases have come to by now."""
+        one = labels[0]
+        what = "label taken back" if one.verdict == "none" else one.verdict
+        count = sum(len(one.subject.sessions) for one in labels)
+        lines = [f"{what}: {plural(count, 'answer')}, by {safe(one.person)}"]
+        now = {one.subject.cell: one.now for one in labels}
+        words = Counter(word for word in now.values() if word)
+        if words.keys() - {one.verdict}:
+            only = next(iter(words)) if len(now) == 1 else ""
+            lines.append(f"now: {verdict(only).text if only else counted(words)}")
+        if words["pending"]:
+            lines.append(f"{self.browser.key_of('page.run')} runs what is missing.")
+        gone = [word for word in now.values() if word is None]
+        if gone and len(now) == 1:
+            lines.append("The workspace no longer has the case as it was: there it does not count.")
+        elif gone:
+            cases = plural(len(gone), "case")
+            lines.append(
+                f"The workspace no longer has {cases} as they were: there it does not count."
+            )
+        return "\n".join(lines)
 
     # --- judge again
 

@@ -50,6 +50,8 @@ class CasesPage(Filtered):
     HELP = """\
 A row for each case of a test file, a column for each candidate with the verdict on its answer.
 Below is what was said of the case under the cursor, first of the candidate in the picked column.
+{list.mark} marks cases: {case.pass}, {case.fail}, {case.unlabel} and {case.judge} are then about
+all of them, each with the answers of the candidate in the picked column.
 
 {cases.filter} filters as you type; all parts must hold, and a value matches as a part of the text:
     words            in the file, the row, the answers and the feedback
@@ -236,13 +238,23 @@ Below is what was said of the case under the cursor, first of the candidate in t
         return case.results[picked] if case and picked < len(case.results) else None
 
     @property
+    def _chosen_cases(self) -> list[CaseRow]:
+        """The marked cases, or the one under the cursor."""
+        listed = (self._listed[number] for number in sorted(self.query_one(Grid).marked))
+        marked = [one for one in listed if not isinstance(one, Group)]
+        return marked or ([self.case] if self.case else [])
+
+    @property
     def chosen(self) -> list[Result]:
-        """The results of the marked cases, or the one under the cursor."""
-        marked = [self._listed[number] for number in sorted(self.query_one(Grid).marked)]
-        found = [
-            one for case in marked if not isinstance(case, Group) for one in case.results if one
-        ]
-        return found or ([self.result] if self.result else [])
+        """What the candidate in the picked column came to in these."""
+        picked = self.query_one("#cases", Grid).picked
+        found = (one.results[picked : picked + 1] for one in self._chosen_cases)
+        return [one for some in found for one in some if one]
+
+    def prompt_of(self, result: Result) -> str:
+        """The name of the system prompt, when the case has several."""
+        found = (one for one in self._chosen_cases if any(it is result for it in one.results))
+        return next((one.prompt for one in found), "")
 
     @property
     def place(self) -> tuple[str, int | None] | None:

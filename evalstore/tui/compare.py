@@ -50,7 +50,7 @@ class ComparePage(Acting):
         Binding("n", "flip(1)", "Next flip", id="compare.next_flip"),
         Binding("N", "flip(-1)", "Flip before", show=False, id="compare.last_flip"),
         Binding("d", "swap", "Swap sides", id="compare.swap"),
-        Binding("u", "unchanged", "Unchanged", show=False, id="compare.unchanged"),
+        Binding("equals_sign", "unchanged", "Unchanged", show=False, id="compare.unchanged"),
     ]
     TITLE = "Comparison"
     WAY = "{history.compare} on two marked runs, {cases.compare_models} on the cases"
@@ -132,7 +132,8 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         rates = self.query_one("#rates", Reader)
         rates.set_class(bool(found.notes), "-noted")
         rates.show(self._rates(found))
-        self.set_empty("" if self._listed else _EMPTY)
+        key = self.browser.key_of("compare.unchanged")
+        self.set_empty("" if self._listed else _EMPTY.format(key=key))
         grid = self.query_one("#pairs", Grid)
         grid.display = bool(self._listed)
         grid.show(self._columns(found), len(self._listed), self._cells, cursor=cursor)
@@ -147,7 +148,8 @@ that broke first, then those that were fixed, then the rest. Below is what both 
             for what, count in counted.items()
             if count
         ]
-        hint = "" if self._with_unchanged or not pairs.unchanged else " (u shows them)"
+        key = self.browser.key_of("compare.unchanged")
+        hint = "" if self._with_unchanged or not pairs.unchanged else f" ({key} shows them)"
         yield Line((*spans, Span(f"{len(pairs.unchanged):,} unchanged{hint}", "faint")))
         before, after = pairs.rates()
         if not before.judged:
@@ -288,7 +290,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
 _EMPTY = """\
 Nothing differs.
 
-u lists the cases that are unchanged; 'evalstore diff' says the same."""
+{key} lists the cases that are unchanged; 'evalstore diff' says the same."""
 
 
 def _sides(pair: Pair) -> list[Result]:

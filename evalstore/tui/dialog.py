@@ -80,11 +80,17 @@ class Prompt(ModalScreen[str | None]):
         text: str = "",
         placeholder: str = "",
         do: Callable[[str], object] | None = None,
+        waits: bool = False,
     ) -> None:
+        """What is wrong when `do` takes the text is told in the prompt.
+
+        `waits`: the text is still to be read, and nothing is answered before `fill`.
+        """
         super().__init__()
         self._do = do
         self._title, self._hint = title, hint
         self._text, self._placeholder = text, placeholder
+        self._waits, self._is_entered = waits, False
 
     def compose(self) -> ComposeResult:
         """The question, the line, and what the keys do."""
@@ -96,8 +102,21 @@ class Prompt(ModalScreen[str | None]):
             yield Static(classes="problem", markup=False)
             yield Static(Content(safe(self._hint)), classes="hint", markup=False)
 
+    def fill(self, text: str) -> None:
+        """Put a text into the line, unless something was typed by then."""
+        line = self.query_one(Input)
+        if not line.value:
+            line.value = safe(" ".join(text.split()))
+            line.cursor_position = len(line.value)
+        self._waits = False
+        if self._is_entered:
+            self.dismiss(line.value)
+
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Take what was typed."""
+        if self._waits:
+            self._is_entered = True
+            return
         try:
             if self._do:
                 self._do(message.value)

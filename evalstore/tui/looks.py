@@ -19,6 +19,7 @@ SIGNS = {
     "undecided": "?",
     "pending": "…",
     "answered": "·",
+    "none": "–",
 }
 MEANINGS = {
     "pass": "the answer is as it must be",
@@ -27,6 +28,7 @@ MEANINGS = {
     "undecided": "the judges tied, or a reply could not be read",
     "pending": "an answer or a judgement is missing",
     "answered": "there is an answer, and nothing judges it",
+    "none": "of a person: a label is taken back",
 }
 URGENCY = ("error", "fail", "undecided", "pending", "answered", "pass")
 """Verdicts in the order in which somebody wants to see them."""
@@ -39,7 +41,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 def verdict(word: str | None) -> Cell:
     """A verdict as a cell."""
     word = word or "answered"
-    return Cell(f"{SIGNS[word]} {word}", "faint" if word == "answered" else word)
+    return Cell(f"{SIGNS[word]} {word}", "faint" if word in ("answered", "none") else word)
 
 
 def bar(share: float | None, width: int) -> str:

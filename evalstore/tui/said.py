@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.tui.looks import verdict, when
 from evalstore.tui.reader import Line, Span, heading, text_lines
+from evalstore.wording import plural
 
 if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
+    from evalstore.operations.said import Said
+    from evalstore.report.compare import Result
 
 
 def said_of(
@@ -17,7 +20,8 @@ def said_of(
 ) -> Iterator[Line]:
     """Of the picked candidate first; the feedback by the ids of the judgements."""
     tags = f"  {' '.join(case.tags)}" if case.tags else ""
-    yield heading(f"{case.file} {case.row}{tags}")
+    place = (case.file, case.row, f"({case.prompt})" if case.prompt else "")
+    yield heading(" ".join(part for part in place if part) + tags)
     for number in sorted(range(len(case.results)), key=lambda number: number != picked):
         one = case.results[number]
         if one is None:
@@ -28,11 +32,22 @@ def said_of(
         ids = [id for id in one.evaluations if id not in {label.id for label in said}]
         for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
             yield from text_lines(text, indent=2)
-        for label in said:
-            after = "" if label.id in one.evaluations else ", after this run"
-            yield from text_lines(
-                f"✎ {label.verdict}  by {label.person}, {when(label.at)}{after}"
-                + (f": {label.note}" if label.note else ""),
-                label.verdict,
-                2,
-            )
+        yield from _labels(said, one)
+
+
+def _labels(said: Sequence[Said], result: Result) -> Iterator[Line]:
+    """What people have said of a cell; the same of several answers once."""
+    alike: dict[tuple[str, str, str, bool], list[Said]] = {}
+    for one in said:
+        is_later = one.id not in result.evaluations
+        alike.setdefault((one.person, one.verdict, one.note, is_later), []).append(one)
+    for (person, word, note, is_later), some in alike.items():
+        count = sum(len(one.sessions) for one in some)
+        facts = [
+            f"label taken back by {person}" if word == "none" else f"{word}  by {person}",
+            when(max(one.at for one in some)),
+            *(["after this run"] if is_later else []),
+            *([plural(count, "answer")] if count > 1 else []),
+        ]
+        text = f"✎ {', '.join(facts)}" + (f": {note}" if note else "")
+        yield from text_lines(text, "faint" if word == "none" else word, 2)

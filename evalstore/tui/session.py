@@ -121,6 +121,10 @@ with what it said; then tokens, price and time. A case can have several answers 
         """What actions are about."""
         return [self.walk.result]
 
+    def prompt_of(self, _result: Result) -> str:
+        """The name of the system prompt, when the case has several."""
+        return self.case.prompt
+
     @property
     def session(self) -> str | None:
         """The id of the answer that is shown; None when there is none."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evalstore.operations.timeline import Version
     from evalstore.operations.watching import Watcher
     from evalstore.report.compare import Result
-    from evalstore.values import Verdict
+    from evalstore.values import Word
 
 
 class Source(Protocol):
@@ -75,9 +75,15 @@ class Source(Protocol):
     # --- what a person does
 
     def label(
-        self, results: Sequence[Result], verdict: Verdict, note: str, session: str | None
+        self, results: Sequence[Result], verdict: Word, note: str, session: str | None
     ) -> list[Labelled]:
-        """Append a person's verdict on what these came to; with a session, on that alone."""
+        """Append a person's verdict on what these came to; with a session, on that alone.
+
+        `none` takes back what this person has said.
+        """
+
+    def note(self, result: Result, session: str | None) -> str:
+        """The note of the label that this person has given to it; or empty."""
 
     def status(self) -> Status:
         """What changed since the last run, what a run would do, why, and its price."""
@@ -204,12 +210,21 @@ class Workspace:
     # --- what a person does
 
     def label(
-        self, results: Sequence[Result], verdict: Verdict, note: str, session: str | None
+        self, results: Sequence[Result], verdict: Word, note: str, session: str | None
     ) -> list[Labelled]:
-        """Append a person's verdict on what these came to; with a session, on that alone."""
+        """Append a person's verdict on what these came to; with a session, on that alone.
+
+        `none` takes back what this person has said.
+        """
         from evalstore.operations import labelling
 
         return labelling.label_results(self.where, results, verdict, note=note, session=session)
+
+    def note(self, result: Result, session: str | None) -> str:
+        """The note of the label that this person has given to it; or empty."""
+        from evalstore.operations import labelling
+
+        return labelling.read_note(self.where, result, session)
 
     def status(self) -> Status:
         """What changed since the last run, what a run would do, why, and its price."""

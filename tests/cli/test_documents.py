@@ -62,6 +62,8 @@ def test_labels_have_their_shape(workspace: Path, documents: Any) -> None:
     documents("run")
     found = documents("label", "tests/weather.md::city=Oslo", "pass", "-m", "fine", "--as", "Ada")
     jsonschema.Draft202012Validator(schema_of(["label"])).validate(found)
+    found = documents("label", "tests/weather.md::city=Oslo", "none", "--as", "Ada")
+    jsonschema.Draft202012Validator(schema_of(["label"])).validate(found)
 
 
 def test_problems_have_their_shape(workspace: Path, documents: Any) -> None:

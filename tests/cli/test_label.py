@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import pytest
 
+from evalstore.hashing import canonical_json, describe_evaluation_result, identify
+from evalstore.operations.browsing import cases
+from evalstore.operations.labelling import label
+from evalstore.operations.orders import Where
+from evalstore.store import Store
+from evalstore.store.fsck import check_store
+from evalstore.values import Word
 from tests.builders import tree
 from tests.cli.conftest import Echo, Evalstore
 from tests.cli.test_run import edit
@@ -62,6 +72,87 @@ def test_people_who_disagree_leave_it_undecided(ran: Any, documents: Any) -> Non
     documents("label", OSLO, "pass", "--as", "Ada")
     documents("label", OSLO, "fail", "--as", "Bob")
     assert verdicts(documents("run"))["city=Oslo"] == "undecided"
+
+
+def test_a_label_that_is_taken_back_counts_no_more(
+    ran: Any, documents: Any, evalstore: Evalstore
+) -> None:
+    documents("label", OSLO, "pass", "-m", "fine", "--as", "Ada")
+    (one,) = documents("run")["cases"][:1]
+    assert (one["verdict"], one["feedback"]) == ("pass", "fine\nIt is cold there.")
+    said = evalstore("label", OSLO, "none", "--as", "Ada")
+    line = "none  tests/weather.md [city=Oslo]  scripted/one  by Ada (was pass, now fail)\n"
+    assert (said.exit_code, said.stdout) == (0, line)
+    found = documents("run")
+    assert verdicts(found) == {"city=Oslo": "fail", "city=Rome": "pass"}
+    assert (found["asked"], found["judged"]) == (0, 0)
+    assert found["cases"][0]["feedback"] == "It is cold there."
+    shown = evalstore("show", ran["city=Oslo"]).stdout
+    assert "none  by Ada  <short>  (takes the label back)\n" in shown
+    assert "pass  by Ada  <short>  fine\n" in shown
+    assert evalstore("fsck").exit_code == 0
+    documents("label", OSLO, "pass", "--as", "Ada")
+    assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_only_the_person_who_gave_a_label_takes_it_back(
+    ran: Any, documents: Any, evalstore: Evalstore
+) -> None:
+    documents("label", OSLO, "pass", "--as", "Ada")
+    said = evalstore("label", OSLO, "none", "--as", "Bob")
+    assert (said.exit_code, said.stdout) == (2, "")
+    assert f"error: Bob has not labelled '{OSLO}'\nhint: a label is taken back by" in said.stderr
+    documents("label", OSLO, "fail", "--as", "Bob")
+    (one,) = documents("label", OSLO, "none", "--as", "Bob")["labels"]
+    assert (one["was"], one["now"]) == ("undecided", "pass")
+    assert evalstore("label", OSLO, "none", "--as", "Bob").exit_code == 2
+    assert verdicts(documents("run"))["city=Oslo"] == "pass"
+
+
+def test_what_only_a_person_has_judged_is_judged_when_the_label_is_taken_back(
+    workspace: Path, ran: Any, documents: Any, evalstore: Evalstore
+) -> None:
+    edit(workspace / "tests/weather.md", "must be warm.", "must be warm. Really.")
+    documents("label", OSLO, "pass", "--as", "Ada")
+    assert documents("status")["judge"] == 1
+    said = evalstore("label", OSLO, "none", "--as", "Ada")
+    assert "(was pass, now pending)" in said.stdout
+    assert '(use "evalstore run" to have it judged)' in said.stderr
+    assert documents("status")["judge"] == 2
+    assert verdicts(documents("run"))["city=Oslo"] == "fail"
+
+
+def test_stores_with_labels_that_were_taken_back_merge(workspace: Path, ran: Any) -> None:
+    where = Where(workspace)
+    stores = [workspace / f"{name}.db" for name in ("first", "second")]
+    rome = OSLO.replace("Oslo", "Rome")
+    said: list[tuple[int, str, Word, str]] = [
+        *((0, OSLO, "pass", "Ada"), (1, OSLO, "pass", "Ada"), (1, OSLO, "pass", "Bob")),
+        *((0, OSLO, "none", "Ada"), (1, OSLO, "none", "Bob")),
+        *((0, rome, "fail", "Ada"), (0, rome, "none", "Ada"), (1, rome, "fail", "Ada")),
+    ]
+    for path in stores:
+        copyfile(workspace / ".evalstore/store.db", path)
+    for number, case, word, person in said:
+        label(replace(where, store=str(stores[number])), case, word, person=person)
+    found = []
+    for one, other in (stores, stores[::-1]):
+        with closing(Store.open(one)) as into, closing(Store.open(other)) as of:
+            new = {label.id: label.evaluation for label in of.find_labels()}
+            people = of.load_all("evaluator").items()
+            into.ensure_versions({id: ("evaluator", canonical_json(one)) for id, one in people})
+            for _ in range(2):
+                into.record(
+                    evaluations={
+                        id: (judged, identify(describe_evaluation_result(judged))[1])
+                        for id, judged in new.items()
+                        if id not in into.load_evaluations(new)
+                    }
+                )
+            assert check_store(into)[1] == []
+        rows = cases(replace(where, store=str(one)), None).rows
+        found.append([result.word for row in rows for result in row.results if result])
+    assert found == [["fail", "fail"], ["fail", "fail"]]
 
 
 def test_nobody_else_is_asked_about_what_a_person_has_labelled(

@@ -105,13 +105,13 @@ def test_the_workspace_is_compared_with_the_newest_run(workspace: Path) -> None:
         await press(pilot, "d")
         text = screen(pilot)
         assert "######## -> workspace" in text
-        assert " 4 changed, 2 unchanged (u shows them)" in text
+        assert " 4 changed, 2 unchanged (= shows them)" in text
         assert "test changed" in told(pilot)
         assert "message 1 line 1: How is Oslo? -> And how is Oslo?" in told(pilot)
         assert "… pending  workspace" in told(pilot)
         page = page_of(pilot)
         assert page.query_one(Grid).row_count == 4
-        await press(pilot, "u")
+        await press(pilot, "=")
         assert page.query_one(Grid).row_count == 6
         assert listed(page)[-1] == ("unchanged", "", "scripted/two")
         await press(pilot, "G")
@@ -192,8 +192,8 @@ def test_sides_without_a_difference_say_so(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "d", "n")
         assert "Nothing differs." in screen(pilot)
-        assert "6 unchanged (u shows them)" in screen(pilot)
-        await press(pilot, "u")
+        assert "6 unchanged (= shows them)" in screen(pilot)
+        await press(pilot, "=")
         assert page_of(pilot).query_one(Grid).row_count == 6
 
     drive(scenario)
@@ -234,7 +234,7 @@ def test_what_models_say_is_text(workspace: Path) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (40, 12), (10, 4)])
 def test_every_size_of_the_terminal_will_do(two_runs: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", "d", "n", "u", "G", "d", "tab", "j")
+        await press(pilot, "down", "d", "n", "=", "G", "d", "tab", "j")
         if size == (40, 12):
             lines = screen(pilot).splitlines()
             assert lines[1].startswith(" 1 broke, 1 fixed")

@@ -15,9 +15,11 @@ from evalstore.cli.main import main
 from evalstore.tui.app import Browser
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
+from evalstore.tui.reader import Reader
 from evalstore.tui.saving import Table, as_text
+from tests.builders import tree
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, screen, until
+from tests.tui.driving import drive, press, screen, settled, until
 
 
 @pytest.fixture(autouse=True)
@@ -53,18 +55,81 @@ def test_a_label_decides_in_the_workspace_at_once(workspace: Path) -> None:
     drive(scenario)
 
 
-def test_all_marked_cases_are_labelled_with_all_their_candidates(workspace: Path) -> None:
+def test_of_marked_cases_what_the_picked_candidate_answered_is_labelled(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "enter", "space", "space", "f")
-        assert "fail: 4 answers" in screen(pilot)
+        def listed() -> list[list[str | None]]:
+            page = pilot.app.screen
+            assert isinstance(page, CasesPage)
+            return [[one.word for one in row.results if one] for row in page.listed]
+
+        await press(pilot, "enter", "right", "space", "space", "f")
+        assert "fail: 2 answers of scripted/two" in screen(pilot)
         await press(pilot, "enter")
-        page = pilot.app.screen
+        assert listed() == [["fail", "fail"], ["fail", "fail"], ["pass", "pass"]]
+        await press(pilot, "left", "p", "enter")
+        assert "pass: 2 answers, by Ada" in notified(pilot)
+        assert listed() == [["pass", "fail"], ["pass", "fail"], ["pass", "pass"]]
+        await press(pilot, "u")
+        assert listed() == [["fail", "fail"], ["fail", "fail"], ["pass", "pass"]]
+        await press(pilot, "J")
+        assert "judge 2 cases of scripted/one again" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_marked_cases_without_an_answer_in_the_column_are_left_out(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("# 👤\n\nNew?\n\n---\n\nAn answer.\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "space", "space", "p")
+        assert "pass: tests/greeting.md scripted/one" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_the_note_of_a_label_stands_in_the_prompt_when_it_is_given_again(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "p", *"cold", "enter", "p")
+        assert "cold" in str(pilot.app.screen.query_one(Input).value)
+        await press(pilot, "enter")
+        assert re.search("✎ pass  by Ada, .*: cold", screen(pilot))
+        await pilot.press("f", "enter")  # before the note has been read
+        await settled(pilot)
+        assert re.search("✎ fail  by Ada, .*: cold", screen(pilot))
+        await press(pilot, "u", "p")
+        assert pilot.app.screen.query_one(Input).value == ""
+
+    drive(scenario, revision="@")
+
+
+def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
+    workspace: Path,
+) -> None:
+    tree(
+        workspace,
+        {
+            "prompts/short.md": "Be short.\n",
+            "prompts/kind.md": "Be kind.\n",
+            "tests/weather.md": "---\nsystemPrompts: [short, kind]\n"
+            + (workspace / "tests/weather.md").read_text().removeprefix("---\n"),
+        },
+    )
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "p")
+        page = pilot.app.screen_stack[-2]
         assert isinstance(page, CasesPage)
-        assert [[one.word for one in row.results if one] for row in page.listed] == [
-            ["fail", "fail"],
-            ["fail", "fail"],
-            ["pass", "pass"],
-        ]
+        assert page.case
+        assert page.case.prompt
+        name = f"city=Oslo ({page.case.prompt})"
+        assert f"pass: tests/weather.md {name} scripted/one" in screen(pilot)
+        await press(pilot, "enter")
+        assert pilot.app.screen.query_one("#said", Reader).text.startswith(
+            f"tests/weather.md {name}"
+        )
+        await press(pilot, "enter", "p")
+        assert f"pass: tests/weather.md {name} scripted/one" in screen(pilot)
 
     drive(scenario)
 
@@ -88,9 +153,84 @@ def test_a_label_of_a_case_that_was_edited_since_says_that_it_does_not_count(
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "p", "enter")
-        assert "it counts for that run, not for the workspace" in notified(pilot)
+        assert (
+            "The workspace no longer has the case as it was: there it does not count."
+            in notified(pilot)
+        )
 
     drive(scenario, revision="@")
+
+
+def test_a_label_is_taken_back(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "u")
+        assert "There is no label of yours here" in notified(pilot)
+        await press(pilot, "p", *"cold", "enter")
+        assert words(pilot) == ["pass", "pass"]
+        await press(pilot, "u")
+        assert "label taken back: 1 answer, by Ada\nnow: ✗ fail" in notified(pilot)
+        assert words(pilot) == ["fail", "pass"]
+        assert "✎" not in screen(pilot)
+        await press(pilot, "enter")
+        text = screen(pilot)
+        assert "– none  by Ada (a person)  (takes the label back)" in text
+        assert "✓ pass  by Ada (a person)  (taken back)" in text
+
+    drive(scenario)
+    main(["label", "tests/weather.md::city=Oslo", "pass", "--model", "scripted/one", "--as", "Bob"])
+    capsys.readouterr()
+
+    async def with_bob(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "f")
+        await press(pilot, "enter")
+        assert words(pilot) == ["undecided", "pass"]
+        assert "fail: 1 answer, by Ada\nnow: ? undecided" in notified(pilot)
+        await press(pilot, "enter", "u")
+        assert "now: ✓ pass" in notified(pilot)
+        await press(pilot, "escape")
+        assert words(pilot) == ["pass", "pass"]
+
+    drive(with_bob)
+
+
+def test_what_counted_in_a_run_and_is_taken_back_is_told_beside_its_verdict(
+    workspace: Path,
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "p", "enter")
+        assert words(pilot) == ["fail", "pass"]
+        await press(pilot, "u")
+        assert "✎" not in screen(pilot)
+        await press(pilot, "p", "enter")
+
+    drive(scenario, revision="@")
+    main(["run", "--quiet"])
+
+    async def after_the_run(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "u")
+        assert words(pilot) == ["pass", "pass"]
+        text = screen(pilot)
+        assert "✎ label taken back by Ada, just now, after this run" in text
+        await press(pilot, "enter")
+        text = screen(pilot)
+        assert "(takes the label back in the workspace; here it counts)" in text
+        assert "✓ pass  by Ada (a person)  just now" in text
+
+    drive(after_the_run, revision="@", size=(120, 30))
+
+
+def test_what_nothing_else_has_judged_is_pending_when_the_label_is_taken_back(
+    workspace: Path,
+) -> None:
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("be warm", "be very warm"))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "p", "enter", "u")
+        assert words(pilot) == ["pending", "pending"]
+        assert "now: … pending\nR runs what is missing." in notified(pilot)
+
+    drive(scenario)
 
 
 def test_a_hostile_note_is_text(workspace: Path) -> None:
