@@ -22,6 +22,7 @@ _KEPT = "EVALSTORE_LLAMA_SERVER"
 _LOADS_LITELLM = ("test_secrets.py", "test_prices.py")
 
 
+@pytest.hookimpl(tryfirst=True)  # before groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run in one process what loads litellm, which takes seconds."""
     for item in items:

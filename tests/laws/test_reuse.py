@@ -276,6 +276,5 @@ def _without_judges(desk: Desk) -> Desk:
 def test_whatever_is_edited_a_run_asks_just_what_was_never_answered() -> None:
     # Not shrunk: a failing history takes minutes to shorten, and reads well as it is.
     phases = (Phase.explicit, Phase.generate)
-    count = max(1, settings().max_examples * 3 // 5)
-    wanted = settings(max_examples=count, stateful_step_count=6, phases=phases)
+    wanted = settings(stateful_step_count=6, phases=phases)
     run_state_machine_as_test(Machine, settings=wanted)
