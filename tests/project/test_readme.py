@@ -7,16 +7,20 @@ copy of the example.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
+
+from evalstore.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -46,23 +50,13 @@ def show(steps: list[Step]) -> str:
 
 
 class Shell:
-    """Runs commands in a copy of the example, with the `evalstore` of this checkout."""
+    """Runs commands in a copy of the example."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.workspace = folder
         self.copies = 0
-        binaries = folder / "bin"
-        binaries.mkdir()
-        program = binaries / "evalstore"
-        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m evalstore "$@"\n')
-        program.chmod(0o755)
-        self.environment = {
-            "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
-            "HOME": str(folder),
-            "PYTHONPATH": str(ROOT),
-            "LANG": "C.UTF-8",
-        }
+        self.environment = {"HOME": str(folder), "LANG": "C.UTF-8"}
 
     def start_anew(self) -> None:
         """Go on in a new copy of the example."""
@@ -73,11 +67,30 @@ class Shell:
         )
 
     def run(self, command: str) -> Step:
-        """Run one command; what it says on stderr stands in its output too."""
+        """Run one command; what it says on stderr stands in its output too.
+
+        `evalstore` runs in this process, which saves its start; all else in a shell.
+        """
+        ours, pipe, rest = command.partition(" | ")
+        name, *arguments = shlex.split(ours)
+        if name != "evalstore":
+            return Step(command, self._in_shell(command))
+        told = io.StringIO()
+        with (
+            contextlib.chdir(self.workspace),
+            mock.patch.dict(os.environ, self.environment),
+            contextlib.redirect_stdout(told),
+            contextlib.redirect_stderr(told),
+        ):
+            main(arguments)
+        return Step(command, self._in_shell(rest, told.getvalue()) if pipe else told.getvalue())
+
+    def _in_shell(self, command: str, given: str = "") -> str:
         done = subprocess.run(
             ["sh", "-c", command],
+            input=given,
             cwd=self.workspace,
-            env=self.environment,
+            env=os.environ | self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -85,7 +98,7 @@ class Shell:
             timeout=60,
             check=False,
         )
-        return Step(command, done.stdout)
+        return done.stdout
 
 
 def replay(text: str, folder: Path) -> str:
