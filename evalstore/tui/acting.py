@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from evalstore.report.compare import Result
     from evalstore.values import Verdict
 
+_SHOWN = 80
+"""Characters of what is copied that are shown."""
 _TERMINALS_TAKE = 70_000
 """Characters; some terminals refuse to copy more."""
 
@@ -73,7 +75,8 @@ class Doing(Page):
             self.complain("there is nothing to copy here")
             return
         self.app.copy_to_clipboard(text.encode("utf-8", "backslashreplace").decode())
-        words = f"copied {what}: {plural(len(text), 'character')}"
+        is_short = len(text) <= _SHOWN and "\n" not in text
+        words = f"copied {what}: {safe(text) if is_short else plural(len(text), 'character')}"
         if len(text) > _TERMINALS_TAKE:
             words += "\nSome terminals refuse so much; o writes a file."
         self.notify(words, markup=False)

@@ -253,7 +253,9 @@ Below is what was said of the case under the cursor, first of the candidate in t
     def copied(self) -> tuple[str, str]:
         """The sessions of the candidate under the cursor; without one, the case."""
         if self.result and self.result.sessions:
-            return " ".join(self.result.sessions), "the id of the session"
+            sessions = self.result.sessions
+            what = "the id of the session" if len(sessions) == 1 else "the ids of the sessions"
+            return " ".join(sessions), what
         case = self.case
         return (
             (f"{case.file}::{case.row}" if case.row else case.file, "the case")

@@ -205,6 +205,14 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         pair = self.listed.pair if self.listed else None
         return [pair.either] if pair else []
 
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The highlighted case, as a command line names it."""
+        if self.listed is None:
+            return "", ""
+        one = self.listed.pair.either
+        return f"{one.file}::{one.row}" if one.row else one.file, "the case"
+
     @on(Grid.Moved, "#pairs")
     def follow_cursor(self) -> None:
         """Say what changed in the highlighted pair."""

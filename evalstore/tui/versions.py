@@ -145,6 +145,11 @@ class VersionsPage(Doing):
 
     # --- keys
 
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The id of the run that first had the version."""
+        return (self.highlighted and self.highlighted.run) or "", "the id of the run"
+
     @on(Grid.Chosen, "#versions")
     def open_run(self) -> None:
         """Show the cases of the run."""

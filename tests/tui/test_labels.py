@@ -150,9 +150,10 @@ def test_ids_answers_and_texts_are_copied(workspace: Path) -> None:
         assert isinstance(page, CasesPage)
         assert page.result
         assert app.clipboard == page.result.sessions[0]
+        assert f"copied the id of the session: {app.clipboard}" in notified(pilot)
         await press(pilot, "Y")
         assert app.clipboard == "Cold."
-        assert "copied the answer: 5 characters" in notified(pilot)
+        assert "copied the answer: Cold." in notified(pilot)
         await press(pilot, "tab", "y")
         assert app.clipboard.startswith("tests/weather.md city=Oslo")
 
