@@ -78,7 +78,7 @@ class Doing(Page):
         is_short = len(text) <= _SHOWN and "\n" not in text
         words = f"copied {what}: {safe(text) if is_short else plural(len(text), 'character')}"
         if len(text) > _TERMINALS_TAKE:
-            words += "\nSome terminals refuse so much; o writes a file."
+            words += self.with_keys("\nSome terminals refuse so much; {page.save} writes a file.")
         self.notify(words, markup=False)
 
     # --- save

@@ -354,7 +354,9 @@ Below is what was said of the case under the cursor, first of the candidate in t
         if self._cases is None:
             return
         if self._cases.run is None:
-            self.notify("statistics are about runs: 'evalstore run' makes one", markup=False)
+            self.notify(
+                self.with_keys("statistics are about runs: {page.run} makes one"), markup=False
+            )
         else:
             self.browser.show_stats(self._cases.run)
 

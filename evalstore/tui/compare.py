@@ -132,7 +132,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         rates = self.query_one("#rates", Reader)
         rates.set_class(bool(found.notes), "-noted")
         rates.show(self._rates(found))
-        self.set_empty("" if self._listed else _EMPTY)
+        self.set_empty("" if self._listed else self.with_keys(_EMPTY))
         grid = self.query_one("#pairs", Grid)
         grid.display = bool(self._listed)
         grid.show(self._columns(found), len(self._listed), self._cells, cursor=cursor)
@@ -147,7 +147,11 @@ that broke first, then those that were fixed, then the rest. Below is what both 
             for what, count in counted.items()
             if count
         ]
-        hint = "" if self._with_unchanged or not pairs.unchanged else " (u shows them)"
+        hint = (
+            ""
+            if self._with_unchanged or not pairs.unchanged
+            else self.with_keys(" ({compare.unchanged} shows them)")
+        )
         yield Line((*spans, Span(f"{len(pairs.unchanged):,} unchanged{hint}", "faint")))
         before, after = pairs.rates()
         if not before.judged:
@@ -262,7 +266,8 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         among = [rows[place] for place in places if place in rows]
         case = rows.get(self.listed.place[:3])
         if case is None:
-            self.notify("the workspace has gone on: r reads it again", markup=False)
+            words = self.with_keys("the workspace has gone on: {page.reload} reads it again")
+            self.notify(words, markup=False)
             return
         self.browser.show_session(cases, among, among.index(case), self.listed.pair.either.model)
 
@@ -296,7 +301,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
 _EMPTY = """\
 Nothing differs.
 
-u lists the cases that are unchanged; 'evalstore diff' says the same."""
+{compare.unchanged} lists the cases that are unchanged."""
 
 
 def _sides(pair: Pair) -> list[Result]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 _KEYS = 16
 """Columns for the keys."""
 _HERE = {"list": "In the list", "text": "In the text"}
-_NAMED = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
 
 
 class HelpPage(Page):
@@ -59,7 +57,7 @@ class HelpPage(Page):
     def _lines(self) -> Iterator[Line]:
         if self._below.TITLE:
             yield heading(self._below.TITLE)
-            for paragraph in paragraphs(self._with_keys(self._below.HELP or "")):
+            for paragraph in paragraphs(self.with_keys(self._below.HELP or "")):
                 yield from text_lines(paragraph)
         for title, keys in self._groups().items():
             yield heading(title)
@@ -101,12 +99,8 @@ class HelpPage(Page):
 
     def _ways(self) -> Iterator[Line]:
         for page in pages():
-            way = self._with_keys(page.WAY) or "what 'evalstore view' begins with"
+            way = self.with_keys(page.WAY) or "what 'evalstore view' begins with"
             yield self._row(page.TITLE or "", way)
-
-    def _with_keys(self, text: str) -> str:
-        """The text with the ids of actions in braces replaced by their keys."""
-        return _NAMED.sub(lambda found: self.browser.key_of(found[1]), text)
 
 
 def paragraphs(text: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from evalstore.tui.source import Source
 
 T = TypeVar("T")
+_NAMED = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
 READING = "reading …"
 """A part of the title."""
 _UNSEEN = ("label", "unlabel", "judge_again", "run", "edit")
@@ -157,6 +159,10 @@ class Page(Screen[None]):
         found = self.query_one(".empty", Static)
         found.update(Content(safe(text, lines=True)))
         found.display = bool(text)
+
+    def with_keys(self, text: str) -> str:
+        """The text with the ids of actions in braces replaced by their keys."""
+        return _NAMED.sub(lambda found: self.browser.key_of(found[1]), text)
 
     # --- reading
 
