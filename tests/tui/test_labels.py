@@ -17,7 +17,7 @@ from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
 from evalstore.tui.saving import Table, as_text
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, screen, until
+from tests.tui.driving import drive, press, screen
 
 
 @pytest.fixture(autouse=True)
@@ -196,10 +196,12 @@ def test_what_is_shown_is_saved_and_nothing_is_overwritten(workspace: Path) -> N
 
 def test_a_message_does_not_cover_what_is_asked(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
+        pilot.app._disable_notifications = False  # as tests are driven, nobody would show them
         await press(pilot, "enter", "y", "o")
-        await until(pilot, lambda: bool(pilot.app.screen.query("ToastRack")))
+        lines = screen(pilot).splitlines()
+        assert any("copied the" in line for line in lines[:5])
         assert pilot.app.screen.query_one("ToastRack").styles.dock == "top"
-        assert "Enter writes it, Escape leaves it" in screen(pilot).splitlines()[-2]
+        assert "Enter writes it, Escape leaves it" in lines[-2]
 
     drive(scenario, size=(60, 16))
 
