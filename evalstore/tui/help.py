@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.widgets import Input
 
 from evalstore.tui.keyline import KeyLine
 from evalstore.tui.keymap import key_name
@@ -79,9 +80,10 @@ class HelpPage(Page):
     def _groups(self) -> Mapping[str, Mapping[str, list[str]]]:
         """For each place where keys are heard what they do, with the keys for it."""
         groups: dict[str, dict[str, list[str]]] = {}
-        with_ids = {id(one.node) for one in self._active.values() if one.binding.id}
+        if isinstance(self._below.focused, Input):
+            groups["In the line"] = {"Take what is typed": [key_name("enter")]}
         for key, one in self._active.items():
-            if not one.binding.description or (id(one.node) in with_ids and not one.binding.id):
+            if not one.binding.description or not one.binding.id:  # Textual's own
                 continue
             group = groups.setdefault(self._place(one), {})
             group.setdefault(one.binding.description, []).append(key_name(key))
@@ -95,7 +97,7 @@ class HelpPage(Page):
             shared = {action.id for action in own_actions(Page)}
             is_own = one.binding.id and one.binding.id not in shared
             return "On this screen" if is_own else "Everywhere"
-        return _HERE.get((one.binding.id or "").partition(".")[0], "In the line")
+        return _HERE["text" if (one.binding.id or "").startswith("text.") else "list"]
 
     def _ways(self) -> Iterator[Line]:
         for page in pages():

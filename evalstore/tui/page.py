@@ -54,6 +54,9 @@ class TitleLine(Static):
         return Content(f"{pad(clip(self.where, room), room)}  {going}")
 
 
+HELP_KEYS = Binding("question_mark,f1", "app.help", "Help", id="help")
+
+
 class Page(Screen[None]):
     """A screen that reads in threads and shows what comes.
 
@@ -87,7 +90,7 @@ class Page(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,backspace", "back", "Back", id="page.back"),
         Binding("r", "reload", "Reload", show=False, id="page.reload"),
-        Binding("question_mark,f1", "app.help", "Help", id="help"),
+        HELP_KEYS,
     ]
 
     is_stale = False
