@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from evalstore.report.compare import Result
     from evalstore.values import Verdict, Word
 
+_SHOWN = 80
+"""Characters of what is copied that are shown."""
 _TERMINALS_TAKE = 70_000
 """Characters; some terminals refuse to copy more."""
 
@@ -75,9 +77,10 @@ class Doing(Page):
             self.complain("there is nothing to copy here")
             return
         self.app.copy_to_clipboard(text.encode("utf-8", "backslashreplace").decode())
-        words = f"copied {what}: {plural(len(text), 'character')}"
+        is_short = len(text) <= _SHOWN and "\n" not in text
+        words = f"copied {what}: {safe(text) if is_short else plural(len(text), 'character')}"
         if len(text) > _TERMINALS_TAKE:
-            words += "\nSome terminals refuse so much; o writes a file."
+            words += self.with_keys("\nSome terminals refuse so much; {page.save} writes a file.")
         self.notify(words, markup=False)
 
     # --- save

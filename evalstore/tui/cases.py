@@ -265,7 +265,9 @@ all of them, each with the answers of the candidate in the picked column.
     def copied(self) -> tuple[str, str]:
         """The sessions of the candidate under the cursor; without one, the case."""
         if self.result and self.result.sessions:
-            return " ".join(self.result.sessions), "the id of the session"
+            sessions = self.result.sessions
+            what = "the id of the session" if len(sessions) == 1 else "the ids of the sessions"
+            return " ".join(sessions), what
         case = self.case
         return (
             (f"{case.file}::{case.row}" if case.row else case.file, "the case")
@@ -364,7 +366,9 @@ all of them, each with the answers of the candidate in the picked column.
         if self._cases is None:
             return
         if self._cases.run is None:
-            self.notify("statistics are about runs: 'evalstore run' makes one", markup=False)
+            self.notify(
+                self.with_keys("statistics are about runs: {page.run} makes one"), markup=False
+            )
         else:
             self.browser.show_stats(self._cases.run)
 

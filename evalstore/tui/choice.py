@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from evalstore.tui.columns import Column
 from evalstore.tui.grid import Cell, Grid
+from evalstore.tui.page import HELP_KEYS
 from evalstore.wording import safe
 
 if TYPE_CHECKING:
@@ -34,8 +35,11 @@ class Choice(ModalScreen[str | None]):
         & Grid { height: auto; max-height: 14; }
     }
     """
+    TITLE = "A choice"
+    HELP = "One of these names is asked for."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,backspace,q", "dismiss(None)", "Back", id="choice.back"),
+        HELP_KEYS,
     ]
 
     def __init__(self, title: str, names: Sequence[str]) -> None:

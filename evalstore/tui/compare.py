@@ -132,8 +132,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         rates = self.query_one("#rates", Reader)
         rates.set_class(bool(found.notes), "-noted")
         rates.show(self._rates(found))
-        key = self.browser.key_of("compare.unchanged")
-        self.set_empty("" if self._listed else _EMPTY.format(key=key))
+        self.set_empty("" if self._listed else self.with_keys(_EMPTY))
         grid = self.query_one("#pairs", Grid)
         grid.display = bool(self._listed)
         grid.show(self._columns(found), len(self._listed), self._cells, cursor=cursor)
@@ -148,8 +147,9 @@ that broke first, then those that were fixed, then the rest. Below is what both 
             for what, count in counted.items()
             if count
         ]
-        key = self.browser.key_of("compare.unchanged")
-        hint = "" if self._with_unchanged or not pairs.unchanged else f" ({key} shows them)"
+        hint = self.with_keys(" ({compare.unchanged} shows them)")
+        if self._with_unchanged or not pairs.unchanged:
+            hint = ""
         yield Line((*spans, Span(f"{len(pairs.unchanged):,} unchanged{hint}", "faint")))
         before, after = pairs.rates()
         if not before.judged:
@@ -207,6 +207,14 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         pair = self.listed.pair if self.listed else None
         return [pair.either] if pair else []
 
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The highlighted case, as a command line names it."""
+        if self.listed is None:
+            return "", ""
+        one = self.listed.pair.either
+        return f"{one.file}::{one.row}" if one.row else one.file, "the case"
+
     @on(Grid.Moved, "#pairs")
     def follow_cursor(self) -> None:
         """Say what changed in the highlighted pair."""
@@ -256,7 +264,8 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         among = [rows[place] for place in places if place in rows]
         case = rows.get(self.listed.place[:3])
         if case is None:
-            self.notify("the workspace has gone on: r reads it again", markup=False)
+            words = self.with_keys("the workspace has gone on: {page.reload} reads it again")
+            self.notify(words, markup=False)
             return
         self.browser.show_session(cases, among, among.index(case), self.listed.pair.either.model)
 
@@ -290,7 +299,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
 _EMPTY = """\
 Nothing differs.
 
-{key} lists the cases that are unchanged; 'evalstore diff' says the same."""
+{compare.unchanged} lists the cases that are unchanged."""
 
 
 def _sides(pair: Pair) -> list[Result]:

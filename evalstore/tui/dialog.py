@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 from evalstore.errors import EvalstoreError
 from evalstore.tui.keyline import KeyLine
-from evalstore.tui.page import Page, words_of
+from evalstore.tui.page import HELP_KEYS, Page, words_of
 from evalstore.tui.reader import Reader
 from evalstore.wording import safe
 
@@ -57,8 +57,11 @@ class Prompt(ModalScreen[str | None]):
     With something to `do`, this is tried with what was typed; what is wrong with it is told here.
     """
 
+    TITLE = "A question"
+    HELP = "What is typed here is taken as it is."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave it", id="prompt.leave"),
+        HELP_KEYS,
     ]
     DEFAULT_CSS = """
     Prompt {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.widgets import Input
 
 from evalstore.tui.keyline import KeyLine
 from evalstore.tui.keymap import key_name
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _KEYS = 16
 """Columns for the keys."""
 _HERE = {"list": "In the list", "text": "In the text"}
-_NAMED = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
 
 
 class HelpPage(Page):
@@ -59,7 +58,7 @@ class HelpPage(Page):
     def _lines(self) -> Iterator[Line]:
         if self._below.TITLE:
             yield heading(self._below.TITLE)
-            for paragraph in paragraphs(self._with_keys(self._below.HELP or "")):
+            for paragraph in paragraphs(self.with_keys(self._below.HELP or "")):
                 yield from text_lines(paragraph)
         for title, keys in self._groups().items():
             yield heading(title)
@@ -81,9 +80,10 @@ class HelpPage(Page):
     def _groups(self) -> Mapping[str, Mapping[str, list[str]]]:
         """For each place where keys are heard what they do, with the keys for it."""
         groups: dict[str, dict[str, list[str]]] = {}
-        with_ids = {id(one.node) for one in self._active.values() if one.binding.id}
+        if isinstance(self._below.focused, Input):
+            groups["In the line"] = {"Take what is typed": [key_name("enter")]}
         for key, one in self._active.items():
-            if not one.binding.description or (id(one.node) in with_ids and not one.binding.id):
+            if not one.binding.description or not one.binding.id:  # Textual's own
                 continue
             group = groups.setdefault(self._place(one), {})
             group.setdefault(one.binding.description, []).append(key_name(key))
@@ -97,16 +97,12 @@ class HelpPage(Page):
             shared = {action.id for action in own_actions(Page)}
             is_own = one.binding.id and one.binding.id not in shared
             return "On this screen" if is_own else "Everywhere"
-        return _HERE.get((one.binding.id or "").partition(".")[0], "In the line")
+        return _HERE["text" if (one.binding.id or "").startswith("text.") else "list"]
 
     def _ways(self) -> Iterator[Line]:
         for page in pages():
-            way = self._with_keys(page.WAY) or "what 'evalstore view' begins with"
+            way = self.with_keys(page.WAY) or "what 'evalstore view' begins with"
             yield self._row(page.TITLE or "", way)
-
-    def _with_keys(self, text: str) -> str:
-        """The text with the ids of actions in braces replaced by their keys."""
-        return _NAMED.sub(lambda found: self.browser.key_of(found[1]), text)
 
 
 def paragraphs(text: str) -> Iterator[str]:

@@ -41,10 +41,11 @@ _STOPPED = {
     "incomplete": ("!", "It came to its end, but calls failed or something waits"),
 }
 """Of runs that are not complete the sign and the meaning."""
+_NO_RUNS = "there are no runs yet: {page.run} makes one"
 _NEVER = """\
 Nothing has been run yet.
 
-R asks and judges what the workspace has; so does 'evalstore run'."""
+{page.run} asks and judges what the workspace has; so does 'evalstore run'."""
 
 
 class History(Doing):
@@ -140,11 +141,16 @@ share went up and down until then."""
     def _describe_workspace(self) -> Iterator[Line]:
         yield heading("the workspace")
         if self._runs:
-            text = "Enter shows the cases with the verdicts that stored answers give them now."
-            yield from text_lines(text)
-            yield from text_lines("w says what a run would do, why, and its price.", "faint")
+            yield from text_lines(
+                self.with_keys(
+                    "{list.open} shows the cases with the verdicts that stored answers give them "
+                    "now."
+                )
+            )
+            words = self.with_keys("{history.status} says what a run would do, why, and its price.")
+            yield from text_lines(words, "faint")
         else:
-            yield from text_lines(_NEVER)
+            yield from text_lines(self.with_keys(_NEVER))
 
     def _describe(self, number: int) -> Iterator[Line]:
         run = self._runs[number]
@@ -160,7 +166,8 @@ share went up and down until then."""
         )
         if run.status in _STOPPED:
             why = _STOPPED[run.status][1]
-            yield from text_lines(f"{why}: Enter shows its cases, R does what is left.", "pending")
+            helps = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
+            yield from text_lines(f"{why}: {helps}", "pending")
         yield from text_lines(", ".join(run.models), "faint")
         if run.is_partial:
             yield from text_lines("about a selection of the cases", "pending")
@@ -189,7 +196,7 @@ share went up and down until then."""
         grid = self.query_one("#runs", Grid)
         if not self._runs:
             if grid.row_count:
-                self.notify("there are no runs yet: 'evalstore run' makes one", markup=False)
+                self.notify(self.with_keys(_NO_RUNS), markup=False)
             return
         newer, older = grid.cursor, grid.cursor + 1
         if len(grid.marked) == 2:
@@ -209,4 +216,4 @@ share went up and down until then."""
         if run:
             self.browser.show_stats(run)
         elif self.query_one("#runs", Grid).row_count:
-            self.notify("there are no runs yet: 'evalstore run' makes one", markup=False)
+            self.notify(self.with_keys(_NO_RUNS), markup=False)

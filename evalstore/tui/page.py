@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from evalstore.tui.source import Source
 
 T = TypeVar("T")
+_NAMED = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
 READING = "reading …"
 """A part of the title."""
 _UNSEEN = ("label", "unlabel", "judge_again", "run", "edit")
@@ -50,6 +52,9 @@ class TitleLine(Static):
             return Content(self.where)
         room = max(0, self.size.width - cell_len(going) - 2)
         return Content(f"{pad(clip(self.where, room), room)}  {going}")
+
+
+HELP_KEYS = Binding("question_mark,f1", "app.help", "Help", id="help")
 
 
 class Page(Screen[None]):
@@ -85,7 +90,7 @@ class Page(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,backspace", "back", "Back", id="page.back"),
         Binding("r", "reload", "Reload", show=False, id="page.reload"),
-        Binding("question_mark,f1", "app.help", "Help", id="help"),
+        HELP_KEYS,
     ]
 
     is_stale = False
@@ -157,6 +162,10 @@ class Page(Screen[None]):
         found = self.query_one(".empty", Static)
         found.update(Content(safe(text, lines=True)))
         found.display = bool(text)
+
+    def with_keys(self, text: str) -> str:
+        """The text with the ids of actions in braces replaced by their keys."""
+        return _NAMED.sub(lambda found: self.browser.key_of(found[1]), text)
 
     # --- reading
 

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 _RENDERED = 150, 20_000
 """Lines and characters of an answer that are shown as Markdown; more takes seconds."""
 
+_MISSING_NOW = "{page.run} gets it, and shows the price first."
+_MISSING_THEN = "The run ended without it; {page.run} gets what the workspace lacks."
+
 
 class _Rendered(VerticalScroll, can_focus=True):
     """Where an answer is shown as Markdown; it is moved in as in a `Reader`."""
@@ -149,6 +152,7 @@ with what it said; then tokens, price and time. A case can have several answers 
         stop, result, session, other = walk.stop, walk.result, walk.session, walk.beside
         run = walk.cases.run
         head = list(tell_place(stop.case, result, stop.attempt))
+        helps = self.with_keys(_MISSING_NOW if run is None else _MISSING_THEN)
         self._tell_title(reading=True)
         if not stay:
             self._show_sides([*head, *text_lines("reading …", "faint")], ())
@@ -159,7 +163,7 @@ with what it said; then tokens, price and time. A case can have several answers 
         def work() -> Callable[[], None]:
             view = view_of(result, session)
             if other is None:
-                verdicts = [*head, *tell_verdicts(view, result, is_now=run is None)]
+                verdicts = [*head, *tell_verdicts(view, result, helps)]
                 lines = [*verdicts, *tell(view)]
                 return lambda: self._show(stop, view, lines, (), stay=stay, verdicts=verdicts)
             beside = view_of(other, next(iter(other.sessions), None))

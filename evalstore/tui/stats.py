@@ -130,7 +130,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
         grid.opens = lambda row: _filter(found.by[0], found.groups[row]) != ""
         grid.show(_columns(found), len(found.groups), self._cells, cursor=cursor)
         nothing = not total.rate.judged
-        self.set_empty(_NOTHING if nothing and not total.sessions else "")
+        self.set_empty(self.with_keys(_NOTHING) if nothing and not total.sessions else "")
         grid.display = not (nothing and not total.sessions)
 
     def _tabs(self) -> Line:
@@ -213,7 +213,8 @@ tag and by file. {list.open} shows the cases that a line is about."""
                     (Span("cost by run  ", "faint"), Span(line), Span(f"  at most {money(most)}"))
                 )
         else:
-            yield from text_lines("a trend needs a second run: 'evalstore run'", "faint")
+            which = " of all cases" if runs[number + 1 :] else ""
+            yield from text_lines(f"no trend: there is no earlier run{which}", "faint")
         for run in this:
             cost = f"this run has paid {money(run.cost)}"
             yield from text_lines(f"{cost}; {counted(run.verdicts)}", "faint")
@@ -245,7 +246,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
 _NOTHING = """\
 The run has no answers.
 
-'evalstore run' asks and judges what is missing."""
+{page.run} asks and judges what is missing."""
 
 
 def _columns(found: Stats) -> list[Column]:

@@ -102,7 +102,7 @@ price; or what is wrong with the files."""
             price = "at an unknown price" if found.cost is None else f"about {money(found.cost)}"
             what = f"{what_to_do(found)}: {price}" if found.items else "nothing"
             self.set_title("what is to do", what, f"{found.reuse:,} answers reused")
-            self.set_empty("" if self._listed else _nothing(found))
+            self.set_empty("" if self._listed else self.with_keys(_nothing(found)))
         grid = self.query_one(Grid)
         grid.display = bool(self._listed)
         self.query_one("#why", Reader).display = bool(self._listed)
@@ -158,7 +158,7 @@ price; or what is wrong with the files."""
                 yield from text_lines(one.excerpt, "faint", 4)
             if one.hint:
                 yield from text_lines(f"hint: {one.hint}")
-            yield from text_lines("e opens the file here.", "faint")
+            yield from text_lines(self.with_keys("{case.edit} opens the file here."), "faint")
         elif isinstance(one, _Title):
             yield heading(f"{one.name} {one.rest}")
             yield from text_lines("R does it, after it has shown the price.", "faint")
@@ -242,5 +242,6 @@ _WORDS = {"ask": "answer", "judge": "judgement"}
 def _nothing(found: Status) -> str:
     return (
         f"Nothing to do: {plural(found.reuse, 'answer')} of {plural(found.models, 'candidate')}\n"
-        "and all judgements are stored.\n\ne in the cases edits a test; w then says what it means."
+        "and all judgements are stored.\n\n{case.edit} in the cases edits a test; "
+        "{history.status} then says what it means."
     )

@@ -71,8 +71,8 @@ def tell(view: SessionView) -> Iterator[Line]:
     yield from text_lines(ids, "faint")
 
 
-def tell_verdicts(view: SessionView, result: Result, *, is_now: bool) -> Iterator[Line]:
-    """What was said of it; `is_now`: as the workspace has the case, so it can be completed."""
+def tell_verdicts(view: SessionView, result: Result, helps: str) -> Iterator[Line]:
+    """What was said of it; of what is missing it is said what `helps`."""
     missing = ""
     if view.id is None:
         missing = "There is no answer yet."
@@ -83,9 +83,7 @@ def tell_verdicts(view: SessionView, result: Result, *, is_now: bool) -> Iterato
         yield from text_lines(missing, "pending")
         for text in view.failures:
             yield from text_lines(f"The call failed: {text}", "error", _INDENT)
-        helps = "'evalstore run' gets it; 'evalstore status' says what that costs."
-        gone = "The run ended without it; 'evalstore run' gets what the workspace lacks."
-        yield from text_lines(helps if is_now else gone, "faint")
+        yield from text_lines(helps, "faint")
     elif not result.evaluation:
         yield from text_lines("Nothing judges it: it has no instructions and no checks.", "faint")
     for one in view.opinions:

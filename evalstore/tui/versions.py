@@ -26,7 +26,7 @@ _COLOURS = {"-": "old", "+": "new"}
 _EMPTY = """\
 No run knows this test.
 
-'evalstore run' is the first that will."""
+{page.run} makes the first that does."""
 
 
 class VersionsPage(Doing):
@@ -88,7 +88,7 @@ class VersionsPage(Doing):
         self._versions = versions
         self._candidates = list(dict.fromkeys(name for one in versions for name in one.verdicts))
         self.set_title("versions", plural(len(versions), "version"), self.file, self.row)
-        self.set_empty("" if versions else _EMPTY)
+        self.set_empty("" if versions else self.with_keys(_EMPTY))
         grid = self.query_one(Grid)
         self.set_class(not versions, "-none")
         self.query_one(Grid).styles.max_height = len(versions) + 1
@@ -144,6 +144,11 @@ class VersionsPage(Doing):
             self.query_one(Reader).show(lines)
 
     # --- keys
+
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The id of the run that first had the version."""
+        return (self.highlighted and self.highlighted.run) or "", "the id of the run"
 
     @on(Grid.Chosen, "#versions")
     def open_run(self) -> None:

@@ -35,9 +35,14 @@ Say hello.
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The workspace of all tests, after its run."""
+    return prepare(tmp_path_factory.mktemp("prepared"))
+
+
+def prepare(folder: Path) -> Path:
+    """Write the workspace of all tests into an empty folder, and run it."""
     two = ONE.replace("scripted/one", "scripted/two").replace("Cold.", "Not warm.")
-    folder = tree(
-        tmp_path_factory.mktemp("prepared"),
+    tree(
+        folder,
         {
             "evalstore.yaml": SETTINGS.replace("[scripted/one]", "[scripted/one, scripted/two]")
             + "confirmAbove: 1000\n",

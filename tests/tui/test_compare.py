@@ -72,7 +72,10 @@ def test_words_that_differ_have_signs_also_in_what_is_copied(workspace: Path) ->
     main(["run", "--quiet", "--refresh"])
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await press(pilot, "down", "d", "j", "j", "tab", "y")
+        await press(pilot, "down", "d", "j", "j", "y")
+        assert pilot.app.clipboard == "tests/weather.md::city=Oslo"
+        await press(pilot, "tab", "y")
+        assert pilot.app.clipboard.startswith("tests/weather.md  city=Oslo")
         assert "\n[-Rather-]{+Very+} cold in Oslo today." in pilot.app.clipboard
 
     drive(scenario)

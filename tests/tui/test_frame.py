@@ -168,7 +168,7 @@ def test_a_screen_takes_the_size_that_the_terminal_got_meanwhile(workspace: Path
         assert isinstance(pilot.app.screen, History)
         lines = screen(pilot).splitlines()
         assert lines[0] == " evalstore › 1 run"
-        assert "Enter shows the cases" not in "\n".join(lines)
+        assert "enter shows the cases" not in "\n".join(lines)
 
     drive(scenario)
 

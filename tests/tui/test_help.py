@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from textual.command import CommandPalette
 from textual.pilot import Pilot
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 
 from evalstore.cli.main import main
 from evalstore.tui.app import Browser
@@ -64,9 +64,26 @@ def test_help_follows_the_screen_and_its_focus(workspace: Path) -> None:
         await press(pilot, "escape", "slash", "f1")
         text = text_of(pilot)
         assert "In the line" in text
+        assert "enter            Take what is typed" in text
+        assert "cursor" not in text.casefold().split("everywhere")[0].split("in the line")[1]
+        assert "Page left" not in text
         assert "In the list" not in text
 
     drive(scenario, revision="@", size=(40, 12))
+
+
+def test_help_is_there_while_a_question_is_answered(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "p", "a", "?", "f1")
+        text = text_of(pilot)
+        assert "esc              Leave it" in text
+        assert "enter            Take what is typed" in text
+        await press(pilot, "escape", "b")
+        assert pilot.app.screen.query_one(Input).value == "a?b"
+        await press(pilot, "escape", "o", "f1")
+        assert isinstance(pilot.app.screen, HelpPage)
+
+    drive(scenario, revision="@")
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.__name__)

@@ -31,7 +31,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
         ]  # fmt: skip
         assert "33.3% of 3 (95% interval 6.1 to 79.2%); 100% judged of 3 results" in facts(pilot)
         assert "2 tests, 3 cases, 3 sessions, 3 judgements" in facts(pilot)
-        assert "a trend needs a second run" in facts(pilot)
+        assert "no trend: there is no earlier run\n" in facts(pilot)
         page = pilot.app.screen
         assert isinstance(page, StatsPage)
         seen = []
@@ -88,7 +88,7 @@ def test_the_trend_is_that_of_the_runs_so_far(workspace: Path) -> None:
         assert "rate by run  ▅▇" in facts(pilot)
         assert "cost by run  █▁  at most $0.18" in facts(pilot)
         await press(pilot, "escape", "down", "s")
-        assert "a trend needs" in facts(pilot)
+        assert "no trend: there is no earlier run\n" in facts(pilot)
 
     drive(scenario)
 

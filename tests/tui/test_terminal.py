@@ -55,7 +55,7 @@ def walk_through_commands(page: Terminal) -> None:
 def walk_through_sizes(page: Terminal) -> None:
     """Smaller, far too small, and back."""
     page.resize(40, 12)
-    page.hides("Enter shows the cases")
+    page.hides("enter shows the cases")
     page.shows("workspace  now")
     page.resize(18, 5)
     page.shows("too small")

@@ -14,6 +14,7 @@ from evalstore.operations.orders import Where
 from evalstore.operations.timeline import edits_between, versions_of
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
+from evalstore.tui.keymap import Look
 from evalstore.tui.reader import Reader
 from evalstore.tui.versions import VersionsPage
 from tests.builders import tree
@@ -123,7 +124,8 @@ def test_the_page_tells_the_difference_and_opens_the_run(workspace: Path) -> Non
             if span.colour in ("old", "new")
         ]
         assert spans == [("Oslo?", "old"), ("Oslo today?", "new")]
-        await press(pilot, "down")
+        await press(pilot, "down", "y")
+        assert pilot.app.clipboard == page._versions[1].run
         assert "+ How is Oslo?" in screen(pilot)
         await press(pilot, "d")
         assert not page.query_one(Grid).region
@@ -150,14 +152,15 @@ def test_it_is_opened_from_an_answer_and_follows_the_store(workspace: Path) -> N
     drive(scenario, revision="@")
 
 
-def test_a_test_that_no_run_knows_says_which_command_helps(workspace: Path) -> None:
+@pytest.mark.parametrize("key", ["R", "f8"])
+def test_a_test_that_no_run_knows_says_which_key_helps(workspace: Path, key: str) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         pilot.app.show_versions("tests/none.md", "")  # type: ignore[attr-defined]
         await settled(pilot)
-        assert "'evalstore run' is the first that will." in screen(pilot)
+        assert f"{key} makes the first that does." in screen(pilot)
         await press(pilot, "enter", "d", "down")
 
-    drive(scenario)
+    drive(scenario, look=Look(keys={"page.run": key}))
 
 
 @pytest.mark.parametrize("size", [(100, 30), (40, 12), (10, 4)])
