@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 
+_AROUND = 4
+"""Lines of a window that are not its text: the border, the title, the keys."""
+
+
 class Dialog(Page, ModalScreen[None]):
     """A text above the page below, with keys that say what becomes of it."""
 
@@ -29,11 +33,14 @@ class Dialog(Page, ModalScreen[None]):
     Dialog {
         align: center bottom;
         background: $background 60%;
-        & > #box { height: 60%; border: round $primary; background: $surface; }
+        & > #box { height: auto; }
+        & > #box { border: round $primary; background: $surface; }
+        & Reader { height: auto; }
         & .title { height: 1; padding: 0 1; text-style: bold; background: $panel; }
         & .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
         & .problem { display: none; }
         &.-short > #box { height: 100%; border: none; }
+        &.-short Reader { height: 1fr; }
     }
     """
 
@@ -44,6 +51,12 @@ class Dialog(Page, ModalScreen[None]):
             yield self.problem_line()
             yield Reader(id="told")
             yield KeyLine()
+
+    def on_resize(self) -> None:
+        """The window is as high as its text, but the page below it can be seen."""
+        height = self.size.height
+        is_short = height < self.VERTICAL_BREAKPOINTS[-1][0]
+        self.told.styles.max_height = None if is_short else height * 6 // 10 - _AROUND
 
     @property
     def told(self) -> Reader:

@@ -199,6 +199,7 @@ class PlanPage(Dialog):
     def show_problem(self, problem: EvalstoreError) -> None:
         """Say what is wrong; nothing can be done then."""
         self._planned = None
+        self.told.show(())
         self.set_title("what would be done", "nothing, before this is put right")
         if isinstance(problem, WorkspaceError):
             self._line = next((one.line for one in problem.problems if one.line), None)

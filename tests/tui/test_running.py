@@ -22,6 +22,7 @@ from evalstore.tui.app import Browser
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.compare import ComparePage
 from evalstore.tui.history import History
+from evalstore.tui.reader import text_lines
 from evalstore.tui.running import PlanPage, RunPage
 from evalstore.tui.source import Workspace
 from evalstore.values import Reply, Request, Usage
@@ -185,6 +186,36 @@ def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> 
         assert "make 2 judgements" in screen(pilot)
 
     drive(scenario)
+
+
+def test_a_dialog_is_as_high_as_its_text_and_leaves_room_above_a_long_one(
+    workspace: Path,
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        lines = screen(pilot).splitlines()
+        first = next(n for n, line in enumerate(lines) if line.startswith("╭"))
+        assert "Nothing to do." in lines[first + 2]
+        assert "esc Leave it" in lines[-2]
+        assert len(lines) - first == 6
+        page = pilot.app.screen
+        assert isinstance(page, PlanPage)
+        page.told.show(text_lines("\n".join(f"line {number}" for number in range(100))))
+        await settled(pilot)
+        text = screen(pilot)
+        assert "workspace" in text
+        assert "line 0" in text
+        page.told.scroll_end(animate=False)
+        await settled(pilot)
+        assert "line 99" in screen(pilot)
+        assert "esc Leave it" in screen(pilot)
+        await resized(pilot, 40, 12)
+        page.told.scroll_home(animate=False)
+        await settled(pilot)
+        assert "line 0" in screen(pilot)
+        assert "esc Leave it" in screen(pilot).splitlines()[-1]
+
+    drive(scenario, size=(80, 24))
 
 
 def test_what_a_person_has_judged_is_not_judged_again(
