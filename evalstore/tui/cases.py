@@ -54,7 +54,8 @@ Below is what was said of the case under the cursor, first of the candidate in t
 {cases.filter} filters as you type; all parts must hold, and a value matches as a part of the text:
     words            in the file, the row, the answers and the feedback
     "two words"      as they stand
-    verdict:fail     some candidate's verdict: pass, fail, error, undecided, pending, answered
+    verdict:fail     some candidate's verdict: pass, fail, undecided, error, pending, answered;
+                     verdict:no for 'no reply'
     tag:manners      a tag of the case
     model:mini       a candidate; with verdict: this candidate's verdict
     file:weather     the test file

@@ -15,23 +15,26 @@ if TYPE_CHECKING:
 SIGNS = {
     "pass": "✓",
     "fail": "✗",
-    "error": "!",
     "undecided": "?",
+    "error": "!",
+    "no reply": "!",
     "pending": "…",
     "answered": "·",
 }
 MEANINGS = {
     "pass": "the answer is as it must be",
     "fail": "the answer is not as it must be",
-    "error": "a check could not be computed; the answer's page says why",
     "undecided": "the judges tied, or a reply could not be read",
+    "error": "a check could not be computed; the answer's page says why",
+    "no reply": "a call to the candidate or to a judge failed; the answer's page says why",
     "pending": "an answer or a judgement is missing",
     "answered": "there is an answer, and nothing judges it",
 }
-URGENCY = ("error", "fail", "undecided", "pending", "answered", "pass")
+URGENCY = ("error", "no reply", "fail", "undecided", "pending", "answered", "pass")
 """Verdicts in the order in which somebody wants to see them."""
-FAILING = ("fail", "error", "undecided")
+FAILING = ("fail", "error", "no reply", "undecided")
 """Verdicts that somebody has to look at."""
+_COLOURS = {"no reply": "error", "answered": "faint"}
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -39,7 +42,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 def verdict(word: str | None) -> Cell:
     """A verdict as a cell."""
     word = word or "answered"
-    return Cell(f"{SIGNS[word]} {word}", "faint" if word == "answered" else word)
+    return Cell(f"{SIGNS[word]} {word}", _COLOURS.get(word, word))
 
 
 def bar(share: float | None, width: int) -> str:
