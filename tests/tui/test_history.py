@@ -207,6 +207,22 @@ def test_a_store_that_another_process_writes_to_is_followed(workspace: Path) -> 
     drive(scenario)
 
 
+def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_size(
+    workspace: Path,
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        for size, line in (
+            ((200, 60), "  tests/weather.md   city=Oslo  ✗ fail        ✓ pass"),
+            ((100, 30), "  tests/weather.md   city=Oslo  ✗ fail        ✓ pass"),
+            ((40, 12), "  tests/weathe…  city=Oslo  ✗ fail"),
+            ((30, 8), "  tests/weather…  ✗ fail"),
+        ):
+            await resized(pilot, *size)
+            assert screen(pilot).splitlines()[3] == line
+
+    drive(scenario, revision="@")
+
+
 @pytest.mark.parametrize("size", [(80, 24), (40, 12), (10, 4), (200, 60)])
 def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
