@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
+from collections.abc import Iterable
 
 
 def safe(text: str, *, lines: bool = False) -> str:
@@ -104,6 +105,15 @@ def _columns(one: str) -> int:
     )
 
 
+def widest(texts: Iterable[str]) -> int:
+    """How many columns the widest of these takes; there may be very many."""
+    found = 0
+    for text in texts:
+        if len(text) > found or (not text.isascii() and 2 * len(text) > found):
+            found = max(found, columns_of(text))
+    return found
+
+
 def pad(text: str, columns: int) -> str:
     """The text filled up with blanks to so many columns."""
     return text + " " * max(0, columns - columns_of(text))
@@ -116,7 +126,7 @@ def clip(text: str, columns: int) -> str:
     for place, one in enumerate(text):
         taken += _columns(one)
         if taken > columns:
-            return f"{text[:cut]}…"
+            return f"{text[:cut].rstrip('…')}…"
         if taken < columns:
             cut = place + 1
     return text

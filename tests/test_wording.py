@@ -12,6 +12,7 @@ from evalstore.wording import clip, columns_of
     [
         ("four", 4, "four"),
         ("three", 4, "thr…"),
+        ("it i…m late", 6, "it i…"),
         ("two\n\twords", 9, "two words"),
         ("漢字", 4, "漢字"),
         ("漢字漢", 5, "漢字…"),

@@ -5,7 +5,7 @@ Everything is read in bulk and kept in memory as long as it is shown. No model i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -26,12 +26,14 @@ from evalstore.operations.orders import Wanted, is_partial
 from evalstore.operations.quiet import see
 from evalstore.operations.results import as_result, prompt_label, settle
 from evalstore.operations.said import Opinions, read_opinions
+from evalstore.operations.unreached import failed_in_run, failed_now, place_of
 from evalstore.report.statistics import Rate, wilson
 from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Where
+    from evalstore.operations.unreached import Place
     from evalstore.report.compare import Result
     from evalstore.values import Json
 
@@ -144,20 +146,29 @@ def cases(where: Where, revision: str | None) -> Cases:
             return _of_workspace(desk)
     with open_catalogue(where) as desk:
         id, content = resolve_run(desk.store, revision)
-        return _arranged(desk, id, iterate_leaves(desk.store, content))
+        found = _arranged(desk, id, iterate_leaves(desk.store, content))
+        if content.get("failed"):
+            missing = [one for row in found.rows for one in row.results if one and one.is_missing]
+            found = _with_failed(found, failed_in_run(desk.store, content, missing))
+        return found
 
 
 def _of_workspace(desk: Desk) -> Cases:
     """In portions: what is planned of one is forgotten before the next."""
     layout = desk.lay_out(Wanted())
+    has_failures = desk.store.count_failures() > 0
 
     def settled() -> Iterator[tuple[str, Placed]]:
         cells = layout.cells
         cells.reverse()
         while cells:
             some = [cells.pop() for _ in range(min(_CELLS_AT_ONCE, len(cells)))]
-            for one in settle(desk.fill(layout, some), desk.settings.verdict):
-                yield one.cell.file, Placed(one.cell.index, as_result(one), one.cell.case.tags)
+            plan = desk.fill(layout, some)
+            found = settle(plan, desk.settings.verdict)
+            failed = failed_now(desk, plan, found) if has_failures else ()
+            for one in found:
+                result = _marked(as_result(one), failed)
+                yield one.cell.file, Placed(one.cell.index, result, one.cell.case.tags)
 
     by_file = groupby(settled(), key=itemgetter(0))
     files = ((path, (one for _, one in some)) for path, some in by_file)
@@ -198,6 +209,21 @@ def _arranged(desk: Desk, run: str | None, files: Iterable[tuple[str, Iterable[P
         order = [numbers[model] for model in models]
         rows = [replace(one, results=_in_order(one.results, order)) for one in rows]
     return Cases(run, models, rows, said, frozenset(labelled))
+
+
+def _marked(one: Result, failed: Collection[Place]) -> Result:
+    return replace(one, has_failed=True) if failed and place_of(one) in failed else one
+
+
+def _with_failed(found: Cases, failed: Collection[Place]) -> Cases:
+    """The same, with the results marked for which a call failed."""
+    rows = [
+        replace(row, results=tuple(one and _marked(one, failed) for one in row.results))
+        if any(one and one.is_missing for one in row.results)
+        else row
+        for row in found.rows
+    ]
+    return replace(found, rows=rows)
 
 
 def _in_order(found: tuple[Result | None, ...], order: Sequence[int]) -> tuple[Result | None, ...]:

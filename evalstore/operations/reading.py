@@ -19,8 +19,8 @@ from evalstore.operations.hearing import Opinion, opinions_on
 from evalstore.operations.history import place_of
 from evalstore.operations.orders import Wanted
 from evalstore.operations.texts import answer_text, check_text, joined, text_of
-from evalstore.store.trees import find_entry
-from evalstore.values import Json, Question, Reply
+from evalstore.operations.unreached import asked_in_run
+from evalstore.values import Json, Reply
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Where
@@ -160,7 +160,8 @@ def question_of(where: Where, result: Result, run: str | None) -> SessionView:
         if run is None:
             questions = _asked_now(where, result, contents)
         else:
-            questions = _asked(store, result, run)
+            asked = asked_in_run(store, store.load_any("run", run).content, [result])
+            questions = next(iter(asked.values()), ())
         return SessionView(
             id=None,
             file=result.file,
@@ -268,28 +269,6 @@ def _asked_now(where: Where, result: Result, contents: _Contents) -> tuple[str, 
         for cell in desk.lay_out(here).cells:
             if (cell.file, cell.case.row, cell.prompt) == (result.file, result.row, result.prompt):
                 return tuple(dict.fromkeys(cell.questions))
-    return ()
-
-
-def _asked(store: Store, result: Result, run: str) -> tuple[str, ...]:
-    """The questions of a case as a run had it."""
-    content = store.load_any("run", run).content
-    candidates = {one["id"]: one for one in content.get("candidates", ())}
-    candidate = candidates.get(result.model)
-    root = content["snapshot"]
-    node = find_entry([root], result.file, store.load_nodes).get(root)
-    if candidate is None or node is None:
-        return ()
-    default = candidate.get("temperature")
-    for case in store.load_case_files([node])[node].cases:
-        if case.row == result.row:
-            temperature = default if case.temperature is None else case.temperature
-            return tuple(
-                hashing.question_id(
-                    Question(test, result.prompt, candidate["model"], temperature, case.seed)
-                )
-                for test in dict.fromkeys(case.tests)
-            )
     return ()
 
 

@@ -35,12 +35,21 @@ class Result:
     evaluations: tuple[str, ...]
     wanted: int = 1
     """How many answers."""
+    has_failed: bool = False
+    """Whether a call for what is missing failed; known of what is browsed alone."""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether an answer or a judgement is missing."""
+        return self.verdict is None and (
+            self.evaluation is not None or len(self.sessions) < self.wanted
+        )
 
     @property
     def word(self) -> str | None:
-        """The verdict, or `pending`; None for an answered case that nothing judges."""
-        is_pending = self.evaluation is not None or len(self.sessions) < self.wanted
-        return self.verdict or ("pending" if is_pending else None)
+        """The verdict, `pending` or `no reply`; None for an answered case that nothing judges."""
+        missing = "no reply" if self.has_failed else "pending"
+        return self.verdict or (missing if self.is_missing else None)
 
 
 @dataclass(frozen=True, slots=True)

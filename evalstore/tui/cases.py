@@ -14,7 +14,7 @@ from evalstore.tui.filtered import Filtered
 from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.grouping import Group, find, grouped, place_of
 from evalstore.tui.keyline import KeyLine
-from evalstore.tui.listing import ORDERS, Listing, unknown_fields
+from evalstore.tui.listing import ORDERS, Listing, label_of, unknown_fields
 from evalstore.tui.looks import FAILING, counted, verdict
 from evalstore.tui.page import READING
 from evalstore.tui.reader import Line, Reader
@@ -56,7 +56,8 @@ all of them, each with the answers of the candidate in the picked column.
 {cases.filter} filters as you type; all parts must hold, and a value matches as a part of the text:
     words            in the file, the row, the answers and the feedback
     "two words"      as they stand
-    verdict:fail     some candidate's verdict: pass, fail, error, undecided, pending, answered
+    verdict:fail     some candidate's verdict: pass, fail, undecided, error, pending, answered;
+                     verdict:no for 'no reply'
     tag:manners      a tag of the case
     model:mini       a candidate; with verdict: this candidate's verdict
     file:weather     the test file
@@ -181,23 +182,25 @@ all of them, each with the answers of the candidate in the picked column.
 
     def _columns(self) -> list[Column]:
         assert self._cases is not None
+        assert self._listing is not None
         least = 11 + 7 * self._has_later_labels
         models = [
-            Column(model, max(least, min(18, len(model))), picks=True, least=min(least, 9))
+            Column(model, max(least, min(18, len(model))), picks=True, least=11)
             for model in self._cases.models
         ]
-        return [Column("file", 10, grows=True), Column("row", 12, grows=True), *models]
+        return [
+            Column("file", 9, grows=True, most=self._listing.file_width, since=24),
+            Column("row", 8, grows=True, most=self._listing.row_width, since=35),
+            *models,
+        ]
 
     def _cells(self, row: int) -> Sequence[Cell]:
         one = self._listed[row]
         if isinstance(one, Group):
             return (Cell(one.name, "group"), Cell(plural(one.count, "case"), "faint"))
-        label = " ".join(
-            part for part in (one.row, f"({one.prompt})" if one.prompt else "") if part
-        )
         return (
             Cell(one.file, "faint" if self._group == "file" else ""),
-            Cell(label),
+            Cell(label_of(one)),
             *(Cell("") if found is None else self._verdict(found) for found in one.results),
         )
 

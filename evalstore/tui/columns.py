@@ -22,6 +22,8 @@ class Column:
     """Whether numbers stand on its right side."""
     grows: bool = False
     """Whether it takes its share of the room that is left."""
+    most: int = 0
+    """The width of what is in it, to which it grows, with the title; 0: it grows without end."""
     since: int = 0
     """The width of the table from which on there is room for it."""
     picks: bool = False
@@ -48,13 +50,8 @@ def lay_out(columns: Sequence[Column], width: int, picked: int, first: int) -> L
     """
     fixed = [n for n, one in enumerate(columns) if one.since <= width and not one.picks]
     picks = [n for n, one in enumerate(columns) if one.picks]
-    room = width - MARGIN + GAP - sum(columns[n].width + GAP for n in fixed)
-    made = {n: columns[n] for n in (*fixed, *picks)}
-    if sum(columns[n].width + GAP for n in picks) > room and picks:
-        each = max(0, room // len(picks) - GAP)
-        for n in picks:
-            one = columns[n]
-            made[n] = replace(one, width=min(one.width, max(one.least or one.width, each)))
+    made = {n: replace(columns[n], width=_narrow(columns[n])) for n in (*fixed, *picks)}
+    room = width - MARGIN + GAP - sum(made[n].width + GAP for n in fixed)
     fits, taken = 0, 0
     for n in picks:
         taken += made[n].width + GAP
@@ -63,15 +60,33 @@ def lay_out(columns: Sequence[Column], width: int, picked: int, first: int) -> L
     first = max(0, min(first, picked, len(picks) - fits))
     first = max(first, min(picked - fits + 1, len(picks) - fits))
     seen = picks[first : first + fits]
+    shown = sorted([*fixed, *seen])
+    room = max(0, room - sum(made[n].width + GAP for n in seen))
+    wanted = {n: _wide(columns[n], width) - made[n].width for n in shown}
+    share = room
+    while sum(min(one, share) for one in wanted.values()) > room:
+        share -= 1
+    room -= sum(min(one, share) for one in wanted.values())
+    for n in shown:
+        more = min(wanted[n], share + room * columns[n].grows)
+        room -= max(0, more - share)
+        made[n] = replace(made[n], width=made[n].width + more)
     if seen and first:
         made[seen[0]] = replace(made[seen[0]], title=f"‹ {made[seen[0]].title}")
     if seen and first + fits < len(picks):
         title = made[seen[-1]].title[: max(0, made[seen[-1]].width - 2)]
         made[seen[-1]] = replace(made[seen[-1]], title=f"{title} ›")
-    shown = sorted([*fixed, *seen])
-    room -= sum(made[n].width + GAP for n in seen)
-    growing = [n for n in shown if made[n].grows]
-    for place, n in enumerate(growing):
-        share = max(0, room) * (place + 1) // len(growing) - max(0, room) * place // len(growing)
-        made[n] = replace(made[n], width=made[n].width + share)
     return Laid(tuple(shown), tuple(made[n] for n in shown), first)
+
+
+def _narrow(column: Column) -> int:
+    """How narrow it may become."""
+    width = column.least or column.width
+    return min(width, _wide(column, width)) if column.grows else width
+
+
+def _wide(column: Column, room: int) -> int:
+    """How wide it wants to be."""
+    if not column.grows:
+        return column.width
+    return max(column.most, len(column.title)) if column.most else room

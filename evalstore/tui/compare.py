@@ -16,7 +16,7 @@ from evalstore.tui.keyline import KeyLine
 from evalstore.tui.looks import interval, verdict
 from evalstore.tui.page import READING
 from evalstore.tui.reader import Line, Reader, Span
-from evalstore.wording import pad, plural
+from evalstore.wording import pad, plural, widest
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -169,8 +169,8 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         candidate = [] if found.models else [Column("candidate", 16, since=84)]
         return [
             Column("", 9, since=46),
-            Column("file", 10, grows=True),
-            Column("row", 8, grows=True, since=60),
+            Column("file", 10, grows=True, most=widest({one.place[0] for one in self._listed})),
+            Column("row", 8, grows=True, most=widest(map(self._row_of, self._listed)), since=60),
             *candidate,
             Column(was, 11),
             Column(now, 11),
@@ -180,18 +180,22 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         assert self._diff
         what, pair = self._listed[row]
         one = pair.either
-        prompt = self._diff.prompts.get(one.file, {}).get(one.prompt)
-        label = f"{one.row} ({prompt})" if prompt else one.row
         return (
             Cell(what, _FLIPS.get(what) or _OTHERS.get(what, "faint")),
             Cell(one.file),
-            Cell(label),
+            Cell(self._row_of(self._listed[row])),
             *(() if self._diff.models else (Cell(one.model),)),
             *(
                 Cell("-", "faint") if side is None else verdict(side.word)
                 for side in (pair.was, pair.now)
             ),
         )
+
+    def _row_of(self, listed: _Listed) -> str:
+        assert self._diff
+        one = listed.pair.either
+        prompt = self._diff.prompts.get(one.file, {}).get(one.prompt)
+        return f"{one.row} ({prompt})".lstrip() if prompt else one.row
 
     # --- the highlighted pair
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.tui.looks import SIGNS, URGENCY
 from evalstore.tui.query import FIELDS
+from evalstore.wording import widest
 
 if TYPE_CHECKING:
     from evalstore.operations.browsing import CaseRow, Cases
@@ -49,6 +50,8 @@ class Listing:
         """For each row, which of these."""
         self._kinds = list(numbers)
         self._orders: dict[str, Sequence[int]] = {"file": range(len(cases.rows))}
+        self.file_width = widest(self._files)
+        self.row_width = widest(label_of(one) for one in cases.rows)
         self._places: list[str] | None = None
         self._all = b"\1" * len(cases.rows)
         self._looked_up: dict[int, tuple[frozenset[str], bytes]] = {}
@@ -201,6 +204,11 @@ class Listing:
         if name == "tag":
             return sorted({tag for tags in self._tags for tag in tags})
         return self._models if name == "model" else self._files
+
+
+def label_of(case: CaseRow) -> str:
+    """The row, and the system prompt where the file has several."""
+    return f"{case.row} ({case.prompt})".lstrip() if case.prompt else case.row
 
 
 def unknown_fields(query: Query) -> Iterator[tuple[str, str]]:

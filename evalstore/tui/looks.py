@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 SIGNS = {
     "pass": "✓",
     "fail": "✗",
-    "error": "!",
     "undecided": "?",
+    "error": "!",
+    "no reply": "!",
     "pending": "…",
     "answered": "·",
     "none": "–",
@@ -24,16 +25,18 @@ SIGNS = {
 MEANINGS = {
     "pass": "the answer is as it must be",
     "fail": "the answer is not as it must be",
-    "error": "a check could not be computed; the answer's page says why",
     "undecided": "the judges tied, or a reply could not be read",
+    "error": "a check could not be computed; the answer's page says why",
+    "no reply": "a call to the candidate or to a judge failed; the answer's page says why",
     "pending": "an answer or a judgement is missing",
     "answered": "there is an answer, and nothing judges it",
     "none": "of a person: a label is taken back",
 }
-URGENCY = ("error", "fail", "undecided", "pending", "answered", "pass")
+URGENCY = ("error", "no reply", "fail", "undecided", "pending", "answered", "pass")
 """Verdicts in the order in which somebody wants to see them."""
-FAILING = ("fail", "error", "undecided")
+FAILING = ("fail", "error", "no reply", "undecided")
 """Verdicts that somebody has to look at."""
+_COLOURS = {"no reply": "error", "answered": "faint", "none": "faint"}
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -41,7 +44,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 def verdict(word: str | None) -> Cell:
     """A verdict as a cell."""
     word = word or "answered"
-    return Cell(f"{SIGNS[word]} {word}", "faint" if word in ("answered", "none") else word)
+    return Cell(f"{SIGNS[word]} {word}", _COLOURS.get(word, word))
 
 
 def bar(share: float | None, width: int) -> str:

@@ -146,7 +146,7 @@ FILTERS = {
     "nothing": [],
 }
 MISTAKES = {
-    "verdict:failed": "no verdict is called 'failed': pass, fail, error, undecided, ",
+    "verdict:failed": "no verdict is called 'failed': pass, fail, undecided, error, ",
     "verdicts:fail": "there is no 'verdicts:': verdict:, tag:, model:, file:",
     "tag:nosuch": "no tag has 'nosuch' in it: manners, weather",
     "model:gpt": "no candidate has 'gpt' in it: scripted/one, scripted/two",
@@ -207,6 +207,22 @@ def test_a_store_that_another_process_writes_to_is_followed(workspace: Path) -> 
     drive(scenario)
 
 
+def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_size(
+    workspace: Path,
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        for size, line in (
+            ((200, 60), "  tests/weather.md   city=Oslo  ✗ fail        ✓ pass"),
+            ((100, 30), "  tests/weather.md   city=Oslo  ✗ fail        ✓ pass"),
+            ((40, 12), "  tests/weathe…  city=Oslo  ✗ fail"),
+            ((30, 8), "  tests/weather…  ✗ fail"),
+        ):
+            await resized(pilot, *size)
+            assert screen(pilot).splitlines()[3] == line
+
+    drive(scenario, revision="@")
+
+
 @pytest.mark.parametrize("size", [(80, 24), (40, 12), (10, 4), (200, 60)])
 def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, int]) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
@@ -236,6 +252,35 @@ def test_a_system_prompt_has_the_name_that_commands_print(workspace: Path) -> No
         assert pilot.app.screen.query_one(Grid).row_count == 2
 
     drive(scenario, revision="@")
+
+
+FAILING = "provider: scripted\nresponses: [{error: {status: 400, message: no}}]\n"
+
+
+@pytest.mark.parametrize("which", ["one", "judge"])
+def test_a_failed_call_is_no_pending_case(workspace: Path, which: str) -> None:
+    tree(workspace, {f"models/{which}.yaml": f"id: scripted/{which}\n{FAILING}"})
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text(encoding="utf-8").replace("How is", "How warm is"))
+    main(["run", "--quiet"])
+    mine = {"one": 2, "judge": 4}[which]
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        text = screen(pilot)
+        assert f"{mine} ! no reply" in text.splitlines()[0]
+        assert "pending" not in text
+        await press(pilot, "n", "slash", *"verdict:no", "enter")
+        assert f"2 of 3 cases › {'2 ✓ pass, ' * (which == 'one')}{mine} ! no" in screen(pilot)
+        assert "! no reply  scripted/one" in screen(pilot)
+        await press(pilot, "slash", *",pending")
+        assert "verdict:no,pending" in screen(pilot)
+
+    async def in_the_workspace(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        await scenario(pilot)
+
+    drive(scenario, revision="@")
+    drive(in_the_workspace)
 
 
 class Many(Workspace):
