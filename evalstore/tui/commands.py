@@ -85,10 +85,14 @@ class Actions(_Listed):
     async def startup(self) -> None:
         """Find them: also those that a line to type in takes the keys of."""
         self.commands = []
+        known = {"commands"}
         for node in (self.screen, self.app):
             heard = [one for one in owners() if isinstance(node, one)]
             for action in (action for one in reversed(heard) for action in own_actions(one)):
-                if action.id != "commands" and self.app._check_action_state(action.action, node):
+                if action.id in known:
+                    continue
+                if self.app._check_action_state(action.action, node):
+                    known.add(action.id)
                     run = partial(self.app.run_action, action.action, node)
                     key = self.browser.key_of(action.id)
                     self.commands.append(Command(action.description, f"key {key}", run))

@@ -166,7 +166,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
 
     def _columns(self, found: Diff) -> list[Column]:
         was, now = _tails(*found.names) if found.models else ("was", "now")
-        candidate = [] if found.models else [Column("candidate", 16, since=84)]
+        candidate = [] if found.models else [Column("candidate", 16, since=78)]
         return [
             Column("", 9, since=46),
             Column("file", 10, grows=True, most=widest({one.place[0] for one in self._listed})),

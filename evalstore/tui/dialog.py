@@ -81,6 +81,7 @@ class Prompt(ModalScreen[str | None]):
         align: center bottom;
         & > Vertical { height: auto; border: round $primary; background: $surface; }
         & Static { height: auto; padding: 0 1; }
+        & Input { padding: 0 1; }
         & .title { text-style: bold; }
         & .hint { color: $text-muted; }
         & .problem { color: $text-error; display: none; }

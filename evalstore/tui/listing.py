@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from evalstore.tui.looks import SIGNS, URGENCY
+from evalstore.tui.looks import CAME_TO, URGENCY
 from evalstore.tui.query import FIELDS
 from evalstore.wording import widest
 
@@ -78,7 +78,7 @@ class Listing:
     def count(self, numbers: Sequence[int]) -> dict[str, int]:
         """How many results of these rows have each verdict."""
         kinds = Counter(map(self._came_to.__getitem__, numbers))
-        counts = dict.fromkeys(SIGNS, 0)
+        counts = dict.fromkeys(CAME_TO, 0)
         for kind, count in kinds.items():
             for word in self._kinds[kind]:
                 if word is not None:
@@ -191,8 +191,8 @@ class Listing:
         for name, values, _ in query.fields:
             for value in values:
                 if name == "verdict":
-                    if not any(word.startswith(value) for word in SIGNS):
-                        yield f"no verdict is called '{value}'", ", ".join(SIGNS)
+                    if not any(word.startswith(value) for word in CAME_TO):
+                        yield f"no verdict is called '{value}'", ", ".join(CAME_TO)
                     continue
                 there = self._there_is(name)
                 if not any(value in one.casefold() for one in there):

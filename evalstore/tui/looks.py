@@ -22,6 +22,8 @@ SIGNS = {
     "answered": "·",
     "none": "–",
 }
+CAME_TO = tuple(word for word in SIGNS if word != "none")
+"""What a case can come to."""
 MEANINGS = {
     "pass": "the answer is as it must be",
     "fail": "the answer is not as it must be",

@@ -105,7 +105,7 @@ price; or what is wrong with the files."""
             self.set_empty("" if self._listed else self.with_keys(_nothing(found)))
         grid = self.query_one(Grid)
         grid.display = bool(self._listed)
-        self.query_one("#why", Reader).display = bool(self._listed)
+        self.query_one("#why", Reader).set_class(not self._listed, "gone")
         cursor = self._listed.index(before) if before in self._listed else 1
         grid.show(_COLUMNS, len(self._listed), self._cells, cursor=cursor)
 
