@@ -196,7 +196,7 @@ def _arranged(desk: Desk, run: str | None, files: Iterable[tuple[str, Iterable[P
             listed += [None] * (number + 1 - len(listed))
             listed[number] = one
             prompts.add(one.prompt)
-            if said.by_place and said.of(one):
+            if one.model not in labelled and said.of(one):
                 labelled.add(one.model)
         if len(prompts) > 1:
             names |= {one: prompt_label(desk, one) for one in prompts - names.keys()}

@@ -52,6 +52,8 @@ class Opinions:
             for one in self.by_place.get((result.evaluation, session), ())
             if set(one.sessions) <= set(result.sessions)
         ]
+        if not words:
+            return []
         last = {(one.person, one.sessions): one.id for one in words}
         counted = {(one.person, one.sessions) for one in words if one.id in result.evaluations}
         return [

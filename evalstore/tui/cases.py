@@ -15,7 +15,7 @@ from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.grouping import Group, find, grouped, place_of
 from evalstore.tui.keyline import KeyLine
 from evalstore.tui.listing import ORDERS, Listing, label_of, unknown_fields
-from evalstore.tui.looks import FAILING, counted, verdict
+from evalstore.tui.looks import FAILING, PERSON, SIGNS, counted, verdict
 from evalstore.tui.page import READING
 from evalstore.tui.reader import Line, Reader
 from evalstore.tui.said import said_of
@@ -183,9 +183,9 @@ all of them, each with the answers of the candidate in the picked column.
     def _columns(self) -> list[Column]:
         assert self._cases is not None
         assert self._listing is not None
-        least = 11 + 7 * self._has_later_labels
+        wide = dict.fromkeys(self._cases.labelled, 14)  # the sign of a person stands there
         models = [
-            Column(model, max(least, min(18, len(model))), picks=True, least=11)
+            Column(model, max(wide.get(model, 11), min(18, len(model))), picks=True, least=11)
             for model in self._cases.models
         ]
         return [
@@ -204,20 +204,13 @@ all of them, each with the answers of the candidate in the picked column.
             *(Cell("") if found is None else self._verdict(found) for found in one.results),
         )
 
-    @property
-    def _has_later_labels(self) -> bool:
-        """Whether a person has said something of these answers after the run."""
-        assert self._cases is not None
-        said = self._cases.said
-        return bool(said.by_place) and any(
-            said.later(one) for case in self._cases.rows for one in case.results if one
-        )
-
     def _verdict(self, result: Result) -> Cell:
-        """The recorded verdict, and beside it what people have said since."""
+        """The verdict with the sign of a person who has decided it, or has spoken since the run."""
         assert self._cases is not None
-        cell, word = verdict(result.word), self._cases.said.word(result)
-        return Cell(f"{cell.text} ✎ {word}", cell.colour) if word else cell
+        cell, said = verdict(result.word), self._cases.said
+        if word := said.word(result):
+            return Cell(f"{cell.text} {PERSON}{SIGNS[word]}", cell.colour)
+        return Cell(f"{cell.text} {PERSON}", cell.colour) if said.decides(result) else cell
 
     # --- the highlighted case
 

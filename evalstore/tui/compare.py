@@ -219,6 +219,11 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         one = self.listed.pair.either
         return f"{one.file}::{one.row}" if one.row else one.file, "the case"
 
+    def prompt_of(self, result: Result) -> str:
+        """The name of the system prompt, when the file has several."""
+        prompts = self._diff.prompts if self._diff else {}
+        return prompts.get(result.file, {}).get(result.prompt, "")
+
     @on(Grid.Moved, "#pairs")
     def follow_cursor(self) -> None:
         """Say what changed in the highlighted pair."""

@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from evalstore.tui.keyline import KeyLine
 from evalstore.tui.keymap import key_name
-from evalstore.tui.looks import MEANINGS, verdict
+from evalstore.tui.looks import MEANINGS, OF_PEOPLE, verdict
 from evalstore.tui.page import Page
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.tui.screens import own_actions, pages
@@ -72,6 +72,8 @@ class HelpPage(Page):
         for word, meaning in MEANINGS.items():
             cell = verdict(word)
             yield self._row(cell.text, meaning, cell.colour)
+        for signs, meaning in OF_PEOPLE.items():
+            yield self._row(signs, meaning)
 
     @staticmethod
     def _row(name: str, text: str, colour: str = "heading") -> Line:

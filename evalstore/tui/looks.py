@@ -34,6 +34,14 @@ MEANINGS = {
     "answered": "there is an answer, and nothing judges it",
     "none": "of a person: a label is taken back",
 }
+PERSON = "✎"
+OF_PEOPLE = {
+    f"{SIGNS['pass']} pass {PERSON}": "a person has decided",
+    f"{SIGNS['fail']} fail {PERSON}{SIGNS['pass']}": (
+        "a person has said pass after this run: it counts in the workspace, not in the run"
+    ),
+}
+"""What signs mean that stand behind verdicts."""
 URGENCY = ("error", "no reply", "fail", "undecided", "pending", "answered", "pass")
 """Verdicts in the order in which somebody wants to see them."""
 FAILING = ("fail", "error", "no reply", "undecided")

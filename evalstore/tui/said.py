@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.tui.looks import verdict, when
+from evalstore.tui.looks import PERSON, verdict, when
 from evalstore.tui.reader import Line, Span, heading, text_lines
 from evalstore.wording import plural
 
@@ -49,5 +49,5 @@ def _labels(said: Sequence[Said], result: Result) -> Iterator[Line]:
             *(["after this run"] if is_later else []),
             *([plural(count, "answer")] if count > 1 else []),
         ]
-        text = f"✎ {', '.join(facts)}" + (f": {note}" if note else "")
+        text = f"{PERSON} {', '.join(facts)}" + (f": {note}" if note else "")
         yield from text_lines(text, "faint" if word == "none" else word, 2)

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalstore.errors import EvalstoreError
-from evalstore.tui.looks import SIGNS
+from evalstore.tui.looks import PERSON, SIGNS
 from evalstore.wording import safe
 
 FORMS = (".md", ".csv", ".json"), (".txt", ".json"), (".md", ".txt", ".json")
 """The endings of files with a table, with a text, and with an answer."""
-_VERDICT = re.compile(rf"[{re.escape(''.join(SIGNS.values()))}] ({'|'.join(SIGNS)})(?: ✎ (\w+))?")
+_WORDS = {sign: word for word, sign in SIGNS.items()}
+_SIGN = f"[{re.escape(''.join(_WORDS))}]"
+_VERDICT = re.compile(rf"{_SIGN} ({'|'.join(SIGNS)})( {PERSON}({_SIGN})?)?")
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?[\d.,]*%?")
 _MARKUP = re.compile(r"([\\`*_<\[\]|])")
@@ -119,7 +121,9 @@ def _plain(text: str) -> str:
     found = _VERDICT.fullmatch(text)
     if not found:
         return text
-    return f"{found[1]}, labelled {found[2]}" if found[2] else found[1]
+    if found[3]:
+        return f"{found[1]}, labelled {_WORDS[found[3]]}"
+    return f"{found[1]}, by a person" if found[2] else found[1]
 
 
 def _filled(line: Sequence[str], table: Table) -> list[str]:

@@ -203,10 +203,14 @@ with what it said; then tokens, price and time. A case can have several answers 
     def _tell_title(self, *, reading: bool = False) -> None:
         walk, case = self.walk, self.case
         beside = f"{walk.model} beside {walk.other}" if walk.other else ""
+        run = walk.cases.run
+        whose = f"run {run[:8]}" if run else "workspace"
         self.set_title(
+            "" if beside else whose,
             f"{walk.number + 1:,}/{len(walk.listed):,}",
             "reading …" if reading else "",
             beside,
+            whose if beside else "",
             case.file,
             case.row,
             case.prompt,

@@ -48,6 +48,7 @@ def test_a_label_decides_in_the_workspace_at_once(workspace: Path) -> None:
         await press(pilot, "p", *"cold", "enter")
         assert words(pilot) == ["pass", "pass"]
         assert re.search("✎ pass  by Ada, .*: cold", screen(pilot))
+        assert "✓ pass ✎  " in screen(pilot)
         assert "pass: 1 answer, by Ada" in notified(pilot)
         await press(pilot, "f", "escape")
         assert words(pilot) == ["pass", "pass"]
@@ -130,6 +131,8 @@ def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
         )
         await press(pilot, "enter", "p")
         assert f"pass: tests/weather.md {name} scripted/one" in screen(pilot)
+        await press(pilot, "escape", "escape", "x", "p")
+        assert re.search(r"pass: tests/weather.md city=Oslo \(\w+\) scripted", screen(pilot))
 
     drive(scenario)
 
@@ -138,7 +141,9 @@ def test_a_run_keeps_its_verdict_and_shows_what_was_said_since(workspace: Path) 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "p", "enter")
         text = screen(pilot)
-        assert "✗ fail ✎ pass" in text
+        assert "✗ fail ✎✓" in text
+        columns = pilot.app.screen.query_one("#cases", Grid)._columns
+        assert [one.width for one in columns if one.picks] == [14, 12]
         assert re.search("✎ pass  by Ada, .*, after this run", text)
         assert words(pilot) == ["fail", "pass"]
 
@@ -350,9 +355,9 @@ def test_a_cell_is_no_formula_in_a_spreadsheet_and_no_markup_in_markdown() -> No
     assert as_text(".csv", table).splitlines()[1] == "'=1+1,-5"
     assert as_text(".csv", table).splitlines()[2].startswith("'@x,")
     assert as_text(".csv", table).splitlines()[-1] == "-,+12.5%"
-    signs = Table(["a", "b"], [["✓ pass", "✗ fail ✎ pass"], ["✓ done", "? what"]])
+    signs = Table(["a", "b"], [["✓ pass ✎", "✗ fail ✎✓"], ["✓ done", "? what"]])
     assert as_text(".csv", signs).splitlines()[1:] == [
-        'pass,"fail, labelled pass"',
+        '"pass, by a person","fail, labelled pass"',
         "✓ done,? what",
     ]
     assert as_text(".md", table).splitlines()[3] == r"| @x | a\|b \<i> \*c\* |"
@@ -369,6 +374,8 @@ def test_every_attempt_of_a_case_is_labelled(
         await press(pilot, "enter", "down", "p", "enter")
         assert words(pilot) == ["pass", "pass"]
         assert "pass: 2 answers, by Ada" in notified(pilot)
+        (line,) = (one for one in screen(pilot).splitlines() if "by Ada, " in one)
+        assert line.strip() == "✎ pass  by Ada, just now, 2 answers"
         assert pilot.app.screen.query_one("#cases", Grid).cursor == 1
 
     drive(scenario)
@@ -398,8 +405,12 @@ def test_the_answer_that_is_read_is_labelled_alone(workspace: Path) -> None:
 def test_a_label_on_an_answer_of_a_run_is_told_beside_its_verdict(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "enter", "p", "enter")
-        assert "Ada" in screen(pilot)
+        text = screen(pilot)
+        assert text.startswith(" run ######## › 2/3 › tests/weather.md › city=Oslo › scripted/one")
+        assert "✗ fail  scripted/one" in text
+        after = "(said after this run: it counts in the workspace, not here)"
+        assert f"✓ pass  by Ada (a person)  {after}" in text
         await press(pilot, "escape")
-        assert "✗ fail ✎ pass" in screen(pilot)
+        assert "✗ fail ✎✓" in screen(pilot)
 
     drive(scenario, revision="@")

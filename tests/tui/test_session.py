@@ -57,7 +57,7 @@ def test_an_answer_is_shown_with_its_verdict_and_what_it_was_judged_by(workspace
         assert "\ninstructions\nThe answer must be warm.\n" in shown
         assert "$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop" in shown
         assert "\nsession " in shown
-        assert " 2/3 › tests/weather.md › city=Oslo › scripted/one" in screen(pilot)
+        assert " run ######## › 2/3 › tests/weather.md › city=Oslo › scripted/one" in screen(pilot)
 
     drive(scenario, revision="@")
 
@@ -388,7 +388,9 @@ def test_markdown_and_two_answers_side_by_side_take_turns(
         await press(pilot, "y", "b")
         assert pilot.app.clipboard == "Cold."
         assert seen() == ["text", "other"]
-        title = " 2/3 › scripted/one beside scripted/two › tests/weather.md › city=Oslo"
+        title = (
+            " 2/3 › scripted/one beside scripted/two › run ######## › tests/weather.md › city=Oslo"
+        )
         assert screen(pilot).splitlines()[0] == title[: size[0]].rstrip()
         assert "Cold." in text_of(pilot)
         assert page_of(pilot).focused is page_of(pilot).query_one("#text")
