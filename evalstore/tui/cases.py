@@ -9,7 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.tui.choice import Choice
-from evalstore.tui.columns import Column
+from evalstore.tui.columns import NEVER, Column
 from evalstore.tui.filtered import Filtered
 from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.grouping import Group, find, grouped, place_of
@@ -62,7 +62,10 @@ all of them, each with the answers of the candidate in the picked column.
     model:mini       a candidate; with verdict: this candidate's verdict
     file:weather     the test file
     tag:a,b          a comma is an 'or'
-    -tag:a  -word    a minus is a 'not'"""
+    -tag:a  -word    a minus is a 'not'
+
+{cases.sort} sorts by verdict, then by row. {cases.group} groups by file, then by tag;
+{list.open} on the line of a group folds it, or unfolds it."""
     DEFAULT_CSS = """
     CasesPage > Reader { height: 7; border-top: solid $panel; }
     """
@@ -79,6 +82,8 @@ all of them, each with the answers of the candidate in the picked column.
         self._read_again = False
         self._listed: list[CaseRow | Group] = []
         self._sort, self._group = "file", ""
+        self._folded: set[tuple[str, str]] = set()
+        """What was grouped by, and the name of the group."""
 
     def compose(self) -> ComposeResult:
         """The table above what is said of the highlighted case."""
@@ -128,16 +133,21 @@ all of them, each with the answers of the candidate in the picked column.
         """Search the words that are not in the names of all cases."""
         return self._listing.look_up(query, search) if self._listing else {}
 
-    def show_filtered(self) -> None:
+    def show_filtered(self, *, to_first: bool = False) -> None:
         """Filter, sort and group what was read; cursor and marks stay with their cases."""
         if self._cases is None or self._listing is None:
             return
         grid = self.query_one("#cases", Grid)
-        before = self.case
+        before = None if to_first else self._line
         marked = {place_of(self._listed[number]) for number in grid.marked}
         numbers = self._listing.select(self.query_typed, self._sort, self.found)
         rows = self._listing.rows(numbers)
-        self._listed = list(grouped(rows, self._group)) if self._group else [*rows]
+        self._listed = [*rows]
+        if self._group:
+            folded = {name for by, name in self._folded if by == self._group}
+            as_listed = self._sort == "verdict"
+            found = grouped(self._listing, numbers, self._group, folded, as_listed=as_listed)
+            self._listed = list(found)
         cursor = find(self._listed, before, read_again=self._read_again)
         self._read_again = False
         if cursor is None:
@@ -188,18 +198,22 @@ all of them, each with the answers of the candidate in the picked column.
             Column(model, max(least, min(18, len(model))), picks=True, least=11)
             for model in self._cases.models
         ]
+        by_file = self._group == "file"  # its name is above
         return [
-            Column("file", 9, grows=True, most=self._listing.file_width, since=24),
-            Column("row", 8, grows=True, most=self._listing.row_width, since=35),
+            Column(
+                "file", 9, grows=True, most=self._listing.file_width, since=NEVER if by_file else 24
+            ),
+            Column("row", 8, grows=True, most=self._listing.row_width, since=0 if by_file else 35),
             *models,
         ]
 
     def _cells(self, row: int) -> Sequence[Cell]:
         one = self._listed[row]
         if isinstance(one, Group):
-            return (Cell(one.name, "group"), Cell(plural(one.count, "case"), "faint"))
+            width = self.query_one("#cases", Grid).scrollable_content_region.width
+            return (Cell(one.text(width), "group"),)
         return (
-            Cell(one.file, "faint" if self._group == "file" else ""),
+            Cell(one.file),
             Cell(label_of(one)),
             *(Cell("") if found is None else self._verdict(found) for found in one.results),
         )
@@ -217,16 +231,22 @@ all of them, each with the answers of the candidate in the picked column.
         """The recorded verdict, and beside it what people have said since."""
         assert self._cases is not None
         cell, word = verdict(result.word), self._cases.said.word(result)
-        return Cell(f"{cell.text} ✎ {word}", cell.colour) if word else cell
+        if not word:
+            return cell
+        return Cell(f"{cell.text} ✎ {word}", cell.colour, f"{cell.plain}, labelled {word}")
 
     # --- the highlighted case
 
     @property
+    def _line(self) -> CaseRow | Group | None:
+        """The highlighted line."""
+        number = self.query_one("#cases", Grid).cursor
+        return self._listed[number] if number < len(self._listed) else None
+
+    @property
     def case(self) -> CaseRow | None:
         """The highlighted case."""
-        number = self.query_one("#cases", Grid).cursor
-        one = self._listed[number] if number < len(self._listed) else None
-        return None if isinstance(one, Group) else one
+        return None if isinstance(self._line, Group) else self._line
 
     @property
     def listed(self) -> list[CaseRow]:
@@ -304,7 +324,11 @@ all of them, each with the answers of the candidate in the picked column.
 
     @on(Grid.Chosen, "#cases")
     def open_case(self) -> None:
-        """Show the session of the candidate under the cursor."""
+        """Show the session of the candidate under the cursor; fold or unfold a group."""
+        if isinstance(self._line, Group):
+            self._folded ^= {(self._group, self._line.name)}
+            self.show_filtered()
+            return
         case, result = self.case, self.result
         if case and self._cases:
             shown = result or next((one for one in case.results if one), None)
@@ -338,6 +362,9 @@ all of them, each with the answers of the candidate in the picked column.
             number = (grid.cursor + by * step) % count
             one = self._listed[number]
             if isinstance(one, Group):
+                if one.is_folded and any(word in FAILING for word in one.verdicts):
+                    grid.move_to(number)
+                    return
                 continue
             failing = [n for n, found in enumerate(one.results) if found and found.word in FAILING]
             if failing:
@@ -353,7 +380,9 @@ all of them, each with the answers of the candidate in the picked column.
         if len(models) < 2:
             self.notify("there is only one candidate", markup=False)
             return
-        chosen, others = models[picked], (*models[picked + 1 :], *models[:picked])
+        chosen, others = models[picked], [*models[picked + 1 :], *models[:picked]]
+        shared = self._listing.shared(chosen) if self._listing else {}
+        others.sort(key=lambda one: not shared.get(one))  # the others have nothing to compare
 
         def compare(other: str | None) -> None:
             if other:
@@ -378,7 +407,7 @@ all of them, each with the answers of the candidate in the picked column.
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""
         self._sort = ORDERS[(ORDERS.index(self._sort) + 1) % len(ORDERS)]
-        self.show_filtered()
+        self.show_filtered(to_first=self._sort == "verdict")
 
     def action_group(self) -> None:
         """Group by the next of nothing, file, tag."""

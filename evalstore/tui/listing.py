@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING
 
+from evalstore.report.compare import JUDGED
 from evalstore.tui.looks import SIGNS, URGENCY
 from evalstore.tui.query import FIELDS
 from evalstore.wording import widest
@@ -84,6 +85,17 @@ class Listing:
                 if word is not None:
                     counts[word] += count
         return {word: count for word, count in counts.items() if count}
+
+    def shared(self, model: str) -> dict[str, int]:
+        """In how many cases each other candidate was judged, too."""
+        mine = self._models.index(model)
+        shared = dict.fromkeys((one for one in self._models if one != model), 0)
+        for kind, count in Counter(self._came_to).items():
+            words = self._kinds[kind]
+            for one, word in zip(self._models, words, strict=True):
+                if one != model and word in JUDGED and words[mine] in JUDGED:
+                    shared[one] += count
+        return shared
 
     def _ordered(self, order: str) -> Sequence[int]:
         if order not in self._orders:

@@ -44,7 +44,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 def verdict(word: str | None) -> Cell:
     """A verdict as a cell."""
     word = word or "answered"
-    return Cell(f"{SIGNS[word]} {word}", _COLOURS.get(word, word))
+    return Cell(f"{SIGNS[word]} {word}", _COLOURS.get(word, word), word)
 
 
 def bar(share: float | None, width: int) -> str:
