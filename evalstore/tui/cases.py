@@ -12,10 +12,10 @@ from evalstore.tui.choice import Choice
 from evalstore.tui.columns import NEVER, Column
 from evalstore.tui.filtered import Filtered
 from evalstore.tui.grid import Cell, Grid
-from evalstore.tui.grouping import Group, find, grouped, place_of
+from evalstore.tui.grouping import Group, find, grouped, next_failure, place_of
 from evalstore.tui.keyline import KeyLine
-from evalstore.tui.listing import ORDERS, Listing, label_of, unknown_fields
-from evalstore.tui.looks import FAILING, counted, verdict
+from evalstore.tui.listing import ORDERS, Listing, label_of
+from evalstore.tui.looks import counted, verdict
 from evalstore.tui.page import READING
 from evalstore.tui.reader import Line, Reader
 from evalstore.tui.said import said_of
@@ -82,8 +82,7 @@ all of them, each with the answers of the candidate in the picked column.
         self._read_again = False
         self._listed: list[CaseRow | Group] = []
         self._sort, self._group = "file", ""
-        self._folded: set[tuple[str, str]] = set()
-        """What was grouped by, and the name of the group."""
+        self._folded: set[str] = set()
 
     def compose(self) -> ComposeResult:
         """The table above what is said of the highlighted case."""
@@ -144,9 +143,8 @@ all of them, each with the answers of the candidate in the picked column.
         rows = self._listing.rows(numbers)
         self._listed = [*rows]
         if self._group:
-            folded = {name for by, name in self._folded if by == self._group}
-            as_listed = self._sort == "verdict"
-            found = grouped(self._listing, numbers, self._group, folded, as_listed=as_listed)
+            by_name = self._sort != "verdict"
+            found = grouped(self._listing, numbers, self._group, self._folded, by_name=by_name)
             self._listed = list(found)
         cursor = find(self._listed, before, read_again=self._read_again)
         self._read_again = False
@@ -156,7 +154,8 @@ all of them, each with the answers of the candidate in the picked column.
         if marked:
             grid.marked = {n for n, one in enumerate(self._listed) if place_of(one) in marked}
         self._shown, self._counts = len(rows), self._listing.count(numbers)
-        self.set_empty("" if rows else self._why_empty())
+        why = self._listing.why_empty(self.query_typed, is_searching=bool(self.searching))
+        self.set_empty("" if rows else why)
         grid.display = bool(rows)
         self.tell()
         if not rows:
@@ -176,19 +175,6 @@ all of them, each with the answers of the candidate in the picked column.
             counted(self._counts),
             "" if self._sort == "file" else f"by {self._sort}",
         )
-
-    def _why_empty(self) -> str:
-        assert self._listing is not None
-        query = self.query_typed
-        if query.is_empty:
-            return "There are no cases here.\n'evalstore check' reads the test files."
-        wrong = list(self._listing.complaints(query))
-        wrong += () if self.searching else unknown_fields(query)
-        if wrong:
-            return "\n".join(f"{what}: {there}" for what, there in wrong)
-        if self.searching:
-            return "No case is called so; answers, feedback and tests are searched …"
-        return "No case matches the filter.\nEscape takes it away."
 
     def _columns(self) -> list[Column]:
         assert self._cases is not None
@@ -326,7 +312,7 @@ all of them, each with the answers of the candidate in the picked column.
     def open_case(self) -> None:
         """Show the session of the candidate under the cursor; fold or unfold a group."""
         if isinstance(self._line, Group):
-            self._folded ^= {(self._group, self._line.name)}
+            self._folded ^= {self._line.name}
             self.show_filtered()
             return
         case, result = self.case, self.result
@@ -357,21 +343,14 @@ all of them, each with the answers of the candidate in the picked column.
     def action_failure(self, by: int) -> None:
         """Go to the next case that did not pass, or to the one before."""
         grid = self.query_one("#cases", Grid)
-        count = len(self._listed)
-        for step in range(1, count + 1):
-            number = (grid.cursor + by * step) % count
-            one = self._listed[number]
-            if isinstance(one, Group):
-                if one.is_folded and any(word in FAILING for word in one.verdicts):
-                    grid.move_to(number)
-                    return
-                continue
-            failing = [n for n, found in enumerate(one.results) if found and found.word in FAILING]
-            if failing:
-                grid.picked = grid.picked if grid.picked in failing else failing[0]
-                grid.move_to(number)
-                return
-        self.notify("no case failed", markup=False)
+        found = next_failure(self._listed, grid.cursor, by)
+        if found is None:
+            self.notify("no case failed", markup=False)
+            return
+        number, failing = found
+        if failing and grid.picked not in failing:
+            grid.picked = failing[0]
+        grid.move_to(number)
 
     def action_compare_models(self) -> None:
         """Compare the candidate under the cursor with another one."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.tui.looks import SIGNS, counted
+from evalstore.tui.looks import FAILING, SIGNS, counted
 from evalstore.wording import columns_of, plural
 
 if TYPE_CHECKING:
@@ -56,17 +56,38 @@ def grouped(
     by: str,
     folded: Collection[str] = (),
     *,
-    as_listed: bool = False,
+    by_name: bool = True,
 ) -> Iterator[CaseRow | Group]:
     """Rows with a line above each group; a case with several tags is in several.
 
-    Groups come by name, or as the first of their rows are listed.
+    Groups are in order by name, or else as the first of their rows are.
     """
     groups: dict[str, list[int]] = {}
     for number, one in zip(numbers, listing.rows(numbers), strict=True):
         for name in (one.file,) if by == "file" else one.tags or ("no tag",):
             groups.setdefault(name, []).append(number)
-    for name, members in groups.items() if as_listed else sorted(groups.items()):
+    for name, members in sorted(groups.items()) if by_name else groups.items():
         yield Group(name, len(members), listing.count(members), name in folded)
         if name not in folded:
             yield from listing.rows(members)
+
+
+def next_failure(
+    listed: Sequence[CaseRow | Group], cursor: int, by: int
+) -> tuple[int, list[int]] | None:
+    """The next line that did not pass, around the end, and which of its candidates did not.
+
+    A folded group is one when a case of it is.
+    """
+    count = len(listed)
+    for step in range(1, count + 1):
+        number = (cursor + by * step) % count
+        one = listed[number]
+        if isinstance(one, Group):
+            if one.is_folded and not one.verdicts.keys().isdisjoint(FAILING):
+                return number, []
+            continue
+        failing = [n for n, found in enumerate(one.results) if found and found.word in FAILING]
+        if failing:
+            return number, failing
+    return None

@@ -146,7 +146,8 @@ FILTERS = {
     "nothing": [],
 }
 MISTAKES = {
-    "verdict:failed": "no verdict is called 'failed': pass, fail, undecided, error, ",
+    "verdict:failed": "no verdict is called 'failed': "
+    "pass, fail, undecided, error, no reply, pending, answered\n",
     "verdicts:fail": "there is no 'verdicts:': verdict:, tag:, model:, file:",
     "tag:nosuch": "no tag has 'nosuch' in it: manners, weather",
     "model:gpt": "no candidate has 'gpt' in it: scripted/one, scripted/two",
