@@ -93,7 +93,8 @@ class Doing(Page):
         grids = [one for one in self.query(Grid) if one.display]
         if grids:
             grid = self.focused if isinstance(self.focused, Grid) else grids[0]
-            return Table(grid.titles, [grid.texts(row) for row in range(grid.row_count)])
+            rows = map(grid.texts, range(grid.row_count))
+            return Table(grid.titles, [row for row in rows if row])
         return "\n\n".join(one.laid_out for one in self.query(Reader) if one.display)
 
     def action_save(self) -> None:

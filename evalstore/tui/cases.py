@@ -9,13 +9,13 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from evalstore.tui.choice import Choice
-from evalstore.tui.columns import Column
+from evalstore.tui.columns import NEVER, Column
 from evalstore.tui.filtered import Filtered
 from evalstore.tui.grid import Cell, Grid
-from evalstore.tui.grouping import Group, find, grouped, place_of
+from evalstore.tui.grouping import Group, find, grouped, next_failure, place_of
 from evalstore.tui.keyline import KeyLine
-from evalstore.tui.listing import ORDERS, Listing, label_of, unknown_fields
-from evalstore.tui.looks import FAILING, PERSON, SIGNS, counted, verdict
+from evalstore.tui.listing import ORDERS, Listing, label_of
+from evalstore.tui.looks import PERSON, SIGNS, counted, verdict
 from evalstore.tui.page import READING
 from evalstore.tui.reader import Line, Reader
 from evalstore.tui.said import said_of
@@ -62,7 +62,10 @@ all of them, each with the answers of the candidate in the picked column.
     model:mini       a candidate; with verdict: this candidate's verdict
     file:weather     the test file
     tag:a,b          a comma is an 'or'
-    -tag:a  -word    a minus is a 'not'"""
+    -tag:a  -word    a minus is a 'not'
+
+{cases.sort} sorts by verdict, then by row. {cases.group} groups by file, then by tag;
+{list.open} on the line of a group folds it, or unfolds it."""
     DEFAULT_CSS = """
     CasesPage > Reader { height: 7; border-top: solid $panel; }
     """
@@ -79,6 +82,7 @@ all of them, each with the answers of the candidate in the picked column.
         self._read_again = False
         self._listed: list[CaseRow | Group] = []
         self._sort, self._group = "file", ""
+        self._folded: set[str] = set()
 
     def compose(self) -> ComposeResult:
         """The table above what is said of the highlighted case."""
@@ -128,16 +132,20 @@ all of them, each with the answers of the candidate in the picked column.
         """Search the words that are not in the names of all cases."""
         return self._listing.look_up(query, search) if self._listing else {}
 
-    def show_filtered(self) -> None:
+    def show_filtered(self, *, to_first: bool = False) -> None:
         """Filter, sort and group what was read; cursor and marks stay with their cases."""
         if self._cases is None or self._listing is None:
             return
         grid = self.query_one("#cases", Grid)
-        before = self.case
+        before = None if to_first else self._line
         marked = {place_of(self._listed[number]) for number in grid.marked}
         numbers = self._listing.select(self.query_typed, self._sort, self.found)
         rows = self._listing.rows(numbers)
-        self._listed = list(grouped(rows, self._group)) if self._group else [*rows]
+        self._listed = [*rows]
+        if self._group:
+            by_name = self._sort != "verdict"
+            found = grouped(self._listing, numbers, self._group, self._folded, by_name=by_name)
+            self._listed = list(found)
         cursor = find(self._listed, before, read_again=self._read_again)
         self._read_again = False
         if cursor is None:
@@ -146,7 +154,8 @@ all of them, each with the answers of the candidate in the picked column.
         if marked:
             grid.marked = {n for n, one in enumerate(self._listed) if place_of(one) in marked}
         self._shown, self._counts = len(rows), self._listing.count(numbers)
-        self.set_empty("" if rows else self._why_empty())
+        why = self._listing.why_empty(self.query_typed, is_searching=bool(self.searching))
+        self.set_empty("" if rows else why)
         grid.display = bool(rows)
         self.tell()
         if not rows:
@@ -167,19 +176,6 @@ all of them, each with the answers of the candidate in the picked column.
             "" if self._sort == "file" else f"by {self._sort}",
         )
 
-    def _why_empty(self) -> str:
-        assert self._listing is not None
-        query = self.query_typed
-        if query.is_empty:
-            return "There are no cases here.\n'evalstore check' reads the test files."
-        wrong = list(self._listing.complaints(query))
-        wrong += () if self.searching else unknown_fields(query)
-        if wrong:
-            return "\n".join(f"{what}: {there}" for what, there in wrong)
-        if self.searching:
-            return "No case is called so; answers, feedback and tests are searched …"
-        return "No case matches the filter.\nEscape takes it away."
-
     def _columns(self) -> list[Column]:
         assert self._cases is not None
         assert self._listing is not None
@@ -188,18 +184,22 @@ all of them, each with the answers of the candidate in the picked column.
             Column(model, max(wide.get(model, 11), min(18, len(model))), picks=True, least=11)
             for model in self._cases.models
         ]
+        by_file = self._group == "file"  # its name is above
         return [
-            Column("file", 9, grows=True, most=self._listing.file_width, since=24),
-            Column("row", 8, grows=True, most=self._listing.row_width, since=35),
+            Column(
+                "file", 9, grows=True, most=self._listing.file_width, since=NEVER if by_file else 24
+            ),
+            Column("row", 8, grows=True, most=self._listing.row_width, since=0 if by_file else 35),
             *models,
         ]
 
     def _cells(self, row: int) -> Sequence[Cell]:
         one = self._listed[row]
         if isinstance(one, Group):
-            return (Cell(one.name, "group"), Cell(plural(one.count, "case"), "faint"))
+            width = self.query_one("#cases", Grid).scrollable_content_region.width
+            return (Cell(one.text(width), "group"),)
         return (
-            Cell(one.file, "faint" if self._group == "file" else ""),
+            Cell(one.file),
             Cell(label_of(one)),
             *(Cell("") if found is None else self._verdict(found) for found in one.results),
         )
@@ -209,17 +209,24 @@ all of them, each with the answers of the candidate in the picked column.
         assert self._cases is not None
         cell, said = verdict(result.word), self._cases.said
         if word := said.word(result):
-            return Cell(f"{cell.text} {PERSON}{SIGNS[word]}", cell.colour)
-        return Cell(f"{cell.text} {PERSON}", cell.colour) if said.decides(result) else cell
+            plain = f"{cell.plain}, labelled {word}"
+            return Cell(f"{cell.text} {PERSON}{SIGNS[word]}", cell.colour, plain)
+        if said.decides(result):
+            return Cell(f"{cell.text} {PERSON}", cell.colour, f"{cell.plain}, labelled")
+        return cell
 
     # --- the highlighted case
 
     @property
+    def _line(self) -> CaseRow | Group | None:
+        """The highlighted line."""
+        number = self.query_one("#cases", Grid).cursor
+        return self._listed[number] if number < len(self._listed) else None
+
+    @property
     def case(self) -> CaseRow | None:
         """The highlighted case."""
-        number = self.query_one("#cases", Grid).cursor
-        one = self._listed[number] if number < len(self._listed) else None
-        return None if isinstance(one, Group) else one
+        return None if isinstance(self._line, Group) else self._line
 
     @property
     def listed(self) -> list[CaseRow]:
@@ -297,7 +304,11 @@ all of them, each with the answers of the candidate in the picked column.
 
     @on(Grid.Chosen, "#cases")
     def open_case(self) -> None:
-        """Show the session of the candidate under the cursor."""
+        """Show the session of the candidate under the cursor; fold or unfold a group."""
+        if isinstance(self._line, Group):
+            self._folded ^= {self._line.name}
+            self.show_filtered()
+            return
         case, result = self.case, self.result
         if case and self._cases:
             shown = result or next((one for one in case.results if one), None)
@@ -326,18 +337,14 @@ all of them, each with the answers of the candidate in the picked column.
     def action_failure(self, by: int) -> None:
         """Go to the next case that did not pass, or to the one before."""
         grid = self.query_one("#cases", Grid)
-        count = len(self._listed)
-        for step in range(1, count + 1):
-            number = (grid.cursor + by * step) % count
-            one = self._listed[number]
-            if isinstance(one, Group):
-                continue
-            failing = [n for n, found in enumerate(one.results) if found and found.word in FAILING]
-            if failing:
-                grid.picked = grid.picked if grid.picked in failing else failing[0]
-                grid.move_to(number)
-                return
-        self.notify("no case failed", markup=False)
+        found = next_failure(self._listed, grid.cursor, by)
+        if found is None:
+            self.notify("no case failed", markup=False)
+            return
+        number, failing = found
+        if failing and grid.picked not in failing:
+            grid.picked = failing[0]
+        grid.move_to(number)
 
     def action_compare_models(self) -> None:
         """Compare the candidate under the cursor with another one."""
@@ -346,7 +353,9 @@ all of them, each with the answers of the candidate in the picked column.
         if len(models) < 2:
             self.notify("there is only one candidate", markup=False)
             return
-        chosen, others = models[picked], (*models[picked + 1 :], *models[:picked])
+        chosen, others = models[picked], [*models[picked + 1 :], *models[:picked]]
+        shared = self._listing.shared(chosen) if self._listing else {}
+        others.sort(key=lambda one: not shared.get(one))  # the others have nothing to compare
 
         def compare(other: str | None) -> None:
             if other:
@@ -371,7 +380,7 @@ all of them, each with the answers of the candidate in the picked column.
     def action_sort(self) -> None:
         """Sort by the next of file, verdict, row."""
         self._sort = ORDERS[(ORDERS.index(self._sort) + 1) % len(ORDERS)]
-        self.show_filtered()
+        self.show_filtered(to_first=self._sort == "verdict")
 
     def action_group(self) -> None:
         """Group by the next of nothing, file, tag."""

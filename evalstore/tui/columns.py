@@ -11,6 +11,9 @@ GAP = 2
 MARGIN = 2
 """Characters in front of the first, for the mark."""
 
+NEVER = 1 << 30
+"""As `Column.since`: it is not drawn, but saved with the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

@@ -26,10 +26,14 @@ class Cell(NamedTuple):
 
     text: str
     colour: str = ""
+    plain: str = ""
+    """The same without signs, for other programs."""
 
 
 class Grid(ScrollView, can_focus=True):
     """Rows that are made when they are drawn, with a cursor and marks.
+
+    A row of one cell alone is a heading as wide as the table.
 
     Texts are never markup; control characters are shown as escapes.
     """
@@ -166,8 +170,13 @@ class Grid(ScrollView, can_focus=True):
         return [column.title for column in self._columns]
 
     def texts(self, row: int) -> list[str]:
-        """What a row says, a text for each column."""
-        return [cell.text for cell in self._cells(row)]
+        """What a row says in plain words, a text for each column; nothing for a heading."""
+        cells = self._cells(row)
+        return [] if self._is_heading(cells) else [cell.plain or cell.text for cell in cells]
+
+    def _is_heading(self, cells: Sequence[Cell]) -> bool:
+        """Whether there is one text, for the whole width."""
+        return len(cells) == 1 < len(self._columns)
 
     def _measure(self) -> None:
         width = self.scrollable_content_region.width
@@ -207,6 +216,13 @@ class Grid(ScrollView, can_focus=True):
     ) -> Strip:
         marked = base + self.get_component_rich_style("grid--mark", partial=True)
         segments = [Segment(f"{mark} ", marked)]
+        if self._is_heading(cells):
+            colour = cells[0].colour if base == self.rich_style else ""
+            style = (
+                self.get_component_rich_style(f"grid--{colour}", partial=True) if colour else base
+            )
+            segments = [Segment(clip(cells[0].text, width), base + style)]
+            return Strip(segments).adjust_cell_length(width, base).crop(0, width)
         picks = [number for number, column in enumerate(self._columns) if column.picks]
         picked = picks[self._picked] if self._picked < len(picks) else None
         for number, column in zip(self._laid.shown, self._laid.columns, strict=True):

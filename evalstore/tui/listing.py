@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from evalstore.tui.looks import CAME_TO, URGENCY
+from evalstore.report.compare import JUDGED
+from evalstore.tui.looks import SIGNS, URGENCY
 from evalstore.tui.query import FIELDS
 from evalstore.wording import widest
 
@@ -29,6 +30,7 @@ Search = Callable[[Words], frozenset[str] | None]
 """Finds them; None: that is not wanted any more."""
 _CameTo = tuple[str | None, ...]
 """What each candidate came to; None: it was not asked."""
+_VERDICTS = [word for word in SIGNS if word in URGENCY]
 _NAMED = 8
 """Tags, candidates or files that are named to whom asks for one that there is not."""
 _LIKE_A_FIELD = re.compile(r"[a-z]+:(?!//)")
@@ -78,12 +80,23 @@ class Listing:
     def count(self, numbers: Sequence[int]) -> dict[str, int]:
         """How many results of these rows have each verdict."""
         kinds = Counter(map(self._came_to.__getitem__, numbers))
-        counts = dict.fromkeys(CAME_TO, 0)
+        counts = dict.fromkeys(_VERDICTS, 0)
         for kind, count in kinds.items():
             for word in self._kinds[kind]:
                 if word is not None:
                     counts[word] += count
         return {word: count for word, count in counts.items() if count}
+
+    def shared(self, model: str) -> dict[str, int]:
+        """In how many cases each other candidate was judged, too."""
+        mine = self._models.index(model)
+        shared = dict.fromkeys((one for one in self._models if one != model), 0)
+        for kind, count in Counter(self._came_to).items():
+            words = self._kinds[kind]
+            for one, word in zip(self._models, words, strict=True):
+                if one != model and word in JUDGED and words[mine] in JUDGED:
+                    shared[one] += count
+        return shared
 
     def _ordered(self, order: str) -> Sequence[int]:
         if order not in self._orders:
@@ -191,14 +204,26 @@ class Listing:
         for name, values, _ in query.fields:
             for value in values:
                 if name == "verdict":
-                    if not any(word.startswith(value) for word in CAME_TO):
-                        yield f"no verdict is called '{value}'", ", ".join(CAME_TO)
+                    if not any(word.startswith(value) for word in _VERDICTS):
+                        yield f"no verdict is called '{value}'", ", ".join(_VERDICTS)
                     continue
                 there = self._there_is(name)
                 if not any(value in one.casefold() for one in there):
                     some = [*there[:_NAMED], *["…"] * (len(there) > _NAMED)]
                     what = "candidate" if name == "model" else name
                     yield f"no {what} has '{value}' in it", ", ".join(some) or "there are none"
+
+    def why_empty(self, query: Query, *, is_searching: bool) -> str:
+        """What to say when nothing matches."""
+        if query.is_empty:
+            return "There are no cases here.\n'evalstore check' reads the test files."
+        wrong = list(self.complaints(query))
+        wrong += () if is_searching else _unknown_fields(query)
+        if wrong:
+            return "\n".join(f"{what}: {there}" for what, there in wrong)
+        if is_searching:
+            return "No case is called so; answers, feedback and tests are searched …"
+        return "No case matches the filter.\nEscape takes it away."
 
     def _there_is(self, name: str) -> Sequence[str]:
         if name == "tag":
@@ -211,7 +236,7 @@ def label_of(case: CaseRow) -> str:
     return f"{case.row} ({case.prompt})".lstrip() if case.prompt else case.row
 
 
-def unknown_fields(query: Query) -> Iterator[tuple[str, str]]:
+def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:
     """Words that look like fields which there are not, and those that there are."""
     for word in query.words:
         found = _LIKE_A_FIELD.match(word)

@@ -22,8 +22,6 @@ SIGNS = {
     "answered": "·",
     "none": "–",
 }
-CAME_TO = tuple(word for word in SIGNS if word != "none")
-"""What a case can come to."""
 MEANINGS = {
     "pass": "the answer is as it must be",
     "fail": "the answer is not as it must be",
@@ -54,7 +52,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 def verdict(word: str | None) -> Cell:
     """A verdict as a cell."""
     word = word or "answered"
-    return Cell(f"{SIGNS[word]} {word}", _COLOURS.get(word, word))
+    return Cell(f"{SIGNS[word]} {word}", _COLOURS.get(word, word), word)
 
 
 def bar(share: float | None, width: int) -> str:

@@ -146,7 +146,8 @@ FILTERS = {
     "nothing": [],
 }
 MISTAKES = {
-    "verdict:failed": "no verdict is called 'failed': pass, fail, undecided, error, ",
+    "verdict:failed": "no verdict is called 'failed': "
+    "pass, fail, undecided, error, no reply, pending, answered\n",
     "verdicts:fail": "there is no 'verdicts:': verdict:, tag:, model:, file:",
     "tag:nosuch": "no tag has 'nosuch' in it: manners, weather",
     "model:gpt": "no candidate has 'gpt' in it: scripted/one, scripted/two",
@@ -281,6 +282,83 @@ def test_a_failed_call_is_no_pending_case(workspace: Path, which: str) -> None:
 
     drive(scenario, revision="@")
     drive(in_the_workspace)
+
+
+def test_groups_count_their_verdicts_and_are_folded(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        await press(pilot, "t", "g")
+        lines = screen(pilot).splitlines()
+        assert lines[1].split() == ["row", "scripted/one", "scripted/two"]
+        assert lines[2] == "▾ tests/greeting.md: 1 case, 2 ✗ fail"
+        assert lines[4] == "▾ tests/weather.md: 2 cases, 3 ✓ pass, 1 ✗ fail"
+        assert lines[5].split() == ["city=Oslo", "✗", "fail", "✓", "pass"]
+        await press(pilot, "j", "j", "enter")
+        assert screen(pilot).splitlines()[4] == "▸ tests/weather.md: 2 cases, 3 ✓ pass, 1 ✗ fail"
+        assert page.listed == [page._listed[1]]
+        assert "3 cases › 3 ✓ pass, 3 ✗ fail" in screen(pilot)
+        await press(pilot, "r", "n")  # it goes round: from the folded one to the other case
+        assert page.case is page._listed[1]
+        await press(pilot, "n")
+        assert page.query_one(Grid).cursor == 2
+        await resized(pilot, 40, 12)
+        assert "▸ tests/weather.md: 2 cases, 3 ✓ 1 ✗" in screen(pilot)
+        await press(pilot, "enter")
+        assert len(page.listed) == 3
+
+    drive(scenario, revision="@")
+
+
+def test_a_grouped_table_is_saved_without_signs_and_lines_of_groups(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "t", "o")
+        pilot.app.screen.query_one(Input).value = "cases.csv"
+        await press(pilot, "enter")
+
+    drive(scenario, revision="@")
+    assert (workspace / "cases.csv").read_text(encoding="utf-8").splitlines() == [
+        "file,row,scripted/one,scripted/two",
+        "tests/greeting.md,,fail,fail",
+        "tests/weather.md,city=Oslo,fail,pass",
+        "tests/weather.md,city=Rome,pass,pass",
+    ]
+
+
+def test_sorted_by_verdict_failures_are_on_the_screen(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        await press(pilot, "G", "s")
+        assert page.query_one(Grid).cursor == 0
+        assert page.case is page.listed[0]
+        assert page.case.file == "tests/greeting.md"
+
+    drive(scenario, revision="@", source=Many(Where(workspace)))
+
+
+def test_candidates_that_share_cases_are_offered_first(workspace: Path) -> None:
+    answered = "---\nanswer: Moin!\n---\n"
+    three = (workspace / "models/one.yaml").read_text(encoding="utf-8").replace("/one", "/three")
+    settings = (workspace / "evalstore.yaml").read_text(encoding="utf-8")
+    tree(
+        workspace,
+        {
+            "models/three.yaml": three,
+            "evalstore.yaml": settings.replace("scripted/two]", "scripted/two, scripted/three]"),
+            "tests/moin.md": f"{answered}\n# 👤\n\nMoin\n\n---\n\nExpect a greeting.\n",
+        },
+    )
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "l", "l", "x")
+        names = pilot.app.screen.query_one("#names", Grid)
+        assert [names.texts(row) for row in range(3)] == [
+            ["scripted/one"], ["scripted/three"], ["recorded"],
+        ]  # fmt: skip
+
+    drive(scenario, revision="@")
 
 
 class Many(Workspace):
