@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.report.words import words_apart
-from evalstore.tui.differences import ALIKE
+from evalstore.tui.differences import ALIKE, question_lines
 from evalstore.tui.looks import verdict, when
 from evalstore.tui.reader import BLANK, Line, Span, changed, heading, text_lines
 from evalstore.values import RECORDED
@@ -185,7 +185,7 @@ def _facts(facts: Facts) -> Iterator[str]:
 
 
 def tell_beside(one: SessionView, other: SessionView) -> tuple[list[Line], list[Line]]:
-    """Two answers with the words marked that the other one does not have."""
+    """Two answers below the question, with the words marked that the other one does not have."""
     apart = words_apart(one.answer, other.answer)
     note = "" if apart else "(too long to be compared word by word)"
     if apart and one.answer and other.answer:
@@ -194,7 +194,8 @@ def tell_beside(one: SessionView, other: SessionView) -> tuple[list[Line], list[
             note = "(too little in common to be compared word by word)"
     sides: list[list[Line]] = []
     for number, view in enumerate((one, other)):
-        lines = [BLANK]
+        users = [said.text for said in view.said if said.role == "user" and said.answer is None]
+        lines = [*question_lines(users[-1] if users else ""), BLANK]
         if view.id is None:
             lines += text_lines("There is no answer yet.", "pending")
         elif note or not apart or None in (one.id, other.id):

@@ -159,7 +159,7 @@ def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int)
         assert ("[-Very-]", "old") in words[0]
         assert ("{+Quite+}", "new") in words[1]
         await press(pilot, "y")
-        assert "\n[-Very-] cold, I must say.\n" in pilot.app.clipboard
+        assert "\nuser  How is Oslo?\n\n[-Very-] cold, I must say.\n" in pilot.app.clipboard
         await press(pilot, "b")
         assert not right.display
 
