@@ -42,7 +42,7 @@ class CasesPage(Filtered):
         Binding("s", "sort", "Sort", show=False, id="cases.sort"),
         Binding("t", "group", "Group", show=False, id="cases.group"),
         Binding("v", "versions", "Versions", show=False, id="cases.versions"),
-        Binding("x", "compare_models", "Compare models", show=False, id="cases.compare_models"),
+        Binding("x", "compare_models", "Compare candidates", show=False, id="cases.compare_models"),
         Binding("S", "stats", "Statistics", show=False, id="cases.stats"),
     ]
     TITLE = "Cases"

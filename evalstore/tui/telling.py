@@ -93,7 +93,7 @@ def tell_verdicts(view: SessionView, result: Result, helps: str) -> Iterator[Lin
 def _opinion(one: Opinion) -> Iterator[Line]:
     cell = verdict(one.verdict)
     facts = [] if one.score is None else [f"score {one.score:g}"]
-    facts += [f"label {one.label}"] if one.label else []
+    facts += [f"choice {one.label}"] if one.label else []
     marks = [when(one.started), short(one.id)]
     marks += [f"{len(one.sessions)} judged together"] if len(one.sessions) > 1 else []
     person = " (a person)" if one.is_person else ""
@@ -146,8 +146,12 @@ def title_of(one: Said, view: SessionView) -> str:
 
 def _told(view: SessionView) -> Iterator[Line]:
     """What evaluators were told: that of the case first."""
+    from evalstore.operations.hearing import EARLIER  # not before an answer is read
+
+    earlier = {one.evaluation for one in view.opinions if one.why_not == EARLIER}
     for number, (id, told) in enumerate(view.told.items()):
-        which = f" ({short(id)}, not those of the case)" if number else ""
+        when_told = "before" if id in earlier else "after"
+        which = f" {when_told} an edit ({short(id)})" if number else ""
         if told.instructions:
             yield BLANK
             yield heading(f"instructions{which}")
