@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.values import Evaluation, Vote
 
-EARLIER, LATER, PASSED_OVER = "earlier instructions", "later instructions", "does not count"
+EARLIER = "judged before the instructions or checks were edited"
+LATER = "judged after the instructions or checks were edited"
+PASSED_OVER = "does not count"
 """Why a judgement is not one that the verdict is made of."""
 AFTER = "said after this run: it counts in the workspace, not here"
 TAKEN_BACK, REPLACED = "taken back", "this person's later word counts"

@@ -182,6 +182,18 @@ def question_of(where: Where, result: Result, run: str | None) -> SessionView:
         )
 
 
+def last_asked(where: Where, tests: Sequence[str]) -> dict[str, str]:
+    """The last thing that a user says in each of these test versions, if the store has it."""
+    with open_store(where) as store:
+        found = store.load_contents("test", tests)
+    asked: dict[str, str] = {}
+    for id, content in found.items():
+        for message in restoring.restore_messages(content.get("messages", ())):
+            if message.role == "user" and not message.filled:
+                asked[id] = text_of(message.parts)
+    return asked
+
+
 class _Contents:
     """Contents of versions; those that no run has stored yet are read from the workspace."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.desk import open_desk, open_store
 from evalstore.operations.explain import same_row
 from evalstore.operations.orders import Wanted
-from evalstore.operations.results import as_result, results_of, settle
+from evalstore.operations.results import as_result, prompt_label, results_of, settle
 from evalstore.operations.texts import settings_of, text_of
 from evalstore.report.words import Changed, lines_apart
 from evalstore.store.trees import find_entry
@@ -49,6 +50,10 @@ class Version:
     """What was shown and told, by the name of the part; empty when the test was gone."""
     candidates: tuple[str, ...] = ()
     """What is said of candidates that are new, changed or gone."""
+    row: str = ""
+    """What the case was called then; empty when the test was gone."""
+    prompts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By candidate what to call the system prompt of each verdict, when there are several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def versions_of(where: Where, file: str, row: str) -> list[Version]:
         if desk and spans and spans[-1].run is None and spans[-1].case:
             spans[-1].results = _results_now(desk, file, spans[-1].case.row)
         contents = _load(store, desk, [one.case for one in spans if one.case])
-        found = list(_versions(spans, files, contents))
+        found = list(_versions(spans, files, contents, partial(_prompt_name, desk)))
     return found[::-1]
 
 
@@ -205,7 +210,10 @@ def _results_now(desk: Desk, file: str, row: str) -> list[Result]:
 
 
 def _versions(
-    spans: Sequence[_Span], files: Mapping[str, CaseFile], contents: Mapping[str, Json]
+    spans: Sequence[_Span],
+    files: Mapping[str, CaseFile],
+    contents: Mapping[str, Json],
+    name: Callable[[str | None], str],
 ) -> Iterator[Version]:
     before: _Span | None = None
     parts_before: Mapping[str, str] = {}
@@ -225,8 +233,11 @@ def _versions(
             if not edits and before.node != span.node:
                 edits = [OTHERS]
         if edits:
-            verdicts = _verdicts(span.results)
-            yield Version(span.run, span.started, tuple(edits), verdicts, parts, candidates)
+            row = span.case.row if span.case else ""
+            words, prompts = _verdicts(span.results, name)
+            yield Version(
+                span.run, span.started, tuple(edits), words, parts, candidates, row, prompts
+            )
         if span.case or (before and before.case):
             before, parts_before = span, parts
 
@@ -250,15 +261,35 @@ def _candidates(was: _Span, now: _Span) -> Iterator[str]:
             yield f"temperature of {id}: {was.asked[id][1]} -> {now.asked[id][1]}"
 
 
-def _verdicts(results: Iterable[Result]) -> dict[str, tuple[str, ...]]:
-    """The last word on each candidate; what is pending counts when there is nothing else."""
-    found: dict[str, dict[int, str]] = {}
+_ByModel = dict[str, tuple[str, ...]]
+
+
+def _verdicts(
+    results: Iterable[Result], name: Callable[[str | None], str]
+) -> tuple[_ByModel, _ByModel]:
+    """The last word on each candidate, one for each system prompt, and what these are called.
+
+    What is pending counts when there is nothing else.
+    """
+    found: dict[str, dict[int, Result]] = {}
     for one in sorted(results, key=lambda one: (one.model, one.prompt_number)):
-        words = found.setdefault(one.model, {})
-        word = one.word or "answered"
-        if word != "pending" or one.prompt_number not in words:
-            words[one.prompt_number] = word
-    return {model: tuple(words.values()) for model, words in found.items()}
+        last = found.setdefault(one.model, {})
+        if one.word != "pending" or one.prompt_number not in last:
+            last[one.prompt_number] = one
+    return (
+        {id: tuple(one.word or "answered" for one in last.values()) for id, last in found.items()},
+        {
+            id: tuple(name(one.prompt) for one in last.values())
+            for id, last in found.items()
+            if len(last) > 1
+        },
+    )
+
+
+def _prompt_name(desk: Desk | None, prompt: str | None) -> str:
+    if desk is None:
+        return "no prompt" if prompt is None else prompt[:8]
+    return prompt_label(desk, prompt)
 
 
 # --- what was shown and told

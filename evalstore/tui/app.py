@@ -192,9 +192,11 @@ class Browser(App[None]):
 
     # --- from screen to screen
 
-    def show_cases(self, revision: str | None, typed: str = "") -> None:
-        """The cases of a run, or of the workspace; with a filter as it is typed."""
-        self.push_screen(CasesPage(revision, typed))
+    def show_cases(
+        self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
+    ) -> None:
+        """The cases of a run, or of the workspace; with a filter as typed, at a row of a file."""
+        self.push_screen(CasesPage(revision, typed, place))
 
     def show_file(self, file: str) -> None:
         """The cases of a test file: of the run that is shown, or of the workspace."""

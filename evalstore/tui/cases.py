@@ -42,7 +42,7 @@ class CasesPage(Filtered):
         Binding("s", "sort", "Sort", show=False, id="cases.sort"),
         Binding("t", "group", "Group", show=False, id="cases.group"),
         Binding("v", "versions", "Versions", show=False, id="cases.versions"),
-        Binding("x", "compare_models", "Compare models", show=False, id="cases.compare_models"),
+        Binding("x", "compare_models", "Compare candidates", show=False, id="cases.compare_models"),
         Binding("S", "stats", "Statistics", show=False, id="cases.stats"),
     ]
     TITLE = "Cases"
@@ -72,8 +72,12 @@ all of them, each with the answers of the candidate in the picked column.
 
     saved_as = "cases"
 
-    def __init__(self, revision: str | None, typed: str = "") -> None:
+    def __init__(
+        self, revision: str | None, typed: str = "", place: tuple[str, str] | None = None
+    ) -> None:
+        """With a file and its row the cursor begins there."""
         super().__init__(typed)
+        self._begin = place
         self.revision = revision
         self._cases: Cases | None = None
         self._listing: Listing | None = None
@@ -148,6 +152,9 @@ all of them, each with the answers of the candidate in the picked column.
             self._listed = list(found)
         cursor = find(self._listed, before, read_again=self._read_again)
         self._read_again = False
+        if self._begin:
+            begin, self._begin = self._begin, None
+            cursor = next((n for n, one in enumerate(rows) if (one.file, one.row) == begin), None)
         if cursor is None:
             cursor = 1 if self._group and len(self._listed) > 1 else 0
         grid.show(self._columns(), len(self._listed), self._cells, cursor=cursor)

@@ -232,14 +232,17 @@ that broke first, then those that were fixed, then the rest. Below is what both 
             return
         pair = listed.pair
         told = self.query_one("#pair", Reader)
-        told.show(describe_pair(found, pair, found.feedback, None))
+        told.show(describe_pair(found, pair, found.feedback))
         sessions = pick_answers(pair)
+        tests = [side.test for side in reversed(_sides(pair))]
         evaluations = [id for side in _sides(pair) for id in side.evaluations]
 
         def read() -> list[Line]:
             feedback = self.source.feedback(evaluations)
             answers = self.source.answers([id for id in sessions if id])
-            return list(describe_pair(found, pair, feedback, answers))
+            asked = self.source.last_asked(tests)
+            question = next((asked[id] for id in tests if id in asked), "")
+            return list(describe_pair(found, pair, feedback, answers, question))
 
         def show(lines: list[Line]) -> None:
             if self.listed and self.listed.pair is pair:

@@ -9,7 +9,7 @@ from evalstore.report.difference import focus
 from evalstore.report.word_diff import Stretch, compare_words
 from evalstore.tui.looks import verdict
 from evalstore.tui.reader import BLANK, Line, Span, changed, heading, text_lines
-from evalstore.wording import safe
+from evalstore.wording import clip, safe
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
@@ -34,13 +34,18 @@ def pick_answers(pair: Pair) -> tuple[str | None, str | None]:
 
 
 def describe_pair(
-    found: Diff, pair: Pair, feedback: Mapping[str, str], answers: Mapping[str, str] | None
+    found: Diff,
+    pair: Pair,
+    feedback: Mapping[str, str],
+    answers: Mapping[str, str] | None = None,
+    question: str = "",
 ) -> Iterator[Line]:
-    """All that is to be said of a pair; the answers, when they are at hand."""
+    """All that is to be said of a pair; the answers and the question, when they are at hand."""
     one = pair.either
     prompt = found.prompts.get(one.file, {}).get(one.prompt)
     parts = (one.file, one.row, f"({prompt})" if prompt else "", "" if found.models else one.model)
     yield heading("  ".join(part for part in parts if part))
+    yield from question_lines(question)
     reason = found.reason(pair)
     if reason:
         yield Line((Span(safe(reason), "undecided"),))
@@ -51,6 +56,13 @@ def describe_pair(
     if answers is not None:
         yield BLANK
         yield from _answers(pair, answers)
+
+
+def question_lines(question: str) -> Iterator[Line]:
+    """What was asked, in one line."""
+    if question:
+        text = clip(" ".join(question[: 4 * _WIDTH].split()), _WIDTH)
+        yield Line((Span("user  ", "faint"), Span(safe(text))))
 
 
 def _edits(found: Diff, file: str, reason: str) -> Iterator[Line]:

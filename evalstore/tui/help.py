@@ -25,6 +25,20 @@ _KEYS = 16
 """Columns for the keys."""
 _HERE = {"list": "In the list", "text": "In the text"}
 
+_WORDS = {
+    "workspace": "the folder with the tests, as it is now",
+    "run": "what was asked and judged at one time; it stays as it was",
+    "test file": "one Markdown file; its cases differ in what is filled in",
+    "row": "one way to fill in a test file",
+    "case": "one test file filled in with one row",
+    "candidate": "a model that is asked",
+    "session": "one conversation with a candidate; its end is the answer",
+    "judge": "a model that gives a verdict on an answer",
+    "label": "a verdict that a person gives; it stands over all others",
+    "choice": "what a judge has chosen from a list that it was given",
+}
+"""Those that a newcomer cannot guess."""
+
 
 class HelpPage(Page):
     """Help on another screen."""
@@ -67,6 +81,10 @@ class HelpPage(Page):
             yield BLANK
         yield heading("The screens, and the way to each")
         yield from self._ways()
+        yield BLANK
+        yield heading("Words")
+        for word, meaning in _WORDS.items():
+            yield self._row(word, meaning)
         yield BLANK
         yield heading("The signs of verdicts")
         for word, meaning in MEANINGS.items():

@@ -63,7 +63,10 @@ All runs, the newest first; above them the workspace as it is now. A line has th
 cases that passed, the price and the message, and of a run that is not complete its state: ■ was
 interrupted, $ over budget, ! incomplete. Also of these {list.open} shows the cases and what came of
 them; {page.run} goes on where they ended. Below is what the run under the cursor did, and how the
-share went up and down until then."""
+share went up and down until then.
+
+{list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the
+run under the cursor with the run before it, and the workspace with the newest run."""
     DEFAULT_CSS = """
     History > Reader { height: 9; border-top: solid $panel; }
     """

@@ -64,7 +64,9 @@ class SessionPage(Acting):
     HELP = """\
 What a candidate was asked and answered, and the verdict on it: of each check and of each judge,
 with what it said; then tokens, price and time. A case can have several answers and candidates.
-{session.next} goes to the next of the cases that were listed."""
+{session.attempt} shows the next answer of the candidate, {session.candidate} the next candidate,
+{session.next} the next of the cases that were listed. {session.beside} puts another candidate's
+answer beside this one, {session.markdown} lays the answer out as Markdown; each ends the other."""
     DEFAULT_CSS = """
     SessionPage #texts { height: 1fr; layout: vertical; }
     SessionPage.-wide #texts { layout: horizontal; }

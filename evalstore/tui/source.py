@@ -48,6 +48,9 @@ class Source(Protocol):
     def answers(self, sessions: Sequence[str]) -> dict[str, str]:
         """The last answers of these sessions by id."""
 
+    def last_asked(self, tests: Sequence[str]) -> dict[str, str]:
+        """The last thing that a user says in each of these test versions."""
+
     def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
         """The results of a run, added up in each of these ways."""
 
@@ -164,6 +167,12 @@ class Workspace:
         from evalstore.operations import diff
 
         return diff.read_answers(self.where, sessions)
+
+    def last_asked(self, tests: Sequence[str]) -> dict[str, str]:
+        """The last thing that a user says in each of these test versions."""
+        from evalstore.operations import reading
+
+        return reading.last_asked(self.where, tests)
 
     def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
         """The results of a run, added up in each of these ways."""

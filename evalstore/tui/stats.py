@@ -28,7 +28,8 @@ _BAR = 20
 _TREND = 60
 """Runs that the trend shows."""
 _DIMENSIONS = ("model", "prompt", "tag", "file")
-_TITLES = {"model": "candidates", "prompt": "system prompts", "tag": "tags", "file": "files"}
+_NAMES = {"model": "candidate", "prompt": "system prompt", "tag": "tag", "file": "file"}
+_TITLES = {name: f"{word}s" for name, word in _NAMES.items()}
 
 
 class _Read(NamedTuple):
@@ -251,7 +252,7 @@ The run has no answers.
 
 def _columns(found: Stats) -> list[Column]:
     return [
-        Column(found.by[0], 14, grows=True),
+        Column(_NAMES[found.by[0]], 14, grows=True),
         Column("passed", 6, right=True),
         Column("", _BAR, since=60),
         Column("of", 11, right=True, since=38),

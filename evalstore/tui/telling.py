@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.report.words import words_apart
-from evalstore.tui.differences import ALIKE
+from evalstore.tui.differences import ALIKE, question_lines
 from evalstore.tui.looks import verdict, when
 from evalstore.tui.reader import BLANK, Line, Span, changed, heading, text_lines
 from evalstore.values import RECORDED
@@ -93,7 +93,7 @@ def tell_verdicts(view: SessionView, result: Result, helps: str) -> Iterator[Lin
 def _opinion(one: Opinion) -> Iterator[Line]:
     cell = verdict(one.verdict)
     facts = [] if one.score is None else [f"score {one.score:g}"]
-    facts += [f"label {one.label}"] if one.label else []
+    facts += [f"choice {one.label}"] if one.label else []
     marks = [when(one.started), short(one.id)]
     marks += [f"{len(one.sessions)} judged together"] if len(one.sessions) > 1 else []
     person = " (a person)" if one.is_person else ""
@@ -146,8 +146,12 @@ def title_of(one: Said, view: SessionView) -> str:
 
 def _told(view: SessionView) -> Iterator[Line]:
     """What evaluators were told: that of the case first."""
+    from evalstore.operations.hearing import EARLIER  # not before an answer is read
+
+    earlier = {one.evaluation for one in view.opinions if one.why_not == EARLIER}
     for number, (id, told) in enumerate(view.told.items()):
-        which = f" ({short(id)}, not those of the case)" if number else ""
+        when_told = "before" if id in earlier else "after"
+        which = f" {when_told} an edit ({short(id)})" if number else ""
         if told.instructions:
             yield BLANK
             yield heading(f"instructions{which}")
@@ -185,7 +189,7 @@ def _facts(facts: Facts) -> Iterator[str]:
 
 
 def tell_beside(one: SessionView, other: SessionView) -> tuple[list[Line], list[Line]]:
-    """Two answers with the words marked that the other one does not have."""
+    """Two answers below the question, with the words marked that the other one does not have."""
     apart = words_apart(one.answer, other.answer)
     note = "" if apart else "(too long to be compared word by word)"
     if apart and one.answer and other.answer:
@@ -194,7 +198,8 @@ def tell_beside(one: SessionView, other: SessionView) -> tuple[list[Line], list[
             note = "(too little in common to be compared word by word)"
     sides: list[list[Line]] = []
     for number, view in enumerate((one, other)):
-        lines = [BLANK]
+        users = [said.text for said in view.said if said.role == "user" and said.answer is None]
+        lines = [*question_lines(users[-1] if users else ""), BLANK]
         if view.id is None:
             lines += text_lines("There is no answer yet.", "pending")
         elif note or not apart or None in (one.id, other.id):

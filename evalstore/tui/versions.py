@@ -37,7 +37,10 @@ class VersionsPage(Doing):
     ]
     TITLE = "Versions"
     WAY = "{cases.versions} on a case, {session.versions} on an answer"
-    HELP = "The runs at which a test changed, the newest first; below, what was edited."
+    HELP = """\
+The runs at which a test changed, the newest first; below, what was edited. With several system
+prompts, `fail 1/3` says that it failed with one of three, which are named below. {list.open} shows
+the case in that run."""
     DEFAULT_CSS = """
     VersionsPage > Grid { height: 1fr; }
     VersionsPage > Reader { height: 2fr; border-top: solid $panel; }
@@ -114,9 +117,7 @@ class VersionsPage(Doing):
             Cell(when(one.started) if one.run else "not run yet"),
             Cell(", ".join(one.edits), "faint" if is_other else ""),
             *(
-                verdict(min(one.verdicts[name], key=URGENCY.index))
-                if name in one.verdicts
-                else Cell("")
+                _summed(one.verdicts[name]) if name in one.verdicts else Cell("")
                 for name in self._candidates
             ),
         )
@@ -154,7 +155,8 @@ class VersionsPage(Doing):
     def open_run(self) -> None:
         """Show the cases of the run."""
         if self.highlighted:
-            self.browser.show_cases(self.highlighted.run)
+            place = self.file, self.highlighted.row
+            self.browser.show_cases(self.highlighted.run, place=place)
 
     def action_widen(self) -> None:
         """Show the difference alone, or the list again."""
@@ -176,8 +178,7 @@ def _tell(now: Version, was: Version | None, edits: Sequence[Edit]) -> Iterator[
     before = f" (before: run {short(was.run)})" if was and was.run else ""
     yield heading(f"{', '.join(now.edits)} in {name}{before}")
     for model, words in now.verdicts.items():
-        cells = [verdict(word) for word in words]
-        yield Line((*(Span(f"{cell.text}  ", cell.colour) for cell in cells), Span(safe(model))))
+        yield Line((Span(safe(model)), *_worded(words, now.prompts.get(model, ()))))
     for text in now.candidates:
         yield from text_lines(text)
     if not edits and was is not None:
@@ -202,6 +203,23 @@ def _tell(now: Version, was: Version | None, edits: Sequence[Edit]) -> Iterator[
                         ),
                     ),
                 )
+
+
+def _summed(words: Sequence[str]) -> Cell:
+    """The worst of the verdicts on a candidate; when there are others, how many are so."""
+    worst = min(words, key=URGENCY.index)
+    cell = verdict(worst)
+    if len(set(words)) == 1:
+        return cell
+    return Cell(f"{cell.text} {words.count(worst)}/{len(words)}", cell.colour)
+
+
+def _worded(words: Sequence[str], prompts: Sequence[str]) -> Iterator[Span]:
+    for number, word in enumerate(words):
+        cell = verdict(word)
+        yield Span(f"  {cell.text}", cell.colour)
+        if number < len(prompts):
+            yield Span(safe(f" ({prompts[number]})"), "faint")
 
 
 _SIGNS = {"-": "fail", "+": "pass"}

@@ -53,7 +53,7 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
         assert lines[6].split() == [
             "broke", "tests/weather.md", "city=Oslo", "scripted/two", "✓", "pass", "✗", "fail",
         ]  # fmt: skip
-        assert "another answer" in told(pilot)
+        assert "\nuser  How is Oslo?\nanother answer" in told(pilot)
         assert "\nIt is cold there.\n" in told(pilot)
         assert "answer, was\nNot warm.\nanswer, now\nCold. Really Cold." in told(pilot)
         assert [one[0] for one in listed(page_of(pilot))] == ["broke", "fixed", *["changed"] * 4]
@@ -112,6 +112,7 @@ def test_the_workspace_is_compared_with_the_newest_run(workspace: Path) -> None:
         assert "test changed" in told(pilot)
         assert "message 1 line 1: How is Oslo? -> And how is Oslo?" in told(pilot)
         assert "… pending  workspace" in told(pilot)
+        assert "\nuser  How is Oslo?\n" in told(pilot)  # the store does not have the other one yet
         page = page_of(pilot)
         assert page.query_one(Grid).row_count == 4
         await press(pilot, "=")

@@ -129,11 +129,11 @@ def test_judgements_under_earlier_instructions_are_marked(workspace: Path) -> No
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "n", "enter")
         text = text_of(pilot)
-        assert "(earlier instructions)" in text
+        assert "(judged before the instructions or checks were edited)" in text
         assert text.index("The answer must be warm and short.") < text.index(
             "The answer must be warm.\n"
         )
-        assert ", not those of the case)" in text
+        assert "\ninstructions before an edit (" in text
 
     drive(scenario, revision="@")
 
@@ -159,7 +159,7 @@ def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int)
         assert ("[-Very-]", "old") in words[0]
         assert ("{+Quite+}", "new") in words[1]
         await press(pilot, "y")
-        assert "\n[-Very-] cold, I must say.\n" in pilot.app.clipboard
+        assert "\nuser  How is Oslo?\n\n[-Very-] cold, I must say.\n" in pilot.app.clipboard
         await press(pilot, "b")
         assert not right.display
 

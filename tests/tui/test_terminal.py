@@ -152,7 +152,7 @@ def test_a_failure_is_understood_labelled_edited_and_judged_again(workspace: Pat
         page.shows("complete: 0 asked")
         page.press("Escape")
         page.hides("run what is missing")
-        page.shows("✓ pass  by scripted/judge", "(earlier instructions)")
+        page.shows("✓ pass  by scripted/judge", "(judged before the ")
         page.press("v")
         page.shows("versions", "must be short")
         page.press("Escape")

@@ -130,8 +130,30 @@ def test_the_page_tells_the_difference_and_opens_the_run(workspace: Path) -> Non
         await press(pilot, "d")
         assert not page.query_one(Grid).region
         await press(pilot, "escape", "enter")
-        assert isinstance(pilot.app.screen, CasesPage)
-        assert pilot.app.screen.revision == page._versions[1].run
+        cases = pilot.app.screen
+        assert isinstance(cases, CasesPage)
+        assert cases.revision == page._versions[1].run
+        assert cases.case
+        assert (cases.case.file, cases.case.row) == ("tests/weather.md", "city=Oslo")
+
+    drive(scenario, revision="@")
+
+
+def test_verdicts_on_several_system_prompts_say_which_is_which(workspace: Path) -> None:
+    tree(workspace, {"prompts/brief.md": "Be brief.\n", "prompts/polite.md": "Say hello.\n"})
+    test = workspace / "tests/greeting.md"
+    edit(test, "tags: [manners]", "systemPrompts: [brief, polite]")
+    one = workspace / "models/one.yaml"
+    edit(one, "{when: Oslo", "{when: 'Say hello.*Say hello', answer: hello}\n  - {when: Oslo")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "v")
+        text = screen(pilot)
+        assert "✗ fail 1/2    ✗ fail" in text
+        assert "\nscripted/one  ✗ fail (brief)  ✓ pass (polite)\n" in (
+            pilot.app.screen.query_one(Reader).text
+        )
 
     drive(scenario, revision="@")
 
