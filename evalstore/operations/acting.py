@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
     from evalstore.report.compare import Result
     from evalstore.store import Store
     from evalstore.values import Json
+
+
+_LOOKED_THROUGH = 4
+"""Of the newest failures so many times those of a run: others may have met some meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,16 +203,25 @@ def _ended(where: Where, intent: Intent, report: RunReport) -> Ended:
 
 
 def _troubles(store: Store, report: RunReport) -> list[Trouble]:
-    """The failures of a run, those that read the same together, the most frequent first."""
+    """The failures of a run, those that read the same together, the most frequent first.
+
+    The report counts them; the store has their classes, and also what others met meanwhile.
+    """
     run = store.load_any("run", report.run).content
-    found: Counter[Trouble] = Counter()
-    for _, one in store.find_failures(limit=report.failed):
-        if one["at"] >= run["started"]:
-            status = one.get("status")
-            hint = hint_for(one["type"], status, one["message"])
-            model = one.get("model") or one.get("evaluator") or ""
-            found[Trouble(1, model, one["type"], status, one["message"], hint)] += 1
-    return [replace(one, count=count) for one, count in found.most_common()]
+    known = {
+        f"{one.get('model') or one.get('evaluator') or ''}: {one['message']}": one
+        for _, one in store.find_failures(limit=_LOOKED_THROUGH * report.failed)
+        if one["at"] >= run["started"]
+    }
+    found = sorted(report.failures.items(), key=lambda pair: -pair[1])
+    return [_trouble(line, count, known.get(line, {})) for line, count in found]
+
+
+def _trouble(line: str, count: int, stored: Json) -> Trouble:
+    """What a line of the report is about; what was never called is not stored."""
+    model, _, message = line.partition(": ")
+    kind, status = stored.get("type", "not called"), stored.get("status")
+    return Trouble(count, model, kind, status, message, hint_for(kind, status, message))
 
 
 def _pairs(store: Store, intent: Intent, run: str) -> Iterator[tuple[Result, Result]]:

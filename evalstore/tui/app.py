@@ -70,6 +70,8 @@ class Browser(App[None]):
         """With a revision its cases are shown first."""
         # Without colours the terminal's own are used, and nothing is painted grey instead.
         super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
+        # A picture that moves is seen torn where the terminal is slow, and keys wait for it.
+        self.animation_level = "none"
         self.source = source
         self.chosen = look or Look()
         self._revision = revision

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from unittest import mock
 
@@ -13,7 +15,7 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.acting import flips
+from evalstore.operations.acting import ALL, carry_out, flips, plan
 from evalstore.operations.browsing import runs
 from evalstore.operations.orders import Orders, Wanted, Where
 from evalstore.operations.run import run
@@ -26,6 +28,8 @@ from evalstore.tui.reader import text_lines
 from evalstore.tui.running import PlanPage, RunPage
 from evalstore.tui.source import Workspace
 from evalstore.values import Reply, Request, Usage
+from tests import endpoint
+from tests.builders import tree
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, resized, screen, settled, until
 from tests.tui.test_labels import notified
@@ -395,6 +399,82 @@ def test_a_provider_that_fails_is_told_with_its_class_and_a_hint(workspace: Path
         await press(pilot, "escape", "j", "k")
 
     drive(scenario)
+
+
+def test_failures_of_several_kinds_are_told_each_with_its_own_words(workspace: Path) -> None:
+    statuses = {"400": "Invalid value", "503": "Overloaded", "401": "Incorrect API key provided"}
+    with endpoint.running() as server:
+        tree(
+            workspace,
+            {
+                "evalstore.yaml": "candidates: [one]\nretries: 0\nconcurrency: 1\n",
+                "providers/loopback.yaml": "code: loopback\ntype: openai-compatible\n"
+                f"baseURL: {server.url}\n",
+                "models/one.yaml": "id: one\nprovider: loopback\n",
+                "tests/weather.md": questions(
+                    f"[[fail={(400, 503)[n % 2]}]] {n}" for n in range(6)
+                ),
+                "tests/greeting.md": questions(["hello"]),
+            },
+        )
+
+        async def scenario(pilot: Pilot[None]) -> None:
+            await press(pilot, "R", "enter")
+            assert "incomplete: 1 asked" in screen(pilot)
+            assert blocks(pilot, statuses) == [("3", "400"), ("3", "503")]
+            await press(pilot, "G", "g", "escape")
+            # The first 401 ends all calls to the model: what is left was not called, but failed.
+            (workspace / "tests/weather.md").write_text(
+                questions(f"[[fail=401]] {number}" for number in range(6))
+            )
+            await press(pilot, "R", "enter")
+            assert blocks(pilot, statuses) == [("6", "401")]
+
+        drive(scenario, size=(100, 40))
+
+
+CHECK = "\n---\n\n~~~checks\n- contains: a\n~~~\n"
+
+
+def questions(some: Iterable[str]) -> str:
+    rows = "".join(f"  - {{question: '{one}'}}\n" for one in some)
+    return f"---\nreplacements:\n{rows}---\n\n# 👤\n\n{{{{question}}}}\n{CHECK}"
+
+
+def blocks(pilot: Pilot[None], words: dict[str, str]) -> list[tuple[str, str]]:
+    """How often each status is told; below it are its own words."""
+    lines = screen(pilot).splitlines()
+    found = []
+    for line, below in pairwise(lines):
+        told = re.search(r"! failed (\d+) x  status (\d+)  one", line)
+        if told:
+            assert f"the server answered {told[2]}: {words[told[2]]}" in below
+            found.append((told[1], told[2]))
+    return sorted(found)
+
+
+def test_failures_of_another_run_at_the_same_time_are_not_told(workspace: Path) -> None:
+    where = Where(workspace)
+    model = workspace / "models/one.yaml"
+    ours, others = (
+        model.read_text().replace("- {", f"- {{{fails}}}\n  - {{", 1)
+        for fails in ("when: Lima, error: {status: 400}", "when: hello, error: {status: 503}")
+    )
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(settings.read_text() + "retries: 0\n")
+    (workspace / "tests/new.md").write_text(NEW)
+    model.write_text(ours)
+
+    class _Other(Watcher):
+        """Lets another run fail before this one is told."""
+
+        def stop(self) -> None:
+            model.write_text(others)
+            wanted = Wanted(paths=(str(workspace / "tests/greeting.md"),), refresh=True)
+            run(where, wanted, Orders(), Watcher())
+
+    ended = carry_out(where, ALL, _Other(), plan(where, ALL))
+    assert [(one.count, one.status) for one in ended.troubles] == [(1, 400)]
 
 
 def test_files_with_errors_are_told_before_anything_is_asked(workspace: Path) -> None:
