@@ -10,7 +10,7 @@ import typer
 
 from evalstore.cli import output
 from evalstore.cli.main import Globals, app, here
-from evalstore.errors import BUG, EvalstoreError
+from evalstore.errors import BUG, STORE_UNUSABLE, EvalstoreError
 
 _TERMINAL_HINT = "'evalstore log' lists the runs, and 'evalstore show ID' shows what is stored"
 
@@ -106,8 +106,10 @@ def view(
 
     browser = Browser(Workspace(here(), offline=offline, max_cost=max_cost), revision, look)
     browser.run()
-    if browser.return_code:
-        raise typer.Exit(BUG)
+    for lost in browser.lost:
+        output.failure(EvalstoreError(lost))
+    if browser.return_code or browser.lost:
+        raise typer.Exit(BUG if browser.return_code else STORE_UNUSABLE)
 
 
 def _require_terminal() -> None:

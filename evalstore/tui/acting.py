@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -29,6 +29,17 @@ _SHOWN = 80
 """Characters of what is copied that are shown."""
 _TERMINALS_TAKE = 70_000
 """Characters; some terminals refuse to copy more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Said:
+    """What a person says of answers."""
+
+    title: str
+    verdict: Word
+    results: list[Result]
+    session: str | None
+    """Of the results, the answer that alone is meant."""
 
 
 class Doing(Page):
@@ -170,20 +181,32 @@ class Acting(Doing):
             what = " ".join(part for part in parts if part)
         else:
             what = f"{plural(count, 'answer')} of {first.model}"
-        session, is_one = self.session, len(results) == 1
-        window = Prompt(
-            f"{verdict}: {what}",
-            "Enter says so, with or without a note; Escape leaves it",
-            placeholder="why",
-            waits=is_one,
-        )
-        self.app.push_screen(window, partial(self._label, results, session, verdict))
+        said = Said(f"{verdict}: {what}", verdict, results, self.session)
+        if len(results) > 1:
+            self._ask_why(said)
+            return
+        window = self._ask_why(said, waits=True)
 
         def fill(note: str) -> None:
             window.call_later(window.fill, note)
 
-        if is_one:
-            self.fetch(lambda: self._read_note(first, session), fill, group="note")
+        self.fetch(lambda: self._read_note(first, said.session), fill, group="note")
+
+    def _ask_why(self, said: Said, note: str = "", *, waits: bool = False) -> Prompt:
+        window = Prompt(
+            said.title,
+            "Enter says so, with or without a note; Escape leaves it",
+            text=note,
+            placeholder="why",
+            waits=waits,
+        )
+
+        def take(note: str | None) -> None:
+            if note is not None:
+                self._label(said, note.strip())
+
+        self.app.push_screen(window, take)
+        return window
 
     def _read_note(self, result: Result, session: str | None) -> str:
         """What the person has noted with the label that it has; what is wrong is told later."""
@@ -194,17 +217,31 @@ class Acting(Doing):
 
     def action_unlabel(self) -> None:
         """Take back what this person has said of what is chosen."""
-        self._label(self._labelled, self.session, "none", "")
+        results = self._labelled
+        if results:
+            self._label(Said("taking labels back", "none", results, self.session), "")
 
-    def _label(
-        self, results: list[Result], session: str | None, verdict: Word, note: str | None
-    ) -> None:
-        if results and note is not None:
-            self.fetch(
-                lambda: self.source.label(results, verdict, note.strip(), session),
-                self._show_labelled,
-                group=f"label {id(results)}",
-            )
+    def _label(self, said: Said, note: str) -> None:
+        """Store it; when that fails it is asked again, and told at the end if nobody saw that."""
+        lost = self.browser.lost
+
+        def write() -> list[Labelled] | EvalstoreError:
+            try:
+                return self.source.label(said.results, said.verdict, note, said.session)
+            except EvalstoreError as problem:
+                lost.append(f"not stored: {said.title}: {problem}")
+                return problem
+
+        def show(found: list[Labelled] | EvalstoreError) -> None:
+            if not isinstance(found, EvalstoreError):
+                self._show_labelled(found)
+                return
+            lost.clear()
+            self.complain(f"not stored: {said.title}\n{words_of(found)}")
+            if said.verdict != "none":
+                self._ask_why(said, note)
+
+        self.fetch(write, show, group=f"label {id(said)}")
 
     def _show_labelled(self, labels: list[Labelled]) -> None:
         if not labels:

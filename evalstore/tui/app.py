@@ -80,6 +80,8 @@ class Browser(App[None]):
         self.problem: EvalstoreError | None = None
         """What the last look found."""
         self._is_behind = False
+        self.lost: list[str] = []
+        """What could not be stored, as long as nobody has been told."""
         self._served_by = os.getppid() if "TEXTUAL_DRIVER" in os.environ else None
         """The process that shows this one on a web page."""
 

@@ -99,6 +99,6 @@ def _wait_for(command: list[str]) -> int:
 
 def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return path.read_bytes() if path.is_file() else None  # a pipe would be waited for
     except OSError:
         return None

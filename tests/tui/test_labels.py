@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,17 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from evalstore.cli.main import main
+from evalstore.errors import StoreError
+from evalstore.operations.labelling import Labelled
+from evalstore.operations.orders import Where
+from evalstore.report.compare import Result
 from evalstore.tui.app import Browser
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
 from evalstore.tui.reader import Reader
 from evalstore.tui.saving import Table, as_text
+from evalstore.tui.source import Workspace
+from evalstore.values import Word
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen, settled
@@ -265,7 +273,7 @@ def test_a_damaged_store_is_told_when_something_is_labelled(workspace: Path) -> 
         assert store.exists()
         store.write_bytes(b"no database at all, " * 100)
         await press(pilot, "enter")
-        assert "error: " in screen(pilot)
+        assert "not stored: pass: tests/greeting.md scripted/one\nerror: " in notified(pilot)
         await press(pilot, "j", "k")
 
     drive(scenario)
@@ -414,3 +422,56 @@ def test_a_label_on_an_answer_of_a_run_is_told_beside_its_verdict(workspace: Pat
         assert "✗ fail ✎✓" in screen(pilot)
 
     drive(scenario, revision="@")
+
+
+class Locked(Workspace):
+    """Cannot be written to at first."""
+
+    refusals = 1
+
+    def label(
+        self, results: Sequence[Result], verdict: Word, note: str, session: str | None
+    ) -> list[Labelled]:
+        if self.refusals:
+            self.refusals -= 1
+            raise StoreError("the store is locked by another program", hint="try again")
+        return super().label(results, verdict, note, session)
+
+
+def test_a_label_that_could_not_be_stored_is_asked_again_with_its_note(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "f", *"cold", "enter")
+        assert "not stored: fail: tests/greeting.md scripted/one" in notified(pilot)
+        assert "the store is locked by another program\nhint: try again" in notified(pilot)
+        assert pilot.app.screen.query_one(Input).value == "cold"
+        await press(pilot, "enter")
+        assert "✎ fail  by Ada, just now: cold" in " ".join(screen(pilot).split("\n"))
+        assert isinstance(pilot.app, Browser)
+        assert pilot.app.lost == []
+
+    drive(scenario, source=Locked(Where(workspace)))
+
+
+def test_a_label_that_is_lost_when_the_browser_ends_is_known(workspace: Path) -> None:
+    class Ends(Locked):
+        def label(
+            self, results: Sequence[Result], verdict: Word, note: str, session: str | None
+        ) -> list[Labelled]:
+            app = apps[0]
+            app.call_from_thread(app.exit)
+            while app.is_running:
+                threading.Event().wait(0.01)
+            return super().label(results, verdict, note, session)
+
+    apps: list[Browser] = []
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert isinstance(pilot.app, Browser)
+        apps.append(pilot.app)
+        await press(pilot, "enter", "f")
+        await pilot.press("x", "enter")
+
+    drive(scenario, source=Ends(Where(workspace)))
+    assert apps[0].lost == [
+        "not stored: fail: tests/greeting.md scripted/one: the store is locked by another program"
+    ]
