@@ -61,6 +61,7 @@ all of them, each with the answers of the candidate in the picked column.
     tag:manners      a tag of the case
     model:mini       a candidate; with verdict: this candidate's verdict
     file:weather     the test file
+    prompt:brief     the system prompt: its id, or its name where a file has several
     tag:a,b          a comma is an 'or'
     -tag:a  -word    a minus is a 'not'
 

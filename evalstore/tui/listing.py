@@ -125,6 +125,8 @@ class Listing:
                 if any(_has_any(tag.casefold(), values) for tag in one) != negated
             }
             return [number for number in numbers if rows[number].tags in tags]
+        if field.name == "prompt":
+            return [n for n in numbers if _has_any(_prompt_of(rows[n]), values) != negated]
         among = [field] if field.name == "model" else named
         words = ("",) if field.name == "model" else values
         kinds = [self._has_come_to(kind, words, among) != negated for kind in self._kinds]
@@ -202,7 +204,7 @@ class Listing:
     def complaints(self, query: Query) -> Iterator[tuple[str, str]]:
         """What of a filter there is not, and what there is instead."""
         for name, values, _ in query.fields:
-            for value in values:
+            for value in () if name == "prompt" else values:  # of these there may be very many
                 if name == "verdict":
                     if not any(word.startswith(value) for word in _VERDICTS):
                         yield f"no verdict is called '{value}'", ", ".join(_VERDICTS)
@@ -234,6 +236,12 @@ class Listing:
 def label_of(case: CaseRow) -> str:
     """The row, and the system prompt where the file has several."""
     return f"{case.row} ({case.prompt})".lstrip() if case.prompt else case.row
+
+
+def _prompt_of(case: CaseRow) -> str:
+    """The name of the system prompt, where there is one, and its id."""
+    id = next(one.prompt for one in case.results if one)
+    return f"{case.prompt} {id or 'no prompt'}".casefold()
 
 
 def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What is typed behind `/`: words, and `verdict:`, `tag:`, `model:`, `file:` with values."""
+"""What is typed behind `/`: words, and with values `verdict:`, `tag:`, `model:` and so on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-FIELDS = ("verdict", "tag", "model", "file")
+FIELDS = ("verdict", "tag", "model", "file", "prompt")
 _PART = re.compile(
     rf'(-?)(?:({"|".join(FIELDS)}):((?:"[^"]*"?|[^\s"])*)|("[^"]*"?|\S+))',
     re.IGNORECASE,

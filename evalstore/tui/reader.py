@@ -127,6 +127,10 @@ class Reader(ScrollView, can_focus=True):
         self._wrapped = [part for line in self._lines for part in wrapped(line, width)]
         self.virtual_size = Size(width, len(self._wrapped))
 
+    def watch_show_vertical_scrollbar(self) -> None:
+        """The scrollbar, which comes when there are too many lines, takes room from them."""
+        self._wrap()
+
     def on_resize(self, _event: events.Resize) -> None:
         """Wrap again."""
         self._wrap()

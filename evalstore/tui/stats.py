@@ -15,7 +15,7 @@ from evalstore.tui.keyline import KeyLine
 from evalstore.tui.looks import counted, interval, spark
 from evalstore.tui.page import READING
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
-from evalstore.wording import interval_bar, money, plural
+from evalstore.wording import interval_bar, money, plural, short
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -267,7 +267,9 @@ def _columns(found: Stats) -> list[Column]:
 
 def _filter(dimension: str, group: Group) -> str:
     """What somebody would type to see its cases; empty when no filter says it."""
-    if dimension == "prompt" or None in group.key:
+    if dimension == "prompt":
+        return f"prompt:{short(group.key[0])}" if group.key[0] else 'prompt:"no prompt"'
+    if None in group.key:
         return ""
     name = max(group.name.split('"'), key=len)  # quotes cannot be typed within quotes
     return f'{dimension}:"{name}"'

@@ -161,7 +161,9 @@ price; or what is wrong with the files."""
             yield from text_lines(self.with_keys("{case.edit} opens the file here."), "faint")
         elif isinstance(one, _Title):
             yield heading(f"{one.name} {one.rest}")
-            yield from text_lines("R does it, after it has shown the price.", "faint")
+            yield from text_lines(
+                self.with_keys("{page.run} does it, after it has shown the price."), "faint"
+            )
         elif one is not None:
             yield heading(" ".join(self.copied[0].split("::")))
             who = (getattr(one, name, None) for name in ("model", "evaluator"))

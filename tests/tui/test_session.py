@@ -369,6 +369,22 @@ def test_an_answer_is_saved_as_markdown_with_headings_for_the_roles(workspace: P
     drive(scenario, revision="@")
 
 
+def test_the_scrollbar_covers_no_character(workspace: Path) -> None:
+    words = "wörd " * 60
+    tree(workspace, {"models/one.yaml": answering(words)})
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        reader = page_of(pilot).query_one("#text", Reader)
+        assert reader.show_vertical_scrollbar
+        rows = ["".join(span.text for span in spans) for spans in reader._wrapped]
+        assert max(map(len, rows)) <= reader.scrollable_content_region.width
+        assert any("wörd wörd" in row for row in rows)
+
+    drive(scenario, revision="@", size=(40, 12))
+
+
 @pytest.mark.parametrize("size", [(120, 30), (40, 12)])
 def test_markdown_and_two_answers_side_by_side_take_turns(
     workspace: Path, size: tuple[int, int]

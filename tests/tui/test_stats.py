@@ -52,6 +52,10 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
 
 
 def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
+    tree(workspace, {"prompts/brief.md": "Be brief.\n"})
+    edit(workspace / "tests/weather.md", "tags: [weather]", "systemPrompts: [brief]")
+    main(["run", "--quiet"])
+
     async def scenario(pilot: Pilot[None]) -> None:
         async def cases(*keys: str) -> list[str]:
             await press(pilot, *keys)
@@ -70,11 +74,13 @@ def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
         assert await cases("4", "down", "enter") == [run, "city=Oslo", "city=Rome"]
         await press(pilot, "y")
         assert pilot.app.clipboard == "tests/weather.md"
-        await press(pilot, "2", "enter")
-        assert "enter Open" not in screen(pilot)
-        assert isinstance(pilot.app.screen, StatsPage)
+        assert await cases("2", "enter") == [run, "city=Oslo", "city=Rome"]
+        assert await cases("2", "down", "enter") == [run, "tests/greeting.md"]
         await press(pilot, "3")
         assert "enter Open" in screen(pilot)
+        await press(pilot, "down", "enter")
+        assert "enter Open" not in screen(pilot)
+        assert screen(pilot).startswith(" statistics")
 
     drive(scenario)
 
