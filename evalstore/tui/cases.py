@@ -83,6 +83,8 @@ all of them, each with the answers of the candidate in the picked column.
         self._cases: Cases | None = None
         self._listing: Listing | None = None
         self._shown = 0
+        self._marked: set[tuple[str, ...]] = set()
+        """The places of marked cases, also of those that the filter hides."""
         self._counts: Mapping[str, int] = {}
         self._read_again = False
         self._listed: list[CaseRow | Group] = []
@@ -143,7 +145,9 @@ all of them, each with the answers of the candidate in the picked column.
             return
         grid = self.query_one("#cases", Grid)
         before = None if to_first else self._line
-        marked = {place_of(self._listed[number]) for number in grid.marked}
+        if self._marked or grid.marked:  # what the filter hides stays marked
+            self._marked -= set(map(place_of, self._listed))
+            self._marked |= {place_of(self._listed[number]) for number in grid.marked}
         numbers = self._listing.select(self.query_typed, self._sort, self.found)
         rows = self._listing.rows(numbers)
         self._listed = [*rows]
@@ -159,8 +163,8 @@ all of them, each with the answers of the candidate in the picked column.
         if cursor is None:
             cursor = 1 if self._group and len(self._listed) > 1 else 0
         grid.show(self._columns(), len(self._listed), self._cells, cursor=cursor)
-        if marked:
-            grid.marked = {n for n, one in enumerate(self._listed) if place_of(one) in marked}
+        if self._marked:
+            grid.marked = {n for n, one in enumerate(self._listed) if place_of(one) in self._marked}
         self._shown, self._counts = len(rows), self._listing.count(numbers)
         why = self._listing.why_empty(self.query_typed, is_searching=bool(self.searching))
         self.set_empty("" if rows else why)
@@ -252,7 +256,7 @@ all of them, each with the answers of the candidate in the picked column.
     def _chosen_cases(self) -> list[CaseRow]:
         """The marked cases, or the one under the cursor."""
         listed = (self._listed[number] for number in sorted(self.query_one(Grid).marked))
-        marked = [one for one in listed if not isinstance(one, Group)]
+        marked = list(dict.fromkeys(one for one in listed if not isinstance(one, Group)))
         return marked or ([self.case] if self.case else [])
 
     @property

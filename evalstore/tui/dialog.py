@@ -29,6 +29,9 @@ _AROUND = 4
 class Dialog(Page, ModalScreen[None]):
     """A text above the page below, with keys that say what becomes of it."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "app.quit", "Quit", show=False, id="quit"),
+    ]
     DEFAULT_CSS = """
     Dialog {
         align: center bottom;

@@ -103,11 +103,14 @@ run under the cursor with the run before it, and the workspace with the newest r
 
     def show_runs(self, runs: list[RunLine], highlighted: str | None) -> None:
         """Show them; the first line is the workspace."""
+        grid = self.query_one("#runs", Grid)
+        marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
         self._runs = runs
         cursor = next((n for n, one in enumerate(runs, 1) if one.id == highlighted), 0)
         self.set_title("evalstore", plural(len(runs), "run"))
-        grid = self.query_one("#runs", Grid)
         grid.show(_COLUMNS, len(runs) + 1, self._cells, cursor=cursor)
+        ids = ["", *(one.id for one in runs)]
+        grid.marked = {number for number, id in enumerate(ids) if id in marked}
         if not grid.has_focus and self.focused is None:
             grid.focus()
 

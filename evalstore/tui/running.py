@@ -243,7 +243,6 @@ class RunPage(Dialog):
         Binding("c", "stop", "Cancel the run", id="run.stop"),
         Binding("escape,backspace", "back", "Close", id="page.back"),
         Binding("d", "compare", "Compare", id="run.compare"),
-        Binding("q", "app.quit", "Quit", show=False, id="quit"),
     ]
     TITLE = "Run under way"
     WAY = "{plan.do} on the plan of a run; {page.run} while it goes"

@@ -380,3 +380,17 @@ def test_the_columns_end_where_the_scrollbar_begins(workspace: Path) -> None:
             assert "scripted/two" in screen(pilot).splitlines()[1]
 
     drive(scenario, revision="@", source=Many(Where(workspace)))
+
+
+def test_marked_runs_stay_marked_when_another_one_comes(workspace: Path) -> None:
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        grid = pilot.app.screen.query_one(Grid)
+        await press(pilot, "space", "down", "space")
+        assert grid.marked == {0, 2}
+        main(["run", "--quiet"])
+        await press(pilot, "r")
+        assert grid.marked == {0, 3}
+
+    drive(scenario)

@@ -475,3 +475,17 @@ def test_a_label_that_is_lost_when_the_browser_ends_is_known(workspace: Path) ->
     assert apps[0].lost == [
         "not stored: fail: tests/greeting.md scripted/one: the store is locked by another program"
     ]
+
+
+def test_marks_stay_with_their_cases_whatever_is_listed(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        await press(pilot, "down", "space", "space", "slash", *"greeting", "enter")
+        assert page.query_one(Grid).marked == set()
+        await press(pilot, "escape")
+        assert page.query_one(Grid).marked == {1, 2}
+        await press(pilot, "t", "t")  # by tag
+        assert [one.row for one in page.chosen] == ["city=Oslo", "city=Rome"]
+
+    drive(scenario, revision="@")

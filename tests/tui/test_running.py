@@ -590,3 +590,11 @@ def test_nothing_is_done_that_cannot_be_seen(workspace: Path) -> None:
         assert "complete: 2 asked" in screen(pilot)
 
     drive(scenario)
+
+
+def test_the_browser_can_be_left_from_a_plan(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R", "q")
+        assert not pilot.app.is_running
+
+    drive(scenario)
