@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,7 @@ _KEPT = "EVALSTORE_LLAMA_SERVER"
 """Names the server for the tests marked `llama`."""
 
 
+_numbers = count()
 _LOADS_LITELLM = ("test_secrets.py", "test_prices.py")
 
 
@@ -38,7 +40,20 @@ def _nothing_from_outside(
         of_ours = name.startswith(("EVALSTORE_", "AI_TESTER_")) and name != _KEPT
         if of_ours or name.endswith(("_API_KEY", "_PROXY", "_proxy")):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.setenv("HOME", str(_new_folder(tmp_path_factory)))
+
+
+def _new_folder(factory: pytest.TempPathFactory) -> Path:
+    """An empty folder; pytest's own way looks through all there are, for thousands of tests."""
+    made = factory.getbasetemp() / "folders" / str(next(_numbers))
+    made.mkdir(parents=True)
+    return made
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder for each test."""
+    return _new_folder(tmp_path_factory)
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import typer
-
 from evalstore.cli import main as cli
 
 HEAD = """\
@@ -39,8 +37,7 @@ other stored thing) whose id starts so, with at least 4 digits.
 
 def pages() -> str:
     """The help of every command as Markdown."""
-    cli._register()
-    group: Any = typer.main.get_command(cli.app)
+    group: Any = cli.commands()
     parts = [HEAD, _page("evalstore", group)]
     parts += [_page(f"evalstore {name}", group.commands[name]) for name in sorted(group.commands)]
     return "\n".join(parts)

@@ -6,11 +6,13 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.main import get_command
 
 from evalstore.cli import output
 from evalstore.errors import BUG, INTERRUPTED, OK, EvalstoreError
@@ -106,8 +108,9 @@ def hoist(argv: Sequence[str]) -> list[str]:
     return front + rest
 
 
-def _register() -> None:
-    """Import the modules whose commands `app` has."""
+@lru_cache(maxsize=1)
+def commands() -> Callable[..., Any]:
+    """All commands, made once however often a process calls `main`."""
     from evalstore.cli import (  # noqa: F401
         doctor_command,
         history_commands,
@@ -121,6 +124,8 @@ def _register() -> None:
         workspace_commands,
     )
 
+    return get_command(app)
+
 
 _GARBAGE = (50_000, 10, 10)
 """Thousands of cases are made at once and kept: looking through them often finds nothing."""
@@ -131,8 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(*_GARBAGE)
     arguments = Globals.arguments = hoist(sys.argv[1:] if argv is None else argv)
     try:
-        _register()
-        app(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
+        commands()(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
     except EvalstoreError as problem:
         output.failure(problem)
         return problem.exit_code

@@ -190,13 +190,16 @@ class Page(Screen[None]):
     def on_screen_resume(self) -> None:
         """Take the size of the terminal, and what was stored, while another page was above."""
         size = self.app.size
+        before = self.classes
         for cells, steps in (
             (size.width, self.HORIZONTAL_BREAKPOINTS),
             (size.height, self.VERTICAL_BREAKPOINTS),
         ):
             fitting = max(step for step in steps if step[0] <= cells)
             for step in steps:
-                self.set_class(step == fitting, step[1])
+                self.set_class(step == fitting, step[1], update=False)
+        if self.classes != before:
+            self.update_node_styles()
         if self.browser.problem:
             self.fail(LOOK, self.browser.problem)
         if self.is_stale:

@@ -22,6 +22,8 @@ from evalstore.tui.source import Source, Workspace
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
 _SECONDS = 60
 """Until something that does not come is given up; a busy machine is slow."""
+_MOMENT = 0.01
+"""Seconds between two looks, and from the last letter of a filter to its search."""
 _QUIET_ROUNDS = 4
 """In each round all waiting messages are handled; what these set off is handled in the next."""
 
@@ -30,11 +32,12 @@ async def settled(pilot: Pilot[None]) -> None:
     """Wait until no worker runs, no message waits and all is painted."""
     quiet = 0
     while quiet < _QUIET_ROUNDS:
-        await pilot.pause(0)
+        will_search = _will_search(pilot.app.screen)
+        await pilot.pause(_MOMENT if will_search else 0)
         busy = [worker for worker in pilot.app.workers if not worker.is_finished]
         await asyncio.gather(*(worker.wait() for worker in busy), return_exceptions=True)
-        is_still = _is_painted(pilot.app.screen) and not _will_search(pilot.app.screen)
-        quiet = quiet + 1 if is_still and not busy else 0
+        is_still = _is_painted(pilot.app.screen) and not (busy or will_search)
+        quiet = quiet + 1 if is_still else 0
 
 
 def _is_painted(shown: Screen[Any]) -> bool:
@@ -58,7 +61,7 @@ async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
     end = time.monotonic() + _SECONDS
     while not holds():
         assert time.monotonic() < end, f"it never came:\n{screen(pilot)}"
-        await pilot.pause(0.01)
+        await pilot.pause(_MOMENT)
 
 
 async def resized(pilot: Pilot[None], width: int, height: int) -> None:
@@ -92,7 +95,10 @@ def drive(
 
     async def run() -> None:
         app = Browser(source or Workspace(Where(Path.cwd())), revision, look)
-        with mock.patch("textual.app.wait_for_idle", _soon):
+        with (
+            mock.patch("textual.app.wait_for_idle", _soon),
+            mock.patch("evalstore.tui.filtered._PAUSE_SECONDS", _MOMENT),
+        ):
             await opened(app)
 
     async def opened(app: Browser) -> None:

@@ -130,7 +130,7 @@ def test_two_marked_runs_are_compared_the_older_one_first(two_runs: Path) -> Non
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "down", "space", "space", "d")
         assert "1 broke, 1 fixed" in screen(pilot)
-        await press(pilot, "escape", "r", "G", "d")
+        await press(pilot, "escape", "g", "down", "down", "space", "space", "G", "d")
         assert not isinstance(pilot.app.screen, ComparePage)
 
     drive(scenario)
