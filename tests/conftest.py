@@ -24,6 +24,11 @@ _numbers = count()
 _LOADS_LITELLM = ("test_secrets.py", "test_prices.py")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: some tests wait for terminals and servers."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(tryfirst=True)  # before groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run in one process what loads litellm, which takes seconds."""
