@@ -6,9 +6,16 @@ nothing a model says can move the cursor or colour the terminal.
 
 from __future__ import annotations
 
+import html
+import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable
+from heapq import nlargest
+
+_MEASURED = 500
+"""Texts."""
+_ENTITY = re.compile(r"&#?\w+;")
 
 
 def safe(text: str, *, lines: bool = False) -> str:
@@ -22,6 +29,16 @@ def safe(text: str, *, lines: bool = False) -> str:
         else one.encode("unicode_escape").decode()
         for one in text
     )
+
+
+def safe_markdown(text: str) -> str:
+    """Lines in which characters may also be written as entities, such as `&#x202e;`."""
+
+    def spelled(found: re.Match[str]) -> str:
+        meant = html.unescape(found[0])
+        return found[0] if meant in ("\n", "\t") or meant.isprintable() else safe(meant)
+
+    return _ENTITY.sub(spelled, safe(text, lines=True))
 
 
 def short(id: str) -> str:
@@ -106,12 +123,17 @@ def _columns(one: str) -> int:
 
 
 def widest(texts: Iterable[str]) -> int:
-    """How many columns the widest of these takes; there may be very many."""
-    found = 0
+    """How many columns the widest of these takes.
+
+    There may be very many: of those that are not plain letters only the longest are measured.
+    """
+    plain, others = 0, []
     for text in texts:
-        if len(text) > found or (not text.isascii() and 2 * len(text) > found):
-            found = max(found, columns_of(text))
-    return found
+        if not text.isascii():
+            others.append(text)
+        elif len(text) > plain:
+            plain = len(text)
+    return max([plain, *map(columns_of, nlargest(_MEASURED, others, key=len))])
 
 
 def pad(text: str, columns: int) -> str:

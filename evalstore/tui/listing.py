@@ -51,9 +51,11 @@ class Listing:
         )
         """For each row, which of these."""
         self._kinds = list(numbers)
+        self._all_kinds = Counter(self._came_to)
+        """How many rows have come to each."""
         self._orders: dict[str, Sequence[int]] = {"file": range(len(cases.rows))}
         self.file_width = widest(self._files)
-        self.row_width = widest(label_of(one) for one in cases.rows)
+        self.row_width = widest([label_of(one) if one.prompt else one.row for one in cases.rows])
         self._places: list[str] | None = None
         self._all = b"\1" * len(cases.rows)
         self._looked_up: dict[int, tuple[frozenset[str], bytes]] = {}
@@ -79,7 +81,11 @@ class Listing:
 
     def count(self, numbers: Sequence[int]) -> dict[str, int]:
         """How many results of these rows have each verdict."""
-        kinds = Counter(map(self._came_to.__getitem__, numbers))
+        kinds = (
+            Counter(map(self._came_to.__getitem__, numbers))
+            if len(numbers) < len(self._rows)
+            else self._all_kinds
+        )
         counts = dict.fromkeys(_VERDICTS, 0)
         for kind, count in kinds.items():
             for word in self._kinds[kind]:
@@ -91,7 +97,7 @@ class Listing:
         """In how many cases each other candidate was judged, too."""
         mine = self._models.index(model)
         shared = dict.fromkeys((one for one in self._models if one != model), 0)
-        for kind, count in Counter(self._came_to).items():
+        for kind, count in self._all_kinds.items():
             words = self._kinds[kind]
             for one, word in zip(self._models, words, strict=True):
                 if one != model and word in JUDGED and words[mine] in JUDGED:
@@ -159,6 +165,9 @@ class Listing:
         return found
 
     def _with_words(self, numbers: Sequence[int], words: Words, found: Found) -> list[int]:
+        if len(words) == 1:
+            missing, said = self._lacks(words[0]), self._rows_of(_sessions(found, words))
+            return [number for number in numbers if said[number] or not missing[number]]
         lacking = list(self._lacking(words))
         within: dict[tuple[bool, ...], Sequence[int]] = {(False,) * len(words): self._all}
         for lacks in set(lacking) - within.keys():
@@ -253,7 +262,10 @@ def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:
 
 
 def _came_to(case: CaseRow) -> _CameTo:
-    return tuple(None if one is None else one.word or "answered" for one in case.results)
+    # A list, and the verdict first: there are very many of them.
+    return tuple(
+        [None if one is None else one.verdict or one.word or "answered" for one in case.results]
+    )
 
 
 def _worst(words: _CameTo) -> int:

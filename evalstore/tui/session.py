@@ -15,7 +15,7 @@ from evalstore.tui.saving import Told
 from evalstore.tui.telling import tell, tell_beside, tell_place, tell_verdicts
 from evalstore.tui.walk import Walk
 from evalstore.tui.writing import as_markdown
-from evalstore.wording import safe
+from evalstore.wording import safe_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -287,7 +287,7 @@ answer beside this one, {session.markdown} lays the answer out as Markdown; each
         if shows:
             from textual.widgets import Markdown  # loads a parser, which few need
 
-            rendered.mount(Markdown(safe(self._answer, lines=True), open_links=False))
+            rendered.mount(Markdown(safe_markdown(self._answer), open_links=False))
         if moves:
             (rendered if shows else self.query_one("#text")).focus()
 

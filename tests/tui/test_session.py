@@ -324,7 +324,10 @@ def test_what_a_model_says_is_text(workspace: Path) -> None:
 
 
 def test_markdown_is_rendered_when_asked_for(workspace: Path) -> None:
-    tree(workspace, {"models/one.yaml": answering("# Title\n\nSome **bold** words.\n")})
+    tree(
+        workspace,
+        {"models/one.yaml": answering("# Title\n\nSome **bold** words &amp; &#x202e;evil.\n")},
+    )
     test = workspace / "tests/weather.md"
     test.write_text(test.read_text().replace("How is", "How warm is"))
     main(["run", "--quiet"])
@@ -333,7 +336,7 @@ def test_markdown_is_rendered_when_asked_for(workspace: Path) -> None:
         await press(pilot, "down", "enter")
         assert "**bold**" in screen(pilot)
         await press(pilot, "m")
-        assert "Some bold words." in screen(pilot)
+        assert "Some bold words & \\u202eevil." in screen(pilot)
         await press(pilot, "]", "j", "k", "G")
         assert page_of(pilot).query(Markdown)
         await press(pilot, "m")

@@ -52,6 +52,38 @@ def walk_through_commands(page: Terminal) -> None:
     page.shows("evalstore › 1 run")
 
 
+def walk_through_comparisons(page: Terminal) -> None:
+    """From two runs to what differs, to what is to do, and to the statistics and their cases."""
+    page.press("Down", "d")
+    page.shows("compare › ", "p = ")
+    page.press("Enter")
+    page.shows("(judged before the ")
+    page.press("Escape")
+    page.shows("compare › ")
+    page.press("Escape")
+    page.shows("evalstore › 2 runs")
+    page.press("w")
+    page.shows("what is to do › nothing", "Nothing to do")
+    page.press("Escape")
+    page.shows("evalstore › 2 runs")
+    page.press("S")
+    page.shows("statistics › ", "95% interval")
+    page.press("3")
+    page.shows("answers $", "  weather")
+    page.press("Enter")
+    page.shows('tag:"weather"', "› 2 cases ›")
+    page.press("Escape")
+    page.hides('tag:"weather"')
+    page.press("x")
+    page.shows("scripted/one -> scripted/two")
+    page.press("Escape")
+    page.shows("› 2 cases ›")
+    page.press("Escape")
+    page.shows("statistics › ")
+    page.press("Escape")
+    page.shows("evalstore › 2 runs")
+
+
 def walk_through_sizes(page: Terminal) -> None:
     """Smaller, far too small, and back."""
     page.resize(40, 12)
@@ -161,6 +193,7 @@ def test_a_failure_is_understood_labelled_edited_and_judged_again(workspace: Pat
         page.shows("workspace › 3 cases")
         page.press("Escape")
         page.shows("evalstore › 2 runs")
+        walk_through_comparisons(page)
         page.press("q")
         assert page.ended() == 0
 
