@@ -205,7 +205,8 @@ async def browse(root: Path, started: float) -> dict[str, float]:
 
             await painted.press("slash", lambda: typed.display)
             begun = time.perf_counter()
-            await painted.press("q", lambda: page.query_typed.words == ("q",))
+            # No name has it, so that texts are searched.
+            await painted.press("§", lambda: page.query_typed.words == ("§",), "§")
             found["index"] = 1000 * (await _idle(painted, page) - begun)
             await painted.press("backspace", lambda: not typed.value)
             times = []

@@ -59,10 +59,16 @@ def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iter
     named = _CASES_OF(text)
     if named is None:
         raise _damaged("cases")
-    cases = _read_cases(store, named[1], shared)
+    cases, done = _read_cases(store, named[1], shared), 0
     for cell in iterate_members(text, "cells"):
         number, prompt = cell["case"], cell.get("prompt", 0)
+        if number < done:  # as a rule both are in the same order
+            cases, done = _read_cases(store, named[1], shared), 0
+        for one in range(done, number):
+            cases[one] = None  # its memory is for the results
+        done = number
         case = cases[number]
+        assert case is not None
         result = Result(
             file=path,
             row=case.row,
@@ -81,8 +87,8 @@ def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iter
         yield Placed(number, result, case.tags)
 
 
-def _read_cases(store: Store, id: str, shared: dict[Any, Any]) -> list[_Case]:
-    found: list[_Case] = []
+def _read_cases(store: Store, id: str, shared: dict[Any, Any]) -> list[_Case | None]:
+    found: list[_Case | None] = []
     test, evaluation = "", None
     for case in iterate_members(store.load_text(id), "cases"):
         # Rows that differ in nothing stand side by side.

@@ -36,7 +36,7 @@ _FORMAT = 1
 """Raise this when the index is made in another way."""
 _BUSY_SECONDS = 10.0
 _ID_BYTES = 16
-_PORTION = 2_000
+_PORTION = 1_000
 """Texts in one transaction: others wait that long, and so does whoever wants to stop."""
 _APART = re.compile(
     "(["
@@ -166,11 +166,11 @@ class SearchIndex:
 
     def _missing(self, store: Store, kind: Kind) -> bytes:
         """The ids of this kind that the index has not, in their order, one behind the other."""
-        query = "SELECT id FROM documents WHERE kind = ?"
-        known = {id for (id,) in self._connection.execute(query, (KINDS.index(kind),))}
+        query = "SELECT id FROM documents WHERE kind = ? ORDER BY id"
+        known = self._connection.execute(query, (KINDS.index(kind),))
         with store._reading() as connection:
             ids = connection.execute(f"SELECT id FROM {_TABLES[kind]} ORDER BY id")
-            return b"".join(id for (id,) in ids if id not in known)
+            return b"".join(_without((id for (id,) in ids), (id for (id,) in known)))
 
     def _take(self, kind: Kind, contents: dict[str, Json]) -> None:
         about = {id: _about(kind, content) for id, content in contents.items()}
@@ -350,6 +350,16 @@ def _indexed(text: str) -> str:
         return text.replace("\0", " ")
     text = text.casefold().replace("\0", " ")
     return _APART.sub(r" \1 ", text).encode("utf-8", "replace").decode()
+
+
+def _without(ids: Iterator[bytes], known: Iterator[bytes]) -> Iterator[bytes]:
+    """Those that are not known; both come in their order, and neither is all there at once."""
+    last = next(known, None)
+    for id in ids:
+        while last is not None and last < id:
+            last = next(known, None)
+        if id != last:
+            yield id
 
 
 def _phrases(words: Sequence[str]) -> Iterator[str]:

@@ -31,6 +31,8 @@ Search = Callable[[Words], frozenset[str] | None]
 _CameTo = tuple[str | None, ...]
 """What each candidate came to; None: it was not asked."""
 _VERDICTS = [word for word in SIGNS if word in URGENCY]
+_KNOWN = 4
+"""Words of which it is known which names lack them: what was typed before is still there."""
 _NAMED = 8
 """Tags, candidates or files that are named to whom asks for one that there is not."""
 _LIKE_A_FIELD = re.compile(r"[a-z]+:(?!//)")
@@ -57,6 +59,7 @@ class Listing:
         self.file_width = widest(self._files)
         self.row_width = widest([label_of(one) if one.prompt else one.row for one in cases.rows])
         self._places: list[str] | None = None
+        self._known: dict[str, bytes] = {}
         self._all = b"\1" * len(cases.rows)
         self._looked_up: dict[int, tuple[frozenset[str], bytes]] = {}
         """By the address of what was found: it, and for each row whether it is among it."""
@@ -111,7 +114,7 @@ class Listing:
                 worst = [_worst(words) for words in self._kinds]
                 keys = [worst[number] for number in self._came_to]
             else:
-                keys = [one.row.casefold() for one in self._rows]
+                keys = self._folded()
             self._orders[order] = array("I", sorted(range(len(keys)), key=keys.__getitem__))
         return self._orders[order]
 
@@ -164,12 +167,14 @@ class Listing:
             self._rows_of(sessions)  # ahead of time, for it takes a while
         return found
 
-    def _with_words(self, numbers: Sequence[int], words: Words, found: Found) -> list[int]:
-        if len(words) == 1:
-            missing, said = self._lacks(words[0]), self._rows_of(_sessions(found, words))
-            return [number for number in numbers if said[number] or not missing[number]]
+    def _with_words(self, numbers: Sequence[int], words: Words, found: Found) -> Sequence[int]:
+        if not any(found.values()):
+            for word in words:
+                missing = self._lacks(word)
+                numbers = [number for number in numbers if not missing[number]]
+            return numbers
         lacking = list(self._lacking(words))
-        within: dict[tuple[bool, ...], Sequence[int]] = {(False,) * len(words): self._all}
+        within: dict[tuple[int, ...], Sequence[int]] = {(0,) * len(words): self._all}
         for lacks in set(lacking) - within.keys():
             within[lacks] = self._rows_of(_sessions(found, tuple(compress(words, lacks))))
         return [number for number in numbers if within[lacking[number]][number]]
@@ -185,27 +190,35 @@ class Listing:
             self._looked_up[id(sessions)] = sessions, rows
         return self._looked_up[id(sessions)][1]
 
-    def _lacking(self, words: Words) -> Iterator[tuple[bool, ...]]:
+    def _lacking(self, words: Words) -> Iterator[tuple[int, ...]]:
         """For each row, which of the words its name lacks."""
         return zip(*map(self._lacks, words), strict=True)
 
-    def _lacks(self, word: str) -> list[bool]:
-        places = self._folded()
+    def _lacks(self, word: str) -> bytes:
+        """For each row whether its name lacks a word; of the last words it is known."""
+        if word not in self._known:
+            if len(self._known) >= _KNOWN:
+                del self._known[next(iter(self._known))]
+            self._known[word] = self._find_lacking(word)
+        return self._known[word]
+
+    def _find_lacking(self, word: str) -> bytes:
+        places, sought = self._folded(), _fold(word)
         files = {one for one in self._files if word in one.casefold()}
         if not files:
-            return [word not in place for place in places]
-        return [
-            one.file not in files and word not in place
-            for one, place in zip(self._rows, places, strict=True)
-        ]
+            return bytes([sought not in place for place in places])
+        return bytes(
+            [
+                one.file not in files and sought not in place
+                for one, place in zip(self._rows, places, strict=True)
+            ]
+        )
 
     def _folded(self) -> list[str]:
         """The row and the prompt of each case; a text that is needed twice is there once."""
         if self._places is None:
             texts = (f"{one.row} {one.prompt}" if one.prompt else one.row for one in self._rows)
-            self._places = [
-                folded if (folded := text.casefold()) != text else text for text in texts
-            ]
+            self._places = [folded if (folded := _fold(text)) != text else text for text in texts]
         return self._places
 
     # --- what cannot match
@@ -240,6 +253,11 @@ class Listing:
         if name == "tag":
             return sorted({tag for tags in self._tags for tag in tags})
         return self._models if name == "model" else self._files
+
+
+def _fold(text: str) -> str:
+    """As names are compared. With plain dots a name that was cut takes half the memory."""
+    return text.casefold().replace("…", "...")
 
 
 def label_of(case: CaseRow) -> str:
