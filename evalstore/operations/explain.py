@@ -28,7 +28,7 @@ from evalstore.values import Case, CaseFile, Json, Question
 if TYPE_CHECKING:
     from evalstore.cells import Cell
     from evalstore.operations.desk import Desk
-    from evalstore.store.store import Trouble
+    from evalstore.store.failures import Trouble
 
 _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from evalstore.cells import Cell
     from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Wanted
-    from evalstore.store.store import Trouble
+    from evalstore.store.failures import Trouble
 
 _RUNS_BACK = 100
 """How many runs are searched for the one that brought a success."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evalstore.report.compare import Result
     from evalstore.settings import AnalysisQuery
     from evalstore.store import Store
-    from evalstore.store.store import Judgement
+    from evalstore.store.spending import Judgement
 
 DIMENSIONS = ("model", "prompt", "tag", "file")
 """What results can be grouped by."""

@@ -11,13 +11,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import func, select
 from sqlmodel import col
 
 from evalstore import hashing, restoring
 from evalstore.errors import StoreError
-from evalstore.store.database import Database, append, chunks, ensure, select_each
+from evalstore.store.database import append, chunks, ensure, select_each
+from evalstore.store.failures import Failures, failure_rows
 from evalstore.store.leases import delete_leases, insert_leases
+from evalstore.store.spending import PEOPLE, Spending
 from evalstore.store.tables import (
     EVENTS,
     TABLES,
@@ -29,9 +31,9 @@ from evalstore.store.tables import (
     RunRow,
     SessionRow,
     as_digits,
+    as_word,
 )
 from evalstore.values import (
-    WORDS,
     CaseFile,
     Evaluation,
     Failure,
@@ -40,10 +42,7 @@ from evalstore.values import (
     Sample,
     Session,
     Vote,
-    Word,
 )
-
-_PEOPLE = "SELECT id FROM evaluators WHERE json_extract(content, '$.human') IS NOT NULL"
 
 
 class Stored(NamedTuple):
@@ -73,36 +72,7 @@ class LeaseChange(NamedTuple):
     given: Sequence[str] = ()
 
 
-class Trouble(NamedTuple):
-    """A logged failure."""
-
-    at: int
-    """Microseconds since 1970, UTC."""
-    message: str
-
-
-class Spent(NamedTuple):
-    """What a session took."""
-
-    started: int
-    """Microseconds since 1970, UTC."""
-    model: str
-    """Id of the model version."""
-    usd: float | None
-    """None: it was free, or its price was not known."""
-    seconds: float | None
-    """Of all its turns; None: not known."""
-
-
-class Judgement(NamedTuple):
-    """A vote with what it is about and what it has cost."""
-
-    vote: Vote
-    subject: str
-    usd: float | None
-
-
-class Store(Database):
+class Store(Failures, Spending):
     """An open store."""
 
     # --- versions
@@ -198,7 +168,7 @@ class Store(Database):
             for table, rows in (
                 (SessionRow, _session_rows(sessions or {})),
                 (EvaluationRow, _evaluation_rows(evaluations or {})),
-                (FailureRow, _failure_rows(failures)),
+                (FailureRow, failure_rows(failures)),
             ):
                 if rows:
                     append(connection, table, rows)
@@ -231,48 +201,16 @@ class Store(Database):
         )
         found: dict[str, list[Vote]] = {}
         with self._reading() as connection:
-            people = {id for (id,) in connection.execute(_PEOPLE)}
+            people = {id for (id,) in connection.execute(PEOPLE)}
             for subject, started, *ids, verdict, score in select_each(
                 connection, statement, subjects
             ):
                 id, evaluation, evaluator = map(as_digits, ids)
                 human = ids[2] in people
-                vote = Vote(started, id, evaluation, evaluator, _verdict(verdict), score, human)
+                vote = Vote(started, id, evaluation, evaluator, as_word(verdict), score, human)
                 found.setdefault(as_digits(subject), []).append(vote)
         for votes in found.values():
             votes.sort(key=lambda vote: vote[:2])
-        return found
-
-    def find_failed(self, questions: Iterable[str]) -> dict[str, Trouble]:
-        """The newest failure of each of these questions that has one."""
-        row = FailureRow
-        found: dict[str, Trouble] = {}
-        with self._connect() as connection:
-            for some in chunks(questions):
-                query = (
-                    select(col(row.question), col(row.at), col(row.content))
-                    .where(col(row.question).in_(some))
-                    .order_by(col(row.at), col(row.id))
-                )
-                for question, at, content in connection.execute(query):
-                    found[str(question)] = Trouble(at, json.loads(content)["message"])
-        return found
-
-    def find_failed_judgements(self) -> dict[tuple[str, str], Trouble]:
-        """The newest failure of each session and evaluator that have one."""
-        row = FailureRow
-        query = (
-            select(col(row.at), col(row.content))
-            .where(col(row.question).is_(None))
-            .order_by(col(row.at), col(row.id))
-        )
-        found: dict[tuple[str, str], Trouble] = {}
-        with self._connect() as connection:
-            for at, text in connection.execute(query):
-                content = json.loads(text)
-                if content.get("subject") and content.get("evaluator"):
-                    place = (content["subject"], content["evaluator"])
-                    found[place] = Trouble(at, content["message"])
         return found
 
     def load_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
@@ -320,47 +258,8 @@ class Store(Database):
 
     def _people(self) -> list[tuple[str, Json]]:
         with self._reading() as connection:
-            found = connection.execute(_PEOPLE.replace("SELECT id", "SELECT id, content"))
+            found = connection.execute(PEOPLE.replace("SELECT id", "SELECT id, content"))
             return [(as_digits(id), json.loads(content)) for id, content in found]
-
-    def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
-        """What these sessions took, by id."""
-        statement = (
-            "SELECT id, started, json_extract(content, '$.model'), "
-            "json_extract(content, '$.cost.usd'), CASE "
-            "json_array_length(content, '$.turns') "
-            "WHEN 1 THEN json_extract(content, '$.turns[0].latency') "
-            "ELSE (SELECT sum(json_extract(value, '$.latency')) "
-            "FROM json_each(content, '$.turns')) END FROM sessions WHERE id IN"
-        )
-        with self._reading() as connection:
-            return {
-                as_digits(id): Spent(*found)
-                for id, *found in select_each(connection, statement, sessions)
-            }
-
-    def find_judgements(self, evaluations: Iterable[str]) -> dict[str, Judgement]:
-        """These evaluations as votes, by id."""
-        statement = (
-            "SELECT id, started, subject, evaluation, evaluator, verdict, score, "
-            "json_extract(content, '$.cost.usd') FROM evaluations WHERE id IN"
-        )
-        found: dict[str, Judgement] = {}
-        with self._reading() as connection:
-            people = {id for (id,) in connection.execute(_PEOPLE)}
-            for row in select_each(connection, statement, evaluations):
-                id, started, subject, evaluation, evaluator, word, score, usd = row
-                vote = Vote(
-                    started,
-                    as_digits(id),
-                    as_digits(evaluation),
-                    as_digits(evaluator),
-                    _verdict(word),
-                    score,
-                    evaluator in people,
-                )
-                found[vote.id] = Judgement(vote, as_digits(subject), usd)
-        return found
 
     def load_all(self, kind: str) -> dict[str, Json]:
         """All versions of a kind by id: for evaluators and models, of which there are few."""
@@ -370,43 +269,6 @@ class Store(Database):
                 as_digits(id): json.loads(content)
                 for id, content in connection.execute(f"SELECT id, content FROM {table}")
             }
-
-    def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
-        """What these sessions, or judgements, have cost together in USD, as far as it is known."""
-        table = EVENTS[kind]
-        total = 0.0
-        with self._connect() as connection:
-            for some in chunks(ids):
-                cost = func.json_extract(col(table.content), "$.cost.usd")
-                query = select(func.sum(cost)).where(col(table.id).in_(some))
-                total += float(connection.scalar(query) or 0.0)
-        return total
-
-    def find_failures(self, limit: int | None = None) -> list[tuple[str, Json]]:
-        """Failures with their contents, newest first."""
-        return self._load_failures(_newest_failures().limit(limit))
-
-    def find_failures_of(
-        self, questions: Iterable[str], subjects: Iterable[str]
-    ) -> list[tuple[str, Json]]:
-        """The failures to answer these questions and to judge these sessions, newest first."""
-        row, found = FailureRow, dict[str, Json]()
-        for some in chunks(questions):
-            found |= self._load_failures(_newest_failures().where(col(row.question).in_(some)))
-        subject = func.json_extract(col(row.content), "$.subject")
-        for some in chunks(subjects):
-            query = _newest_failures().where(col(row.question).is_(None), subject.in_(some))
-            found |= self._load_failures(query)
-        return sorted(found.items(), key=lambda one: (-one[1]["at"], one[0]))
-
-    def _load_failures(self, query: Select[str, str]) -> list[tuple[str, Json]]:
-        with self._connect() as connection:
-            return [(id, json.loads(content)) for id, content in connection.execute(query)]
-
-    def count_failures(self) -> int:
-        """How many failures there are."""
-        with self._connect() as connection:
-            return int(connection.scalar(select(func.count()).select_from(FailureRow)) or 0)
 
     def find_questions_of(self, sessions: Iterable[str]) -> dict[str, str]:
         """The question of each of these sessions that is there."""
@@ -498,15 +360,6 @@ class Store(Database):
         return found
 
 
-def _verdict(word: str) -> Word:
-    for verdict in WORDS:
-        if verdict == word:
-            return verdict
-    raise StoreError(
-        f"the store is damaged: '{word}' is no verdict", hint="'evalstore fsck' lists what is wrong"
-    )
-
-
 def _session_rows(sessions: Mapping[str, tuple[Session, str]]) -> dict[str, dict[str, Any]]:
     return {
         id: {
@@ -536,22 +389,3 @@ def _evaluation_rows(
         }
         for id, (evaluation, content) in evaluations.items()
     }
-
-
-def _newest_failures() -> Select[str, str]:
-    return select(col(FailureRow.id), col(FailureRow.content)).order_by(
-        col(FailureRow.at).desc(), col(FailureRow.id)
-    )
-
-
-def _failure_rows(failures: Sequence[Failure]) -> dict[str, dict[str, Any]]:
-    rows = {}
-    for failure in failures:
-        id, content = hashing.identify(hashing.describe_failure(failure))
-        rows[id] = {
-            "id": id,
-            "content": content,
-            "question": failure.question,
-            "at": failure.at,
-        }
-    return rows

@@ -13,6 +13,7 @@ from sqlalchemy.types import BigInteger, Float, TypeDecorator
 from sqlmodel import Field, SQLModel
 
 from evalstore.errors import StoreError
+from evalstore.values import WORDS, Word
 
 
 class Id(TypeDecorator[str]):
@@ -196,3 +197,13 @@ TABLES: dict[str, type[_Version]] = {
     str(table.__tablename__): table for table in (*VERSIONS.values(), *EVENTS.values())
 }
 """All tables of what is stored for good, by name; leases and their runners come and go."""
+
+
+def as_word(word: str) -> Word:
+    """The word of an evaluation; raises `StoreError` when the store has another one."""
+    for verdict in WORDS:
+        if verdict == word:
+            return verdict
+    raise StoreError(
+        f"the store is damaged: '{word}' is no verdict", hint="'evalstore fsck' lists what is wrong"
+    )

@@ -1,0 +1,91 @@
+"""What answers and judgements have cost, added up by the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+from sqlmodel import col
+
+from evalstore.store.database import Database, chunks, select_each
+from evalstore.store.tables import EVENTS, as_digits, as_word
+from evalstore.values import Vote
+
+PEOPLE = "SELECT id FROM evaluators WHERE json_extract(content, '$.human') IS NOT NULL"
+"""Evaluators who are people."""
+
+
+class Spent(NamedTuple):
+    """What a session took."""
+
+    started: int
+    """Microseconds since 1970, UTC."""
+    model: str
+    """Id of the model version."""
+    usd: float | None
+    """None: it was free, or its price was not known."""
+    seconds: float | None
+    """Of all its turns; None: not known."""
+
+
+class Judgement(NamedTuple):
+    """A vote with what it is about and what it has cost."""
+
+    vote: Vote
+    subject: str
+    usd: float | None
+
+
+class Spending(Database):
+    """The part of a store that knows of money and time."""
+
+    def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
+        """What these sessions took, by id."""
+        statement = (
+            "SELECT id, started, json_extract(content, '$.model'), "
+            "json_extract(content, '$.cost.usd'), CASE "
+            "json_array_length(content, '$.turns') "
+            "WHEN 1 THEN json_extract(content, '$.turns[0].latency') "
+            "ELSE (SELECT sum(json_extract(value, '$.latency')) "
+            "FROM json_each(content, '$.turns')) END FROM sessions WHERE id IN"
+        )
+        with self._reading() as connection:
+            return {
+                as_digits(id): Spent(*found)
+                for id, *found in select_each(connection, statement, sessions)
+            }
+
+    def find_judgements(self, evaluations: Iterable[str]) -> dict[str, Judgement]:
+        """These evaluations as votes, by id."""
+        statement = (
+            "SELECT id, started, subject, evaluation, evaluator, verdict, score, "
+            "json_extract(content, '$.cost.usd') FROM evaluations WHERE id IN"
+        )
+        found: dict[str, Judgement] = {}
+        with self._reading() as connection:
+            people = {id for (id,) in connection.execute(PEOPLE)}
+            for row in select_each(connection, statement, evaluations):
+                id, started, subject, evaluation, evaluator, word, score, usd = row
+                vote = Vote(
+                    started,
+                    as_digits(id),
+                    as_digits(evaluation),
+                    as_digits(evaluator),
+                    as_word(word),
+                    score,
+                    evaluator in people,
+                )
+                found[vote.id] = Judgement(vote, as_digits(subject), usd)
+        return found
+
+    def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
+        """What these sessions, or judgements, have cost together in USD, as far as it is known."""
+        table = EVENTS[kind]
+        total = 0.0
+        with self._connect() as connection:
+            for some in chunks(ids):
+                cost = func.json_extract(col(table.content), "$.cost.usd")
+                query = select(func.sum(cost)).where(col(table.id).in_(some))
+                total += float(connection.scalar(query) or 0.0)
+        return total
