@@ -147,6 +147,13 @@ class Browser(App[None]):
         if self.runs.may_leave():
             await super().action_quit()
 
+    def _fatal_error(self) -> None:
+        """A bug: where it is, without the values of variables, which may hold keys and answers."""
+        from rich.console import Group
+        from rich.traceback import Traceback
+
+        self.panic(Group(Traceback(show_locals=False, width=None), "this is a bug in evalstore"))
+
     def on_unmount(self) -> None:
         """Stop what is still under way."""
         self.runs.stop()

@@ -204,3 +204,21 @@ def test_what_is_wrong_with_the_workspace_is_told_until_it_is_right(workspace: P
         assert "error: " not in screen(pilot)
 
     drive(scenario)
+
+
+def test_a_bug_is_told_without_the_values_of_variables(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        key = "sk-" + "secret"
+        try:
+            raise ValueError(f"a key of {len(key)} characters")
+        except ValueError:
+            app._fatal_error()
+
+    drive(scenario)
+    told = capsys.readouterr().err
+    assert "a key of 9 characters" in told
+    assert "this is a bug in evalstore" in told
+    assert "sk-secret" not in told
