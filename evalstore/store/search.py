@@ -170,7 +170,10 @@ class SearchIndex:
         known = self._connection.execute(query, (KINDS.index(kind),))
         with store._reading() as connection:
             ids = connection.execute(f"SELECT id FROM {_TABLES[kind]} ORDER BY id")
-            return b"".join(_without((id for (id,) in ids), (id for (id,) in known)))
+            missing = bytearray()  # joined they would all be objects at once
+            for id in _without((id for (id,) in ids), (id for (id,) in known)):
+                missing += id
+            return bytes(missing)
 
     def _take(self, kind: Kind, contents: dict[str, Json]) -> None:
         about = {id: _about(kind, content) for id, content in contents.items()}

@@ -10,7 +10,6 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
 from typing import TYPE_CHECKING
 
 from evalstore.report.compare import JUDGED
@@ -155,8 +154,8 @@ class Listing:
 
     def look_up(self, query: Query, search: Search) -> Found:
         """Search the words that are not in names, those that a name lacks together."""
-        lacking = set(self._lacking(query.words))
-        wanted = {tuple(compress(query.words, lacks)) for lacks in lacking if any(lacks)}
+        lacking = set(self._lacking(query.words)) - {0}
+        wanted = {_marked(query.words, marks) for marks in lacking}
         found: dict[Words, frozenset[str]] = {}
         self._looked_up = {}
         for words in sorted({*wanted, *((word,) for word in query.without)}):
@@ -173,10 +172,10 @@ class Listing:
                 missing = self._lacks(word)
                 numbers = [number for number in numbers if not missing[number]]
             return numbers
-        lacking = list(self._lacking(words))
-        within: dict[tuple[int, ...], Sequence[int]] = {(0,) * len(words): self._all}
-        for lacks in set(lacking) - within.keys():
-            within[lacks] = self._rows_of(_sessions(found, tuple(compress(words, lacks))))
+        lacking = self._lacking(words)
+        within: dict[int, Sequence[int]] = {0: self._all}
+        for marks in set(lacking) - within.keys():
+            within[marks] = self._rows_of(_sessions(found, _marked(words, marks)))
         return [number for number in numbers if within[lacking[number]][number]]
 
     def _without(self, numbers: Sequence[int], word: str, found: Found) -> list[int]:
@@ -190,9 +189,13 @@ class Listing:
             self._looked_up[id(sessions)] = sessions, rows
         return self._looked_up[id(sessions)][1]
 
-    def _lacking(self, words: Words) -> Iterator[tuple[int, ...]]:
-        """For each row, which of the words its name lacks."""
-        return zip(*map(self._lacks, words), strict=True)
+    def _lacking(self, words: Words) -> Sequence[int]:
+        """For each row, which of the words its name lacks: a bit for each."""
+        found: Sequence[int] = bytes(len(self._rows))
+        for place, word in enumerate(words):
+            lacks = self._lacks(word)
+            found = [bits | one << place for bits, one in zip(found, lacks, strict=True)]
+        return found
 
     def _lacks(self, word: str) -> bytes:
         """For each row whether its name lacks a word; of the last words it is known."""
@@ -253,6 +256,11 @@ class Listing:
         if name == "tag":
             return sorted({tag for tags in self._tags for tag in tags})
         return self._models if name == "model" else self._files
+
+
+def _marked(words: Words, marks: int) -> Words:
+    """The words whose bits are set."""
+    return tuple(word for place, word in enumerate(words) if marks >> place & 1)
 
 
 def _fold(text: str) -> str:
