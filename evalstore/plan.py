@@ -82,6 +82,11 @@ class Judgement:
         """Id of the evaluator."""
         return self.judge.evaluator if self.judge else CHECKS
 
+    @property
+    def place(self) -> tuple[tuple[str, ...], str | None, str]:
+        """What it is about, answered or not: the questions, the evaluation version, by whom."""
+        return self.cell.questions, self.cell.case.evaluation, self.evaluator
+
 
 @dataclass
 class Plan:
@@ -122,6 +127,11 @@ class Plan:
         for cell in self.cells:
             if cell.case.evaluation is not None:
                 yield from map(hashing.subject_of, cell.subjects(self.sessions))
+
+    def todo(self) -> Iterator[object]:
+        """The ids of the questions to ask, and the places of the judgements to make."""
+        yield from (ask.question_id for ask in self.asks)
+        yield from (judgement.place for judgement in self.judgements)
 
     @property
     def ask_count(self) -> int:

@@ -11,14 +11,14 @@ from evalstore.errors import NothingSelectedError
 from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.diff import diff
 from evalstore.operations.failures import hint_for
-from evalstore.operations.orders import Agreed, Orders, Wanted, is_partial
+from evalstore.operations.orders import Orders, Wanted, is_partial
 from evalstore.operations.results import read_results
-from evalstore.operations.run import plan_run, run
+from evalstore.operations.run import offer_run, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.operations.orders import Where
+    from evalstore.operations.orders import Agreed, Where
     from evalstore.operations.reporting import RunReport
     from evalstore.operations.summary import Status
     from evalstore.operations.watching import Watcher
@@ -48,6 +48,8 @@ class Planned:
 
     status: Status
     max_cost: float | None
+    agreed: Agreed
+    """What a person agrees to who is shown this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +149,9 @@ def plan(
 ) -> Planned:
     """What would be done, why, and its price; raises `EvalstoreError`."""
     wanted = replace(intent.wanted, offline=offline)
-    found = plan_run(where, wanted, judge_only=intent.judge_only)
+    found, agreed = offer_run(where, wanted, judge_only=intent.judge_only)
     settled = open_workspace(where).settings.max_cost
-    return Planned(found, settled if max_cost is None else max_cost)
+    return Planned(found, settled if max_cost is None else max_cost, agreed)
 
 
 def carry_out(
@@ -161,11 +163,10 @@ def carry_out(
     offline: bool = False,
 ) -> Ended:
     """Do it, unless it would by now be more than was planned: that was shown and agreed to."""
-    status = planned.status
     orders = Orders(
         judge_only=intent.judge_only,
         yes=True,
-        agreed=Agreed(status.ask, status.judge, status.cost),
+        agreed=planned.agreed,
         max_cost=planned.max_cost,
         fail_on="none",
     )

@@ -138,10 +138,8 @@ def get_leave(
     """Ask before much is spent; `price` estimates what the run will cost.
 
     Raises `TooExpensiveError` when the answer is no, and `EvalstoreError` when a bound on the
-    cost could not be kept, or when more would be done than somebody has agreed to.
+    cost could not be kept.
     """
-    if orders.agreed:
-        _keep_to(orders.agreed, survey, price)
     prices = {id: desk.price_of(id) for id in survey.models}
     unpriced = [id for id, one in prices.items() if one is None]
     if unpriced and _most(desk, orders) is not None:
@@ -171,11 +169,21 @@ def get_leave(
         )
 
 
-def _keep_to(agreed: Agreed, survey: Survey, price: Callable[[], float | None]) -> None:
-    """Files may have been edited, and stored answers may have gone, since the plan was shown."""
+def keep_to(
+    agreed: Agreed,
+    survey: Survey,
+    todo: Iterable[object],
+    price: Callable[[], float | None],
+) -> None:
+    """Raise when more, something else, or at another price would be done than was agreed to.
+
+    Files may have been edited, and stored answers may have gone, since the plan was shown.
+    """
     was, now = (agreed.asks, agreed.judgements), (survey.asks, survey.judgements)
     if any(one > shown for one, shown in zip(now, was, strict=True)):
         what = f"{_to_do(*now)}, and {_to_do(*was)} were shown"
+    elif others := sum(one not in agreed.todo for one in todo):
+        what = f"{others:,} of what would be done now {'was' if others == 1 else 'were'} not shown"
     elif agreed.price is None:
         return
     else:

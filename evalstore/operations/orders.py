@@ -104,6 +104,8 @@ class Agreed:
     judgements: int
     price: float | None
     """USD; None if a price is not known."""
+    todo: frozenset[object] = frozenset()
+    """What would be done, one by one, as plans name it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from evalstore import __version__, hashing
 from evalstore.cells import portions
 from evalstore.errors import OK
 from evalstore.operations.desk import Desk, Layout, open_desk, open_store
-from evalstore.operations.execution import Survey, carry_out, get_leave
+from evalstore.operations.execution import Survey, carry_out, get_leave, keep_to
 from evalstore.operations.explain import Explainer
 from evalstore.operations.gate import decide
+from evalstore.operations.orders import Agreed
 from evalstore.operations.reporting import RunReport, describe_spending
 from evalstore.operations.results import read_lines
 from evalstore.operations.status import describe_plan, estimate
@@ -41,9 +42,16 @@ memory."""
 
 def plan_run(where: Where, wanted: Wanted, *, judge_only: bool = False) -> Status:
     """What `run` would do, without doing it."""
+    return offer_run(where, wanted, judge_only=judge_only)[0]
+
+
+def offer_run(where: Where, wanted: Wanted, *, judge_only: bool = False) -> tuple[Status, Agreed]:
+    """The same, and what somebody agrees to who is shown it."""
     with open_desk(where, create=True) as desk:
         desk.require_sound(wanted)
-        return describe_plan(desk, desk.plan(wanted, judge_only=judge_only), wanted)
+        plan = desk.plan(wanted, judge_only=judge_only)
+        found = describe_plan(desk, plan, wanted)
+        return found, Agreed(found.ask, found.judge, found.cost, frozenset(plan.todo()))
 
 
 def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunReport:
@@ -62,6 +70,8 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
         layout = desk.lay_out(wanted, judge_only=orders.judge_only, begun=started)
         plans = Plans(desk, layout)
         survey = plans.survey()
+        if orders.agreed:
+            keep_to(orders.agreed, survey, plans.todo(), plans.price)
         get_leave(desk, survey, plans.price, orders, watcher)
         snapshot = _store_workspace(desk)
         tally = Tally(desk, started, desk.settings.verdict, plans.shared)
@@ -151,8 +161,16 @@ class Plans:
             yield self._only
             return
         planned: dict[str, int] = {}
+        judged = set[tuple[object, ...]]()
         for cells in portions(self._layout.cells, self._size):
             plan = self._desk.fill(self._layout, cells)
+            judgements, plan.judgements = plan.judgements, []
+            for one in judgements:
+                if self.shared.isdisjoint(one.cell.questions):
+                    plan.judgements.append(one)
+                elif (place := (*one.place, one.sessions)) not in judged:
+                    judged.add(place)
+                    plan.judgements.append(one)
             asks, plan.asks = plan.asks, []
             for ask in asks:
                 question = ask.question_id
@@ -169,6 +187,11 @@ class Plans:
         for plan in self._once():
             survey.add(plan)
         return survey
+
+    def todo(self) -> Iterator[object]:
+        """What they would do, one by one."""
+        for plan in self._once():
+            yield from plan.todo()
 
     def price(self) -> float | None:
         """What they are likely to cost in USD; None if a price is not known."""

@@ -47,6 +47,7 @@ class Doing(Page):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "run", "Run what is missing", show=False, id="page.run"),
+        Binding("w", "status", "What is to do", show=False, id="history.status"),
         Binding("y", "copy", "Copy", show=False, id="page.copy"),
         Binding("o", "save", "Save what is shown", show=False, id="page.save"),
     ]
@@ -66,6 +67,10 @@ class Doing(Page):
             self.browser.runs.show()
         else:
             self.app.push_screen(PlanPage(self.source.all_that_lacks))
+
+    def action_status(self) -> None:
+        """Show what is to do."""
+        self.browser.show_status()
 
     # --- copy
 

@@ -27,6 +27,8 @@ from evalstore.tui.status import StatusPage
 from evalstore.tui.versions import VersionsPage
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from textual import events
     from textual.command import Provider
 
@@ -165,6 +167,32 @@ class Browser(App[None]):
                 asyncio.get_running_loop().add_signal_handler(
                     getattr(signal, name), self.runs.leave
                 )
+            self._resume_after_stops_only()
+
+    def _resume_after_stops_only(self) -> None:
+        """Let the driver take the terminal again only when it has given it away before.
+
+        A terminal that is closed sends `SIGCONT` behind `SIGHUP`, and so does who likes. Textual
+        then reads the keys in a second thread, and the process does not end any more.
+        """
+        stops, resumes = signal.getsignal(signal.SIGTSTP), signal.getsignal(signal.SIGCONT)
+        if not callable(stops) or not callable(resumes):
+            return  # not in a terminal
+        is_stopped = False
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            nonlocal is_stopped
+            is_stopped = True
+            stops(number, frame)
+
+        def resume(number: int, frame: FrameType | None) -> None:
+            nonlocal is_stopped
+            if is_stopped:
+                is_stopped = False
+                resumes(number, frame)
+
+        signal.signal(signal.SIGTSTP, stop)
+        signal.signal(signal.SIGCONT, resume)
 
     # --- keys and commands
 

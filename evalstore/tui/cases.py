@@ -165,7 +165,7 @@ all of them, each with the answers of the candidate in the picked column.
         grid.show(self._columns(), len(self._listed), self._cells, cursor=cursor)
         if self._marked:
             grid.marked = {n for n, one in enumerate(self._listed) if place_of(one) in self._marked}
-        self._shown, self._counts = len(rows), self._listing.count(numbers)
+        self._shown, self._counts = len(rows), self._listing.count(numbers, self.query_typed)
         why = self._listing.why_empty(self.query_typed, is_searching=bool(self.searching))
         self.set_empty("" if rows else why)
         grid.display = bool(rows)
@@ -289,6 +289,17 @@ all of them, each with the answers of the candidate in the picked column.
             if case
             else ("", "")
         )
+
+    @on(Grid.Marked, "#cases")
+    def mark_everywhere(self, message: Grid.Marked) -> None:
+        """A case with several tags is marked in all its groups, or in none."""
+        if self._group == "tag":
+            place = place_of(self._listed[message.row])
+            lines = {n for n, one in enumerate(self._listed) if place_of(one) == place}
+            is_marked = message.row in message.grid.marked
+            marked = message.grid.marked
+            message.grid.marked = marked | lines if is_marked else marked - lines
+            message.grid.refresh()
 
     @on(Grid.Moved, "#cases")
     def follow_cursor(self) -> None:

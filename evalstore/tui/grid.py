@@ -103,6 +103,18 @@ class Grid(ScrollView, can_focus=True):
             return self.grid
 
     @dataclass
+    class Marked(Message):
+        """A row was marked, or its mark was taken away."""
+
+        grid: Grid
+        row: int
+
+        @property
+        def control(self) -> Grid:
+            """The grid."""
+            return self.grid
+
+    @dataclass
     class Chosen(Message):
         """A row was opened."""
 
@@ -309,6 +321,7 @@ class Grid(ScrollView, can_focus=True):
         """Mark the row, or take the mark away, and go on."""
         if self._count and self._with_marks:
             self.marked ^= {self.cursor}
+            self.post_message(self.Marked(self, self.cursor))
             self.refresh()
             self.move_to(self.cursor + 1)
 

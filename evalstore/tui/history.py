@@ -186,10 +186,6 @@ run under the cursor with the run before it, and the workspace with the newest r
         """The id of the highlighted run."""
         return self.highlighted or "", "the id of the run"
 
-    def action_status(self) -> None:
-        """Show what is to do."""
-        self.browser.show_status()
-
     @on(Grid.Chosen, "#runs")
     def open_run(self) -> None:
         """Show its cases."""

@@ -10,11 +10,12 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from evalstore.report.compare import JUDGED
 from evalstore.tui.looks import SIGNS, URGENCY
-from evalstore.tui.query import FIELDS
+from evalstore.tui.query import FIELDS, has_any
 from evalstore.wording import widest
 
 if TYPE_CHECKING:
@@ -81,8 +82,13 @@ class Listing:
             numbers = self._without(numbers, word, found)
         return numbers
 
-    def count(self, numbers: Sequence[int]) -> dict[str, int]:
-        """How many results of these rows have each verdict."""
+    def count(self, numbers: Sequence[int], query: Query | None = None) -> dict[str, int]:
+        """How many results of these rows have each verdict, of the candidates that are meant."""
+        named = [one for one in query.fields if one.name == "model"] if query else []
+        meant = [
+            all(has_any(model, one.values) != one.is_negated for one in named)
+            for model in self._folded_models
+        ]
         kinds = (
             Counter(map(self._came_to.__getitem__, numbers))
             if len(numbers) < len(self._rows)
@@ -90,7 +96,7 @@ class Listing:
         )
         counts = dict.fromkeys(_VERDICTS, 0)
         for kind, count in kinds.items():
-            for word in self._kinds[kind]:
+            for word in compress(self._kinds[kind], meant):
                 if word is not None:
                     counts[word] += count
         return {word: count for word, count in counts.items() if count}
@@ -124,17 +130,17 @@ class Listing:
     ) -> Sequence[int]:
         rows, values, negated = self._rows, field.values, field.is_negated
         if field.name == "file":
-            files = {one for one in self._files if _has_any(one.casefold(), values) != negated}
+            files = {one for one in self._files if has_any(one.casefold(), values) != negated}
             return [number for number in numbers if rows[number].file in files]
         if field.name == "tag":
             tags = {
                 one
                 for one in self._tags
-                if any(_has_any(tag.casefold(), values) for tag in one) != negated
+                if any(has_any(tag.casefold(), values) for tag in one) != negated
             }
             return [number for number in numbers if rows[number].tags in tags]
         if field.name == "prompt":
-            return [n for n in numbers if _has_any(_prompt_of(rows[n]), values) != negated]
+            return [n for n in numbers if has_any(_prompt_of(rows[n]), values) != negated]
         among = [field] if field.name == "model" else named
         words = ("",) if field.name == "model" else values
         kinds = [self._has_come_to(kind, words, among) != negated for kind in self._kinds]
@@ -146,7 +152,7 @@ class Listing:
         return any(
             word is not None
             and word.startswith(words)
-            and all(_has_any(model, one.values) for one in among)
+            and all(has_any(model, one.values) for one in among)
             for model, word in zip(self._folded_models, kind, strict=True)
         )
 
@@ -184,10 +190,11 @@ class Listing:
 
     def _rows_of(self, sessions: frozenset[str]) -> Sequence[int]:
         """For each row whether one of these is its session."""
-        if id(sessions) not in self._looked_up:
+        known = self._looked_up.get(id(sessions))
+        if known is None:
             rows = bytes(len(self._rows)) if not sessions else _among(self._rows, sessions)
-            self._looked_up[id(sessions)] = sessions, rows
-        return self._looked_up[id(sessions)][1]
+            known = self._looked_up[id(sessions)] = sessions, rows
+        return known[1]
 
     def _lacking(self, words: Words) -> Sequence[int]:
         """For each row, which of the words its name lacks: a bit for each."""
@@ -199,11 +206,11 @@ class Listing:
 
     def _lacks(self, word: str) -> bytes:
         """For each row whether its name lacks a word; of the last words it is known."""
-        if word not in self._known:
-            if len(self._known) >= _KNOWN:
-                del self._known[next(iter(self._known))]
-            self._known[word] = self._find_lacking(word)
-        return self._known[word]
+        known = self._known
+        if word not in known:  # another thread may look at the same time: none is changed
+            kept = dict(list(known.items())[1 - _KNOWN :])
+            self._known = known = {**kept, word: self._find_lacking(word)}
+        return known[word]
 
     def _find_lacking(self, word: str) -> bytes:
         places, sought = self._folded(), _fold(word)
@@ -235,10 +242,12 @@ class Listing:
                         yield f"no verdict is called '{value}'", ", ".join(_VERDICTS)
                     continue
                 there = self._there_is(name)
-                if not any(value in one.casefold() for one in there):
+                if not any(has_any(one.casefold(), (value,)) for one in there):
                     some = [*there[:_NAMED], *["…"] * (len(there) > _NAMED)]
                     what = "candidate" if name == "model" else name
-                    yield f"no {what} has '{value}' in it", ", ".join(some) or "there are none"
+                    is_whole = value.startswith("=") and len(value) > 1
+                    told = f"is called '{value[1:]}'" if is_whole else f"has '{value}' in it"
+                    yield f"no {what} {told}", ", ".join(some) or "there are none"
 
     def why_empty(self, query: Query, *, is_searching: bool) -> str:
         """What to say when nothing matches."""
@@ -296,10 +305,6 @@ def _came_to(case: CaseRow) -> _CameTo:
 
 def _worst(words: _CameTo) -> int:
     return min((URGENCY.index(word) for word in words if word is not None), default=9)
-
-
-def _has_any(text: str, values: Iterable[str]) -> bool:
-    return any(value in text for value in values)
 
 
 def _among(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 FIELDS = ("verdict", "tag", "model", "file", "prompt")
+_WHOLE = ("tag", "model", "file")
+"""In quotation marks they are meant as a whole."""
 _PART = re.compile(
     rf'(-?)(?:({"|".join(FIELDS)}):((?:"[^"]*"?|[^\s"])*)|("[^"]*"?|\S+))',
     re.IGNORECASE,
@@ -39,6 +42,20 @@ class Query:
         return not (self.words or self.without or self.fields)
 
 
+def _value(name: str, typed: str) -> str:
+    value = typed.strip('"')
+    is_whole = typed[0] == typed[-1] == '"' and len(typed) > 2 and name in _WHOLE
+    return f"={value}" if is_whole else value
+
+
+def has_any(text: str, values: Iterable[str]) -> bool:
+    """Whether one of the values matches: as a part of the text, or behind `=` as the whole."""
+    return any(
+        value[1:] == text if value.startswith("=") and len(value) > 1 else value in text
+        for value in values
+    )
+
+
 def read_query(text: str) -> Query:
     """What was typed as a filter; nothing that is typed is an error."""
     words: list[str] = []
@@ -46,7 +63,7 @@ def read_query(text: str) -> Query:
     fields: list[Field] = []
     for minus, name, listed, typed in _PART.findall(text.casefold()):
         if name:
-            values = [value for one in _VALUE.findall(listed) if (value := one.strip('"'))]
+            values = [value for one in _VALUE.findall(listed) if (value := _value(name, one))]
             if values:
                 fields.append(Field(name, tuple(values), bool(minus)))
         elif (word := typed.strip('"')) and typed != "-":

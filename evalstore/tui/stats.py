@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _BAR = 20
 _TREND = 60
 """Runs that the trend shows."""
+_APART = re.compile(r'["\s,]+')
 _DIMENSIONS = ("model", "prompt", "tag", "file")
 _NAMES = {"model": "candidate", "prompt": "system prompt", "tag": "tag", "file": "file"}
 _TITLES = {name: f"{word}s" for name, word in _NAMES.items()}
@@ -271,8 +273,9 @@ def _filter(dimension: str, group: Group) -> str:
         return f"prompt:{short(group.key[0])}" if group.key[0] else 'prompt:"no prompt"'
     if None in group.key:
         return ""
-    name = max(group.name.split('"'), key=len)  # quotes cannot be typed within quotes
-    return f'{dimension}:"{name}"'
+    if '"' in group.name:  # which cannot be typed within quotes: a part of it
+        return f"{dimension}:{max(_APART.split(group.name), key=len)}"
+    return f'{dimension}:"{group.name}"' if group.name else ""
 
 
 def _money(amount: float | None, currency: str) -> str:

@@ -51,7 +51,7 @@ class StatusPage(Acting):
         Binding("e", "edit", "Edit the file", id="case.edit"),
     ]
     TITLE = "What is to do"
-    WAY = "{history.status} on the runs"
+    WAY = "{history.status} on the runs, the cases or an answer"
     HELP = """\
 Each question that a run would ask and each judgement that it would make, with the reason and the
 price; or what is wrong with the files."""
@@ -63,6 +63,8 @@ price; or what is wrong with the files."""
     def __init__(self) -> None:
         super().__init__()
         self._listed: list[_Title | Change | Item | Problem] = []
+        self._prompts: dict[str, dict[str | None, str]] = {}
+        """Of test files with several system prompts, what to call each."""
 
     def compose(self) -> ComposeResult:
         """The list above what the highlighted line is about."""
@@ -99,6 +101,7 @@ price; or what is wrong with the files."""
             self.set_empty("")
         else:
             self._listed = list(_listed(found))
+            self._prompts = found.prompts
             price = "at an unknown price" if found.cost is None else f"about {money(found.cost)}"
             what = f"{what_to_do(found)}: {price}" if found.items else "nothing"
             self.set_title("what is to do", what, f"{found.reuse:,} answers reused")
@@ -136,11 +139,16 @@ price; or what is wrong with the files."""
         return (
             Cell(one.kind),
             Cell(one.file),
-            Cell(one.row),
+            Cell(self._row_of(one)),
             Cell(one.model, "faint"),
             Cell(one.evaluator or "", "faint"),
             Cell(one.reason + count),
         )
+
+    def _row_of(self, one: Item) -> str:
+        """The row, and the system prompt where the file has several."""
+        prompt = self._prompts.get(one.file, {}).get(one.prompt)
+        return f"{one.row} ({prompt})".lstrip() if prompt else one.row
 
     # --- the highlighted line
 
@@ -150,6 +158,8 @@ price; or what is wrong with the files."""
         self.query_one("#why", Reader).show(self._why())
 
     def _why(self) -> Iterator[Line]:
+        from evalstore.operations.summary import Change
+
         one = self._highlighted
         if isinstance(one, Problem):
             yield heading(one.place)
@@ -165,7 +175,8 @@ price; or what is wrong with the files."""
                 self.with_keys("{page.run} does it, after it has shown the price."), "faint"
             )
         elif one is not None:
-            yield heading(" ".join(self.copied[0].split("::")))
+            row = "" if isinstance(one, Change) else self._row_of(one)
+            yield heading(f"{one.file} {row}".rstrip())
             who = (getattr(one, name, None) for name in ("model", "evaluator"))
             names = " by ".join(name for name in who if name)
             if names:

@@ -489,3 +489,24 @@ def test_marks_stay_with_their_cases_whatever_is_listed(workspace: Path) -> None
         assert [one.row for one in page.chosen] == ["city=Oslo", "city=Rome"]
 
     drive(scenario, revision="@")
+
+
+def test_a_mark_is_of_the_case_in_all_its_groups(workspace: Path) -> None:
+    weather = workspace / "tests/weather.md"
+    weather.write_text(weather.read_text().replace("tags: [weather]", "tags: [weather, cold]"))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        await press(pilot, "down", "space", "t", "t")
+        assert [one.row for one in page.chosen] == ["city=Oslo"]
+        grid = page.query_one(Grid)
+        assert len(grid.marked) == 2
+        grid.move_to(min(grid.marked))
+        await press(pilot, "space")
+        assert grid.marked == set()
+        await press(pilot, "t")
+        assert grid.marked == set()
+
+    drive(scenario)

@@ -598,3 +598,28 @@ def test_the_browser_can_be_left_from_a_plan(workspace: Path) -> None:
         assert not pilot.app.is_running
 
     drive(scenario)
+
+
+def test_other_questions_than_those_shown_are_not_asked(workspace: Path) -> None:
+    new = workspace / "tests/new.md"
+    new.write_text(NEW)
+    where = Where(workspace)
+    planned = plan(where, ALL)
+    new.write_text(NEW.replace("Lima", "Lima " * 1000))
+    with pytest.raises(EvalstoreError, match="4 of what would be done now were not shown"):
+        carry_out(where, ALL, Watcher(), planned)
+    new.write_text(NEW)
+    assert carry_out(where, ALL, Watcher(), planned).asked == 2
+
+
+def test_what_is_planned_in_portions_is_what_was_shown(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstore.operations.run.PORTION", 1)
+    for name in ("new", "same"):
+        (workspace / f"tests/{name}.md").write_text(NEW)
+    where = Where(workspace)
+    planned = plan(where, ALL)
+    assert (planned.status.ask, planned.status.judge) == (2, 2)
+    ended = carry_out(where, ALL, Watcher(), planned)
+    assert (ended.status, ended.asked, ended.judged) == ("complete", 2, 2)

@@ -13,6 +13,7 @@ from evalstore.cli.main import main
 from evalstore.errors import StoreError
 from evalstore.operations.orders import Where
 from evalstore.tui.cases import CasesPage
+from evalstore.tui.query import has_any, read_query
 from evalstore.tui.source import Workspace
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
@@ -158,5 +159,22 @@ def test_the_cursor_and_the_marks_stay_with_their_cases(workspace: Path) -> None
         assert page.case.row == "city=Oslo"
         await press(pilot, "G", "s", "r")
         assert page.case.row == "city=Rome"
+
+    drive(scenario, revision="@")
+
+
+def test_a_name_in_quotes_is_meant_as_a_whole() -> None:
+    query = read_query('tag:"num" tag:num file:"a.md",b verdict:"fail"')
+    assert [one.values for one in query.fields] == [("=num",), ("num",), ("=a.md", "b"), ("fail",)]
+    assert not has_any("numbers", ("=num",))
+    assert has_any("num", ("=num",))
+    assert has_any("numbers", ("num",))
+
+
+def test_the_heading_counts_the_candidate_that_is_meant(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "3 cases › 3 ✓ pass, 3 ✗ fail" in screen(pilot)
+        await type_filter(pilot, "model:one")
+        assert "3 cases › 1 ✓ pass, 2 ✗ fail" in screen(pilot)
 
     drive(scenario, revision="@")

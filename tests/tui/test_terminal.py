@@ -209,3 +209,16 @@ def test_told_to_end_from_outside_it_leaves_the_terminal_as_it_was(
         page.signal(name)
         assert page.ended() == 0
         assert page.state() == before
+
+
+def test_a_signal_to_go_on_is_no_second_start(workspace: Path) -> None:
+    with terminal(workspace) as page:
+        before = page.state()
+        page.run("view")
+        page.shows("evalstore › 1 run", "workspace  now")
+        page.signal("CONT")
+        page.press("Enter")
+        page.shows("workspace › 3 cases")
+        page.press("q")
+        assert page.ended() == 0
+        assert page.state() == before
