@@ -511,7 +511,11 @@ class Executor:
         except CallFailed as failed:
             self._failed[key] += 1
             self._ledger.failure(
-                failed, subject=subject, evaluator=judge.evaluator, model=door.model.id
+                failed,
+                subject=subject,
+                evaluation=item.cell.case.evaluation,
+                evaluator=judge.evaluator,
+                model=door.model.id,
             )
         else:
             self._ledger.evaluation(evaluation)

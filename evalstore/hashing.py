@@ -272,6 +272,7 @@ def describe_failure(failure: Failure) -> Description:
         "failure",
         question=failure.question,
         subject=failure.subject,
+        evaluation=failure.evaluation,
         evaluator=failure.evaluator,
         model=failure.model,
         type=failure.kind,

@@ -109,6 +109,7 @@ class Ledger:
         model: str,
         question: str | None = None,
         subject: str | None = None,
+        evaluation: str | None = None,
         evaluator: str | None = None,
     ) -> None:
         """Count a failure, and log it if a call was made at all.
@@ -138,6 +139,7 @@ class Ledger:
                 status=error.status,
                 attempts=failed.attempts,
                 model=model,
+                evaluation=evaluation,
             )
         )
 

@@ -395,6 +395,8 @@ class Failure:
     status: int | None = None
     attempts: int = 1
     model: str | None = None
+    evaluation: str | None = None
+    """Id of the evaluation version under which a judge failed."""
 
 
 class Sample(NamedTuple):

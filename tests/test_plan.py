@@ -357,7 +357,8 @@ def test_only_what_was_tried_is_left_of_a_plan_and_its_cells() -> None:
     plan_asks(plan, samples)
     plan_judgements(plan, {"unread": [vote(verdict="undecided")]}, again=UNSETTLED)
     questions = {cells[0].questions[0], cells[2].questions[0]}
-    drop_untried(plan, questions, {("judged", "e1"), ("asked", "e1")})
+    tried = {("judged", "e", "e1"), ("asked", "e", "e1"), ("new", "other", "e1")}
+    drop_untried(plan, questions, tried)
     assert [ask.cell for ask in plan.asks] == cells[:1]
     assert [(one.subject, one.cell) for one in plan.judgements] == [
         (None, cells[0]),

@@ -28,7 +28,7 @@ from evalstore.values import Case, CaseFile, Json, Question
 if TYPE_CHECKING:
     from evalstore.cells import Cell
     from evalstore.operations.desk import Desk
-    from evalstore.store.failures import Trouble
+    from evalstore.store.failures import Place, Trouble
 
 _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
@@ -243,9 +243,7 @@ class Explainer:
             Question(case.tests[0], prompt, model["model"], temperature, case.seed)
         )
 
-    def _judgement(
-        self, one: Judgement, plan: Plan, failed: dict[tuple[str, str], Trouble]
-    ) -> Reason:
+    def _judgement(self, one: Judgement, plan: Plan, failed: dict[Place, Trouble]) -> Reason:
         subject = one.subject
         if subject is None:
             return Reason("new answer")
@@ -267,8 +265,9 @@ class Explainer:
                 self.find,
             )
             return _reason(found, "evaluation changed")
-        if (subject, one.evaluator) in failed:
-            message = failed[subject, one.evaluator].message
+        place = (subject, evaluation, one.evaluator)
+        if place in failed:
+            message = failed[place].message
             return Reason(f"retry of a failure: {shorten(message)}")
         by_others = [vote for vote in here if vote.evaluator != CHECKS]
         if by_others and one.judge:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from evalstore.cells import Cell
     from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Wanted
-    from evalstore.store.failures import Trouble
+    from evalstore.store.failures import Place, Trouble
 
 _RUNS_BACK = 100
 """How many runs are searched for the one that brought a success."""
@@ -33,16 +33,16 @@ def failed_questions(desk: Desk, plan: Plan) -> dict[str, Trouble]:
     }
 
 
-def failed_judgements(desk: Desk, plan: Plan) -> dict[tuple[str, str], Trouble]:
-    """The newest failures by session and evaluator, where no later run brought a judgement."""
+def failed_judgements(desk: Desk, plan: Plan) -> dict[Place, Trouble]:
+    """The newest failures of judgements, where no later run brought one."""
     found = desk.store.find_failed_judgements()
     if not found:
         return found
     begun = _beginnings(desk)
-    newest: dict[tuple[str, str], int] = {}
+    newest: dict[Place, int] = {}
     for session, votes in plan.votes.items():
         for vote in votes:
-            place = (session, vote.evaluator)
+            place = session, vote.evaluation, vote.evaluator
             newest[place] = max(vote.started, newest.get(place, 0))
     return {
         place: trouble
@@ -66,8 +66,7 @@ class Tried(NamedTuple):
     """What was tried and brought nothing."""
 
     questions: set[str]
-    judgements: set[tuple[str, str]]
-    """Ids of subjects and of evaluators."""
+    judgements: set[Place]
 
 
 def only_tried(
@@ -97,13 +96,11 @@ def only_tried(
 # --- of a plan
 
 
-def drop_untried(
-    plan: Plan, questions: Collection[str], judgements: Collection[tuple[str, str]]
-) -> None:
+def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[Place]) -> None:
     """Leave in a plan only what was tried and brought nothing, and what follows from it.
 
-    `questions` are those whose call failed; `judgements` the sessions and evaluators whose
-    call failed. The plan has been made without the votes that are to be repeated.
+    `questions` and `judgements` are those whose call failed. The plan has been made without
+    the votes that are to be repeated.
     """
     plan.asks = [ask for ask in plan.asks if ask.question_id in questions]
     asked = {ask.question_id for ask in plan.asks}
@@ -111,7 +108,8 @@ def drop_untried(
     def is_tried(one: Judgement) -> bool:
         if not one.sessions:
             return not asked.isdisjoint(one.cell.questions)
-        return bool(one.why) or (one.subject, one.evaluator) in judgements
+        place = (one.subject, one.cell.case.evaluation, one.evaluator)
+        return bool(one.why) or place in judgements
 
     checked = {
         (one.subject, one.cell.case.evaluation)

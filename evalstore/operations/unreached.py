@@ -30,7 +30,7 @@ def place_of(one: Result) -> Place:
 def failed_now(desk: Desk, plan: Plan, settled: Iterable[CellResult]) -> set[Place]:
     """Of the workspace's results those whose last call failed."""
     questions = failed_questions(desk, plan)
-    wanted = {(one.subject, one.evaluator) for one in plan.judgements}
+    wanted = {(one.subject, one.cell.case.evaluation, one.evaluator) for one in plan.judgements}
     subjects = {one[0] for one in wanted & failed_judgements(desk, plan).keys()}
     if not questions and not subjects:
         return set()

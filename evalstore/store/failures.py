@@ -14,6 +14,9 @@ from evalstore.store.database import Database, chunks
 from evalstore.store.tables import FailureRow
 from evalstore.values import Failure, Json
 
+Place = tuple[str, str | None, str]
+"""Of a judgement: the ids of its subject, of the evaluation version, of the evaluator."""
+
 
 class Trouble(NamedTuple):
     """A logged failure."""
@@ -41,20 +44,20 @@ class Failures(Database):
                     found[str(question)] = Trouble(at, json.loads(content)["message"])
         return found
 
-    def find_failed_judgements(self) -> dict[tuple[str, str], Trouble]:
-        """The newest failure of each session and evaluator that have one."""
+    def find_failed_judgements(self) -> dict[Place, Trouble]:
+        """The newest failure of each judgement that has one."""
         row = FailureRow
         query = (
             select(col(row.at), col(row.content))
             .where(col(row.question).is_(None))
             .order_by(col(row.at), col(row.id))
         )
-        found: dict[tuple[str, str], Trouble] = {}
+        found: dict[Place, Trouble] = {}
         with self._connect() as connection:
             for at, text in connection.execute(query):
                 content = json.loads(text)
                 if content.get("subject") and content.get("evaluator"):
-                    place = (content["subject"], content["evaluator"])
+                    place = content["subject"], content.get("evaluation"), content["evaluator"]
                     found[place] = Trouble(at, content["message"])
         return found
 

@@ -123,17 +123,19 @@ def test_the_newest_failure_of_a_question_is_found(store: Store) -> None:
 
 
 def test_the_newest_failure_of_each_judgement_is_found(store: Store) -> None:
-    session, other, judge = "a" * 32, "b" * 32, "e" * 32
+    session, other, judge, told = "a" * 32, "b" * 32, "e" * 32, "f" * 32
     failures = [
         Failure(None, session, judge, "k", "first", 1, "n"),
         Failure(None, session, judge, "k", "second", 2, "n"),
+        Failure(None, session, judge, "k", "third", 3, "n", evaluation=told),
         Failure(None, other, judge, "k", "other", 1, "n"),
         Failure(KEY, None, None, "k", "of a question", 3, "n"),
     ]
     store.record(None, None, failures)
     assert store.find_failed_judgements() == {
-        (session, judge): (2, "second"),
-        (other, judge): (1, "other"),
+        (session, None, judge): (2, "second"),
+        (session, told, judge): (3, "third"),
+        (other, None, judge): (1, "other"),
     }
 
 

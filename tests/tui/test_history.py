@@ -280,8 +280,14 @@ def test_a_failed_call_is_no_pending_case(workspace: Path, which: str) -> None:
         await press(pilot, "enter")
         await scenario(pilot)
 
+    async def after_an_edit(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        assert ("no reply" in screen(pilot)) == (which == "one")  # what is judged now was not tried
+
     drive(scenario, revision="@")
     drive(in_the_workspace)
+    test.write_text(test.read_text(encoding="utf-8").replace("must be warm", "must be short"))
+    drive(after_an_edit)
 
 
 def test_groups_count_their_verdicts_and_are_folded(workspace: Path) -> None:
