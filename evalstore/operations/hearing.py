@@ -97,7 +97,7 @@ def _of_whom(one: Evaluation | Vote, subject: str) -> tuple[str, str, str]:
 def _why_not(id: str, one: Evaluation, last: Vote, *, counts: bool) -> str:
     """Why a word of a person does not count; whether another one of the same person `counts`."""
     if last.id != id:
-        return TAKEN_BACK if last.verdict == "none" else REPLACED
+        return TAKEN_BACK if last.verdict == "none" != one.verdict else REPLACED
     if one.verdict == "none":
         return TAKES_BACK_AFTER if counts else TAKES_BACK
     return AFTER
