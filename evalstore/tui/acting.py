@@ -47,9 +47,9 @@ class Doing(Page):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "run", "Run what is missing", show=False, id="page.run"),
-        Binding("w", "status", "What is to do", show=False, id="history.status"),
         Binding("y", "copy", "Copy", show=False, id="page.copy"),
         Binding("o", "save", "Save what is shown", show=False, id="page.save"),
+        Binding("w", "status", "What is to do", show=False, id="history.status"),
     ]
     saved_as = "page"
     """A word for the name of a file."""
