@@ -13,7 +13,7 @@ import pytest
 from tools.pictures import SCENES, draw
 
 IMAGES = Path(__file__).parent.parent.parent / "docs/images"
-ID = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{8}\b")
+ID = re.compile(r"\b[0-9a-f]{8}\b")
 DURATION = re.compile(r"\b[0-9]+(\.[0-9]+)? (ms|s)\b")
 
 

@@ -114,5 +114,5 @@ def screen(pilot: Pilot[None]) -> str:
     app = pilot.app
     strips = app.screen._compositor.render_strips(app.size)
     text = "\n".join(strip.text.rstrip() for strip in strips)
-    text = re.sub(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{8}\b", "########", text)
+    text = re.sub(r"\b[0-9a-f]{8}\b", "########", text)
     return re.sub(r"just now     |\d+ seconds ago", "some time ago", text)
