@@ -14,10 +14,11 @@ from evalstore.operations.browsing import Cases
 from evalstore.operations.orders import Where
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.grid import Grid
+from evalstore.tui.reader import Reader
 from evalstore.tui.source import Workspace
 from evalstore.tui.stats import StatsPage
 from tests.builders import tree
-from tests.tui.driving import drive, press, resized, screen, settled
+from tests.tui.driving import drive, press, resized, screen, settled, until
 
 
 def test_the_runs_are_listed_below_the_workspace(workspace: Path) -> None:
@@ -398,5 +399,30 @@ def test_marked_runs_stay_marked_when_another_one_comes(workspace: Path) -> None
         main(["run", "--quiet"])
         await press(pilot, "r")
         assert grid.marked == {0, 3}
+
+    drive(scenario)
+
+
+def test_lists_and_texts_move_by_pages_and_halves(workspace: Path) -> None:
+    rows = "\n".join(f"  - {{city: Oslo {number}}}" for number in range(60))
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("  city: [Oslo, Rome]", rows))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        grid = pilot.app.screen.query_one(Grid)
+        at = [grid.cursor]
+        for key in ("pagedown", "ctrl+f", "ctrl+d", "ctrl+u", "ctrl+b", "pageup"):
+            await press(pilot, key)
+            at.append(grid.cursor)
+        page, half = at[1], at[3] - at[2]
+        assert page > half > 1
+        assert at == [0, page, 2 * page, 2 * page + half, 2 * page, page, 0]
+        await press(pilot, "question_mark")
+        await press(pilot, "pagedown")
+        text = pilot.app.screen.query_one(Reader)
+        await until(pilot, lambda: text.scroll_offset.y > 0)
+        await press(pilot, "pageup")
+        await until(pilot, lambda: text.scroll_offset.y == 0)
 
     drive(scenario)
