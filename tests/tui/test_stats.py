@@ -35,7 +35,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
         page = pilot.app.screen
         assert isinstance(page, StatsPage)
         seen = []
-        for key in ("tab", "3", "4", "1"):
+        for key in ("tab", "3", "4", "shift+tab", "1"):
             await press(pilot, key)
             assert page.stats
             seen.append([one.name for one in page.stats.groups])
@@ -43,6 +43,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
             ["no prompt"],
             ["manners", "weather"],
             ["tests/greeting.md", "tests/weather.md"],
+            ["manners", "weather"],
             ["scripted/one", "scripted/two"],
         ]
         await press(pilot, "escape")
