@@ -116,3 +116,7 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
             hint=self.hint,
             excerpt=excerpt if self.column else None,
         )
+
+
+class LimitProblem(FileProblem):
+    """A problem of what reached a limit of time or memory; the rest of its file is not read."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.cases import Draft, Drafter, differing_groups
-from evalstore.errors import FileProblem, Problem
+from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.fields import suggest
 from evalstore.filling import Filler, Row, RuntimeRow
 from evalstore.judge_prompts import INSTRUCTIONS
@@ -90,6 +90,8 @@ def _draft_all(test: TestFile, drafter: Drafter, data: Dataset | None, desk: Des
         for row, place in _rows(test, drafter.filler, data):
             try:
                 drafts.append(drafter.draft(row, desk))
+            except LimitProblem:
+                raise
             except FileProblem as problem:
                 places = broken.setdefault(problem.at(test.path), [])
                 places.append(place())
@@ -259,6 +261,8 @@ def expand_prompt(prompt: PromptFile, library: Library) -> tuple[tuple[str, ...]
             messages = tuple(fill_turn(turn, template, row, desk) for turn, template in turns)
         except FileProblem as problem:
             result.problems.append(problem.at(prompt.path))
+            if isinstance(problem, LimitProblem):
+                break
             continue
         version = PromptVersion(messages, special)
         ids.append(result.keep("prompt", hashing.describe_prompt(version)))

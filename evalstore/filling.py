@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evalstore.conversation import LAST
-from evalstore.errors import FileProblem, Problem
+from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.fields import nearest, suggest
 from evalstore.sandbox import show
 from evalstore.template import ITEM, Filled, Mention, NoValueError, Template, compile_text, plain
@@ -54,7 +54,11 @@ class Row:
                 f"the replacements refer to one another in a circle: {cycle}", written.line
             )
         self._open.append(name)
-        filled = self._templates[name, written.text].fill(self.lookup, self.typed)
+        try:
+            filled = self._templates[name, written.text].fill(self.lookup, self.typed)
+        except LimitProblem as problem:
+            problem.line = problem.line or written.line
+            raise
         self._open.pop()
         self._filled[name] = filled
         return filled

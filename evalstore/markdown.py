@@ -7,8 +7,10 @@ text keeps the line of each of its lines.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 SPACE = (
@@ -18,6 +20,16 @@ SPACE = (
 """What trimming removes: white space as ECMAScript defines it (so U+001C and U+0085 stay)."""
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)$")
+
+
+_LONG_TEXT = 2_000
+"""Characters of a text from which on it is quicker to find the ends of all lines once."""
+
+
+@lru_cache(maxsize=16)
+def _line_ends(text: str) -> list[int]:
+    """The offsets of the line ends of a text."""
+    return [found.start() for found in re.finditer("\n", text)]
 
 
 class Line(NamedTuple):
@@ -40,7 +52,10 @@ class Section:
 
     def line_at(self, offset: int) -> int:
         """The line of the file at an offset into the text."""
-        index = self.text.count("\n", 0, offset)
+        if len(self.text) > _LONG_TEXT:
+            index = bisect_left(_line_ends(self.text), offset)
+        else:
+            index = self.text.count("\n", 0, offset)
         return self.lines[index] if index < len(self.lines) else self.first
 
 

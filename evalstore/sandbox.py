@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.errors import FileProblem
+from evalstore.errors import FileProblem, LimitProblem
+from evalstore.values import Json
 
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
 
+    from evalstore.template_cost import Cost
+
+_LONGEST_SOURCE = 50_000
+"""Characters of a source that is read and compiled without limits of time."""
+_LONGEST_MESSAGE = 2_000
 _LONGEST_REPEAT = 1_000_000
 """A text or list repeated by a template may not become longer than this."""
 _WIDE = re.compile(r"[0-9]{6}")
@@ -98,18 +105,21 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"this is no text but a {name}: did you forget '()' or '| list'?")
 
 
-@lru_cache(maxsize=1024)
-def undeclared(source: str, line: int) -> frozenset[str]:
-    """The names a source needs; raises `FileProblem` for what is no template."""
-    from jinja2 import TemplateSyntaxError, meta
+class _Failed(Exception):  # noqa: N818 - it becomes a `FileProblem`
+    """A template that cannot be read or rendered, and why."""
 
-    try:
-        return frozenset(meta.find_undeclared_variables(_environment().parse(source)))
-    except TemplateSyntaxError as error:
-        message, line = f"not a template: {error.message}", line + error.lineno - 1
-        raise FileProblem(message, line, hint=SWITCH_OFF) from error
-    except _FAILURES as error:
-        raise FileProblem(f"not a template: {error}", line, hint=SWITCH_OFF) from error
+    problem: type[FileProblem] = FileProblem
+
+    def __init__(self, message: str, line: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
+        """Counted from 1 within the source."""
+
+
+class _GivenUp(_Failed):
+    """A template that reached a limit."""
+
+    problem = LimitProblem
 
 
 class Uses(NamedTuple):
@@ -123,8 +133,39 @@ class Uses(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
+def undeclared(source: str, line: int) -> frozenset[str]:
+    """The names a source needs; raises `FileProblem` for what is not a template."""
+    try:
+        return _names_in(source) if _is_short(source) else frozenset(_limited("names", source))
+    except _Failed as failed:
+        message = f"not a template: {failed}"
+        raise failed.problem(message, line + failed.line - 1, hint=SWITCH_OFF) from None
+
+
+def _names_in(source: str) -> frozenset[str]:
+    from jinja2 import TemplateSyntaxError, meta
+
+    try:
+        return frozenset(meta.find_undeclared_variables(_environment().parse(source)))
+    except TemplateSyntaxError as error:
+        raise _Failed(error.message or "", error.lineno) from error
+    except Exception as error:
+        raise _Failed(_words(error)) from error
+
+
+@lru_cache(maxsize=1024)
 def uses_of(source: str, name: str) -> Uses:
     """Which values of the mapping `name` a source needs that `undeclared` has accepted."""
+    if _is_short(source):
+        return _uses_in(source, name)
+    try:
+        keys, whole, guarded = _limited("uses", source, name)
+    except _Failed:  # it has been read before: using all of the mapping is always right
+        return Uses(frozenset(), True, False)
+    return Uses(frozenset(keys), whole, guarded)
+
+
+def _uses_in(source: str, name: str) -> Uses:
     from jinja2 import nodes
 
     tree = _environment().parse(source)
@@ -146,34 +187,61 @@ def uses_of(source: str, name: str) -> Uses:
     return Uses(frozenset(keys), mentioned > single, guarded)
 
 
+def run(source: str, line: int, scope: Mapping[str, Any]) -> str:
+    """Render a source; raises `FileProblem` when it fails, or reaches a limit."""
+    try:
+        if _is_cheap(source, scope):
+            return _render(source, scope)
+        return str(_limited("render", source, _encoded(scope)))
+    except _Failed as failed:
+        raise failed.problem(f"the template fails: {failed}", line) from failed
+
+
+def evaluate(source: str, line: int, scope: Mapping[str, Any]) -> Any:
+    """The value of an expression, as JSON has it; raises `FileProblem` as `run` does."""
+    try:
+        if _is_cheap("{{" + source + "}}", scope):
+            return _value(source, scope)
+        return _limited("value", source, _encoded(scope))
+    except _Failed as failed:
+        raise failed.problem(f"the template fails: {failed}", line) from failed
+
+
+def _is_short(source: str) -> bool:
+    return len(source) <= _LONGEST_SOURCE
+
+
+def _is_cheap(source: str, scope: Mapping[str, Any]) -> bool:
+    """Whether a source can be rendered here: it is plain, and has little to go through."""
+    cost = _cost(source) if _is_short(source) else None
+    if cost is None:
+        return False
+    from evalstore.template_cost import is_cheap
+
+    return is_cheap(cost, scope)
+
+
+@lru_cache(maxsize=1024)
+def _cost(source: str) -> Cost | None:
+    from evalstore.template_cost import cost_of
+
+    try:
+        return cost_of(_environment().parse(source))
+    except Exception:  # noqa: BLE001 - rendering it says what is wrong
+        return None
+
+
 @lru_cache(maxsize=1024)
 def _compiled(source: str) -> Any:
     return _environment().from_string(source)
 
 
-_FAILURES = (
-    TypeError,
-    ValueError,
-    ArithmeticError,
-    LookupError,
-    AttributeError,
-    AssertionError,
-    RuntimeError,
-    SyntaxError,
-    MemoryError,
-)
-"""What the author's expressions, and the Python they are compiled to, may run into."""
-
-
-def run(source: str, line: int, scope: dict[str, Any]) -> str:
-    """Render a source; raises `FileProblem` when it fails."""
-    from jinja2 import TemplateError
-
+def _render(source: str, scope: Mapping[str, Any]) -> str:
     try:
         text = str(_compiled(source).render(scope))
         text.encode()
-    except (TemplateError, *_FAILURES) as error:
-        raise FileProblem(f"the template fails: {error}", line) from error
+    except Exception as error:
+        raise _Failed(_words(error)) from error
     return text
 
 
@@ -182,17 +250,74 @@ def _compiled_expression(source: str) -> Any:
     return _environment().compile_expression(source, undefined_to_none=False)
 
 
-def evaluate(source: str, line: int, scope: dict[str, Any]) -> Any:
-    """The value of an expression, as JSON has it; raises `FileProblem` when it fails."""
-    from jinja2 import TemplateError, Undefined
+def _value(source: str, scope: Mapping[str, Any]) -> Any:
+    from jinja2 import Undefined
 
     try:
         value = _compiled_expression(source)(**scope)
         if isinstance(value, Undefined):
             str(value)  # says what is not defined
         return _plain(value)
-    except (TemplateError, *_FAILURES) as error:
-        raise FileProblem(f"the template fails: {error}", line) from error
+    except Exception as error:
+        raise _Failed(_words(error)) from error
+
+
+def _words(error: Exception) -> str:
+    """What an author's expression, or the Python that it is compiled to, ran into."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, MemoryError):
+        return "it needs too much memory"
+    return " ".join(str(error)[:_LONGEST_MESSAGE].split()) or type(error).__name__
+
+
+# --- with limits
+
+
+def _encoded(scope: Mapping[str, Any]) -> Json:
+    from evalstore.bounded_process import encode_names
+
+    return encode_names(scope)
+
+
+def _limited(function: str, *arguments: Json) -> Any:
+    """What a function of `_FUNCTIONS` returns in a process with limits; raises `_Failed`."""
+    from evalstore.bounded_process import LimitReached, call
+
+    try:
+        reply = call(__name__, "compute", function, *arguments)
+    except LimitReached as limit:
+        raise _GivenUp(f"{limit}, so it was given up") from None
+    if "message" in reply:
+        raise _Failed(reply["message"], reply["line"])
+    return reply["value"]
+
+
+def compute(function: str, *arguments: Json) -> Json:
+    """Call a function of `_FUNCTIONS`, in the process that has the limits."""
+    try:
+        return {"value": _FUNCTIONS[function](*arguments)}
+    except _Failed as failed:
+        return {"message": str(failed), "line": failed.line}
+
+
+def _decoded(document: Json) -> dict[str, Json]:
+    from evalstore.bounded_process import decode_names
+
+    return decode_names(document)
+
+
+def _uses_document(source: str, name: str) -> Json:
+    uses = _uses_in(source, name)
+    return [sorted(uses.keys), uses.whole, uses.guarded]
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Json]] = {
+    "names": lambda source: sorted(_names_in(source)),
+    "uses": _uses_document,
+    "render": lambda source, scope: _render(source, _decoded(scope)),
+    "value": lambda source, scope: _value(source, _decoded(scope)),
+}
 
 
 def is_global(name: str) -> bool:

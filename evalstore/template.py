@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from evalstore.errors import FileProblem
+from evalstore.errors import FileProblem, LimitProblem
 from evalstore.sandbox import SWITCH_OFF, evaluate, is_global, run, undeclared, uses_of
 
 T = TypeVar("T")
@@ -28,6 +28,10 @@ _AS_JSON = re.compile(r"\|\s*tojson\s*(?:\(\s*\))?\s*\Z")
 _RAW = re.compile(r"\{%[-+]?\s*raw\s*-?%\}(.*?)\{%-?\s*endraw\s*[-+]?%\}", re.DOTALL)
 _AS_A_WHOLE = re.compile(r"\{%|\{\{-|-\}\}")
 """What only Jinja can render, because it reaches beyond its own braces."""
+LONGEST_TEXT = 20_000_000
+"""Characters of a text with its values in place."""
+_LENGTH_OF_MENTION = 100
+"""What a file that is mentioned counts as: there may be only so many of them."""
 _INSIDE = "__evalstore_"
 """How the names start that stand for segments in a source for Jinja."""
 
@@ -129,10 +133,19 @@ class Template:
 
 
 def join(pieces: Iterable[str | Mention]) -> Filled:
-    """The same pieces with neighbouring texts joined and empty texts dropped."""
+    """The same pieces with neighbouring texts joined and empty texts dropped.
+
+    Raises `LimitProblem` when they are longer than a text may be.
+    """
     joined: Filled = []
     texts: list[str] = []
+    size = 0
     for piece in pieces:
+        size += len(piece) if isinstance(piece, str) else _LENGTH_OF_MENTION
+        if size > LONGEST_TEXT:
+            raise LimitProblem(
+                f"the text is longer than {LONGEST_TEXT:,} characters when its values are filled in"
+            )
         if isinstance(piece, str):
             texts.append(piece)
             continue
@@ -178,14 +191,18 @@ class _Compiler:
         self.names: dict[str, int] = {}
         self.reserved: dict[str, int] = {}
         self.raw = list(_RAW.finditer(text)) if "{%" in text else []
-        self.statement = next(
-            (
-                found
-                for found in _AS_A_WHOLE.finditer(text)
-                if not any(raw.start() <= found.start() < raw.end() for raw in self.raw)
-            ),
-            None,
-        )
+        self.statement = self._find_statement()
+
+    def _find_statement(self) -> re.Match[str] | None:
+        """The first statement outside of the raw stretches, which are in the order of the text."""
+        raw = iter(self.raw)
+        current = next(raw, None)
+        for found in _AS_A_WHOLE.finditer(self.text):
+            while current is not None and current.end() <= found.start():
+                current = next(raw, None)
+            if current is None or found.start() < current.start():
+                return found
+        return None
 
     def compile(self) -> Template:
         position = 0

@@ -28,7 +28,6 @@ LOAD_SECONDS = 60.0
 _PROGRAM = Path(__file__).parent / "worker" / "__main__.py"
 _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """Variables that a check sees; there is no key in them."""
-_LONGEST_REPLY = 2 * 2**20
 _AT_ONCE = 2**16
 
 
@@ -46,6 +45,8 @@ class Code:
     memory: int
     """MiB of address space."""
     network: bool = False
+    longest: int = 200_000
+    """Characters of what a function may return, as JSON."""
 
 
 class Workers:
@@ -56,13 +57,18 @@ class Workers:
         self._workers: dict[Code, _Worker] = {}
         self._closed = False
 
-    def call(self, code: Code, request: Json, seconds: float) -> Json:
-        """What a function of a file returned; raises `CodeError`."""
+    def call(
+        self, code: Code, request: Json, seconds: float, cpu_seconds: float | None = None
+    ) -> Json:
+        """What a function of a file returned; raises `CodeError`.
+
+        It may take so many `seconds`, and as much processor time unless less is named.
+        """
         with self._lock:
             if self._closed:
                 raise CodeError(f"{code.path} was not run: the run has ended")
             worker = self._workers.setdefault(code, _Worker(code))
-        return worker.call(request, seconds)
+        return worker.call(request, seconds, cpu_seconds or seconds)
 
     def close(self) -> None:
         """End all processes."""
@@ -85,12 +91,12 @@ class _Worker:
         self._number = 0
         """Of the newest request: a reply to another one is none."""
 
-    def call(self, request: Json, seconds: float) -> Json:
+    def call(self, request: Json, seconds: float, cpu_seconds: float) -> Json:
         with self._lock:
             try:
                 if self._process is None:
                     self._start(seconds)
-                reply = self._exchange({**request, "seconds": seconds}, seconds)
+                reply = self._exchange({**request, "seconds": cpu_seconds}, seconds)
             except CodeError:
                 self._end()
                 raise
@@ -121,6 +127,7 @@ class _Worker:
             "path": self._code.path,
             "memory": self._code.memory,
             "network": self._code.network,
+            "longest": self._code.longest,
             "seconds": seconds + LOAD_SECONDS,
         }
         if self._closed:  # while it started
@@ -162,7 +169,7 @@ class _Worker:
                 if not some:
                     raise self._ended()
                 received += some
-            if len(received) > _LONGEST_REPLY:
+            if len(received) > 12 * self._code.longest + _AT_ONCE:
                 raise CodeError(f"{self._code.path} wrote without end, and was stopped")
         try:
             reply = json.loads(received)

@@ -4,8 +4,9 @@ Nothing here knows the workspace: a caller gives the way to open the file, and d
 a row is for. Values are data, never templates.
 """
 
+from evalstore.data_item import Item
 from evalstore.dataset.choosing import DatasetRow
-from evalstore.dataset.names import Item, stable_names
+from evalstore.dataset.names import stable_names
 from evalstore.dataset.problems import DataProblem
 from evalstore.dataset.reading import Dataset, read_dataset
 from evalstore.dataset.spec import DatasetSpec, read_spec, resolve_path

@@ -14,7 +14,8 @@ from evalstore.hashing import canonical_json
 from evalstore.sandbox import is_global, run, undeclared
 
 if TYPE_CHECKING:
-    from evalstore.dataset.names import Columns, Item
+    from evalstore.data_item import Item
+    from evalstore.dataset.names import Columns
     from evalstore.values import Json
 
 AS_NUMBER = "'item.NAME | int' is its number, as in 'item.level | int < 3'"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
 
+from evalstore.data_item import Item
 from evalstore.errors import FileProblem
 from evalstore.fields import suggest
 from evalstore.values import Json
@@ -96,47 +96,3 @@ class Columns:
             return Item(values, self)
         names = self.names
         return Item({names[key]: value for key, value in values.items()}, self)
-
-
-_METHODS = frozenset(name for name in dir(dict) if not name.startswith("_"))
-
-
-class Item(dict[str, Json]):
-    """A row: its values by the names of their columns, also found by the names as written.
-
-    In templates `item.items` is the column `items`, if the file has one: a method whose
-    name is that of a column cannot be reached (`dict.items(item)` still can).
-    """
-
-    __slots__ = ("__columns",)
-
-    def __init__(self, values: Mapping[str, Json], columns: Columns) -> None:
-        super().__init__(values)
-        self.__columns = columns
-
-    def __getattribute__(self, name: str) -> Any:
-        """An attribute that does not hide a column; Jinja then looks for the column."""
-        if name in _METHODS and name in self.__columns.known:
-            raise AttributeError(name)
-        return super().__getattribute__(name)
-
-    def __missing__(self, name: str) -> Json:
-        """The value by the name as written."""
-        known = self.__columns.aliases.get(name)
-        if known is None or not dict.__contains__(self, known):
-            raise KeyError(name)
-        return dict.__getitem__(self, known)
-
-    def __contains__(self, name: object) -> bool:
-        """Whether this row has a value for the column of that name."""
-        if dict.__contains__(self, name):
-            return True
-        known = self.__columns.aliases.get(name) if isinstance(name, str) else None
-        return known is not None and dict.__contains__(self, known)
-
-    def get(self, name: str, default: Json = None) -> Json:
-        """The value of a column by either of its names."""
-        try:
-            return self[name]
-        except KeyError:
-            return default

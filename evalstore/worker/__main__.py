@@ -20,8 +20,6 @@ from typing import IO, Any
 
 NAME = "evalstore_check"
 """The name of the module that the file becomes."""
-_LONGEST_REPLY = 200_000
-"""Characters of what a function returned, as JSON."""
 _LONGEST_MESSAGE = 2_000
 _FILE_BYTES = 64 * 2**20
 """The largest file that may be written."""
@@ -36,7 +34,8 @@ def main() -> None:
     if not setup["network"]:
         _module("walls").shut_out_network()
     _limit_cpu(setup["seconds"])
-    answer = _Answerer(setup["path"], base64.b64decode(setup["source"])).answer
+    source = base64.b64decode(setup["source"])
+    answer = _Answerer(setup["path"], source, setup["longest"]).answer
     _send(replies, {"number": setup["number"]})
     for line in requests:
         request = json.loads(line)
@@ -90,8 +89,10 @@ def _limit_cpu(seconds: float) -> None:
 class _Answerer:
     """The loaded file; one that cannot be loaded answers every request with the reason."""
 
-    def __init__(self, path: str, source: bytes) -> None:
+    def __init__(self, path: str, source: bytes, longest: int) -> None:
+        """`longest` is how many characters a function may return, as JSON."""
         self._path = path
+        self._longest = longest
         self._module = types.ModuleType(NAME)
         self._module.__file__ = path
         self._problem: dict[str, Any] | None = None
@@ -108,8 +109,9 @@ class _Answerer:
             return self._problem
         try:
             text = json.dumps(self._call(request), default=_plain, allow_nan=False)
-            if len(text) > _LONGEST_REPLY:
-                raise ValueError(f"it returned {len(text):,} characters, the most are 200,000")
+            if len(text) > self._longest:
+                most = f"{self._longest:,}"
+                raise ValueError(f"it returned {len(text):,} characters, the most are {most}")
             return {"result": json.loads(text)}
         except BaseException as error:  # noqa: BLE001 - also SystemExit
             return self._describe(error)

@@ -1,0 +1,105 @@
+"""Calls functions of this package in a process with limits of processor time and memory.
+
+What a template, a schema, a pattern or a path computes can take any time and any memory, and
+Python cannot stop it from within. So whoever computes such a thing first decides whether it is
+plain, which means that its cost is bounded by its size; what is not plain is computed here. The
+process is one of those that run Python checks: it has no network, no keys and an empty folder,
+it is started when it is needed first, and it is ended when a limit is reached.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from evalstore.data_item import FixedNames, Item, columns_of
+from evalstore.values import Json
+from evalstore.workers import Code, CodeError, Workers
+
+CPU_SECONDS = 2
+"""Processor time that one computation may take."""
+MEMORY = 768
+"""MiB of address space that the process may have; the packages it loads take some 200 of them."""
+LONGEST_RESULT = 40_000_000
+"""Characters of the result of one computation, as JSON."""
+_SECONDS = 8.0
+"""Time that one computation may take: a busy machine gives it less processor time."""
+_SOURCE = """
+import importlib
+import sys
+
+def call(given):
+    function = getattr(importlib.import_module(given["module"]), given["function"])
+    return function(*given["arguments"])
+
+sys.path.append({root!r})
+importlib.import_module({module!r})
+"""
+
+
+class LimitReached(Exception):  # noqa: N818 - the caller says what has reached it
+    """A computation took more time or memory than it may; the message completes "it …"."""
+
+
+def call(module: str, function: str, *arguments: Json) -> Json:
+    """What a function of a module of this package returns; arguments and result are JSON.
+
+    Raises `LimitReached` when it takes more than `CPU_SECONDS` or `MEMORY`, or when its result is
+    too long. The function must not raise: it returns what went wrong.
+    """
+    request = {
+        "name": "call",
+        "isClass": False,
+        "args": {},
+        "given": {"module": module, "function": function, "arguments": arguments},
+    }
+    try:
+        return _workers().call(_code(module), request, _SECONDS, CPU_SECONDS)
+    except CodeError as error:
+        raise LimitReached(_reason(str(error))) from None
+
+
+def _reason(message: str) -> str:
+    if "MemoryError" in message:
+        return f"it needs more than {MEMORY} MiB of memory"
+    if "characters, the most are" in message:
+        return f"its result is longer than {LONGEST_RESULT:,} characters"
+    return f"it takes more than {CPU_SECONDS} seconds of processor time"
+
+
+@cache
+def _workers() -> Workers:
+    workers = Workers()
+    atexit.register(workers.close)
+    return workers
+
+
+@cache
+def _code(module: str) -> Code:
+    """The program of a process, which loads the module before its time is taken."""
+    root = str(Path(__file__).parent.parent)
+    source = _SOURCE.format(root=root, module=module).encode()
+    return Code(source, module, MEMORY, longest=LONGEST_RESULT)
+
+
+# --- rows of data as JSON
+
+
+def encode_names(values: Mapping[str, Json]) -> Json:
+    """Values by name as JSON, among them rows of data with the names of their columns."""
+    items = {name: value for name, value in values.items() if isinstance(value, Item)}
+    columns = {name: columns_of(item) for name, item in items.items()}
+    return {
+        "values": {**values, **{name: dict(dict.items(one)) for name, one in items.items()}},
+        "items": {name: [sorted(one.known), dict(one.aliases)] for name, one in columns.items()},
+    }
+
+
+def decode_names(document: Json) -> dict[str, Json]:
+    """The other direction of `encode_names`."""
+    values: dict[str, Json] = document["values"]
+    for name, (known, aliases) in document["items"].items():
+        values[name] = Item(values[name], FixedNames(frozenset(known), aliases))
+    return values

@@ -1,0 +1,77 @@
+"""A row of data as templates and expressions see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any, NamedTuple, Protocol
+
+from evalstore.values import Json
+
+
+class ColumnNames(Protocol):
+    """The names of the columns of one file."""
+
+    @property
+    def known(self) -> Set[str]:
+        """The names in templates."""
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """From names as written to names in templates, where they differ."""
+
+
+class FixedNames(NamedTuple):
+    """Names of columns that came with a row from another process."""
+
+    known: frozenset[str]
+    aliases: Mapping[str, str]
+
+
+_METHODS = frozenset(name for name in dir(dict) if not name.startswith("_"))
+
+
+class Item(dict[str, Json]):
+    """A row: its values by the names of their columns, also found by the names as written.
+
+    In templates `item.items` is the column `items`, if the file has one: a method whose
+    name is that of a column cannot be reached (`dict.items(item)` still can).
+    """
+
+    __slots__ = ("__columns",)
+
+    def __init__(self, values: Mapping[str, Json], columns: ColumnNames) -> None:
+        super().__init__(values)
+        self.__columns = columns
+
+    def __getattribute__(self, name: str) -> Any:
+        """An attribute that does not hide a column; Jinja then looks for the column."""
+        if name in _METHODS and name in self.__columns.known:
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+    def __missing__(self, name: str) -> Json:
+        """The value by the name as written."""
+        known = self.__columns.aliases.get(name)
+        if known is None or not dict.__contains__(self, known):
+            raise KeyError(name)
+        return dict.__getitem__(self, known)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether this row has a value for the column of that name."""
+        if dict.__contains__(self, name):
+            return True
+        known = self.__columns.aliases.get(name) if isinstance(name, str) else None
+        return known is not None and dict.__contains__(self, known)
+
+    def get(self, name: str, default: Json = None) -> Json:
+        """The value of a column by either of its names."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+def columns_of(item: Item) -> ColumnNames:
+    """The names of the columns of a row; not a method, which would hide a column."""
+    columns: ColumnNames = getattr(item, "_Item__columns")  # noqa: B009 - mypy knows it by no name
+    return columns

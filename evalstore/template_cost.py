@@ -1,0 +1,135 @@
+"""Which templates are plain: their cost is bounded by their own size and that of their values.
+
+A plain template has only texts, values, conditions, a few filters and methods whose results are
+about as long as what they are given, and loops over the values themselves. It has no variables of
+its own, no macros, no ranges and nothing that repeats or widens a text: what is not listed here
+is not plain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from jinja2 import nodes
+
+from evalstore.values import Json
+
+_ALLOWED = (
+    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.Getattr),
+    *(nodes.Getitem, nodes.If, nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or),
+    *(nodes.Not, nodes.Neg, nodes.Pos, nodes.Add, nodes.Sub, nodes.Div, nodes.FloorDiv),
+    *(nodes.Concat, nodes.Filter, nodes.Test, nodes.Call, nodes.For, nodes.List, nodes.Tuple),
+    *(nodes.Dict, nodes.Pair, nodes.Slice),
+)
+_FILTERS = frozenset(
+    (
+        *("default", "d", "upper", "lower", "trim", "title", "capitalize", "length", "count"),
+        *("first", "last", "list", "sort", "items", "abs", "int", "float"),
+        *("string", "tojson", "join"),
+    )
+)
+_GROWING = ("tojson", "join", "string")
+"""Filters whose result can be several times as long; one inside of another is not plain."""
+_METHODS = frozenset(
+    (
+        *("items", "keys", "values", "get", "split", "splitlines", "startswith", "endswith"),
+        *("strip", "lstrip", "rstrip", "removeprefix", "removesuffix"),
+        *("upper", "lower", "title", "capitalize"),
+    )
+)
+_LONGEST_CONSTANT = 100
+"""Characters of a text that is an argument."""
+_DEEPEST_LOOP = 2
+_MOST_STEPS = 20_000_000
+"""Characters that a plain template may have to go through."""
+_MOST_VALUES = 10_000
+"""Values whose sizes are added up."""
+
+
+class Cost(NamedTuple):
+    """What bounds the cost of a plain template."""
+
+    parts: int
+    """How many parts the source has."""
+    depth: int
+    """How deep its loops are nested."""
+
+
+def cost_of(tree: nodes.Template) -> Cost | None:
+    """What bounds the cost of a template; None when it is not plain."""
+    parts = 0
+    waiting: list[tuple[nodes.Node, int, bool]] = [(tree, 0, False)]
+    deepest = 0
+    while waiting:
+        node, depth, grows = waiting.pop()
+        parts += 1
+        if not isinstance(node, _ALLOWED) or not _is_plain(node, grows):
+            return None
+        if isinstance(node, nodes.For):
+            depth += 1
+            deepest = max(deepest, depth)
+        grows = grows or (isinstance(node, nodes.Filter) and node.name in _GROWING)
+        waiting += [(child, depth, grows) for child in node.iter_child_nodes()]
+    return Cost(parts, deepest) if deepest <= _DEEPEST_LOOP else None
+
+
+def _is_plain(node: nodes.Node, grows: bool) -> bool:
+    """Whether a node of an allowed kind is plain; its children are looked at by themselves."""
+    match node:
+        case nodes.Filter():
+            if node.name not in _FILTERS or (grows and node.name in _GROWING):
+                return False
+            if node.name == "join" and (node.kwargs or not all(map(_is_constant, node.args))):
+                return False
+            return node.name != "tojson" or not (node.args or node.kwargs)
+        case nodes.For():
+            return not node.recursive and _is_value(node.iter)
+        case nodes.Call():
+            return (
+                isinstance(node.node, nodes.Getattr)
+                and node.node.attr in _METHODS
+                and not (node.kwargs or node.dyn_args or node.dyn_kwargs)
+                and all(_is_constant(argument) for argument in node.args)
+            )
+        case nodes.Const():
+            return _is_constant(node)
+    return True
+
+
+def _is_value(node: nodes.Node) -> bool:
+    """Whether this is a value of the template, or the pairs of one, and not made by it."""
+    if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr):
+        return not node.args and _is_value(node.node.node)
+    if isinstance(node, nodes.Getattr | nodes.Getitem):
+        return _is_value(node.node)
+    return isinstance(node, nodes.Name)
+
+
+def _is_constant(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Const) and len(repr(node.value)) <= _LONGEST_CONSTANT
+
+
+def is_cheap(cost: Cost, scope: Mapping[str, Json]) -> bool:
+    """Whether a plain template with these values takes few steps."""
+    size = 1
+    for number, length in enumerate(_lengths(dict(scope))):
+        size += length
+        if number == _MOST_VALUES or cost.parts * size ** (cost.depth + 1) > _MOST_STEPS:
+            return False
+    return True
+
+
+def _lengths(value: Json) -> Iterator[int]:
+    """The lengths of all texts and numbers in a value, each at least one."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += dict.values(one)  # a row hides methods behind its columns
+            yield sum(map(len, one)) + 1
+        elif isinstance(one, list | tuple):
+            waiting += one
+            yield 1
+        else:
+            yield len(one) if isinstance(one, str) else 8
