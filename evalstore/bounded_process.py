@@ -13,10 +13,13 @@ import atexit
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalstore.data_item import FixedNames, Item, columns_of
 from evalstore.values import Json
-from evalstore.workers import Code, CodeError, Workers
+
+if TYPE_CHECKING:
+    from evalstore.workers import Code, Workers
 
 CPU_SECONDS = 2
 """Processor time that one computation may take."""
@@ -43,12 +46,15 @@ class LimitReached(Exception):  # noqa: N818 - the caller says what has reached 
     """A computation took more time or memory than it may; the message completes "it …"."""
 
 
-def call(module: str, function: str, *arguments: Json) -> Json:
+def call(module: str, function: str, *arguments: Json, cpu_seconds: int = CPU_SECONDS) -> Json:
     """What a function of a module of this package returns; arguments and result are JSON.
 
-    Raises `LimitReached` when it takes more than `CPU_SECONDS` or `MEMORY`, or when its result is
-    too long. The function must not raise: it returns what went wrong.
+    Raises `LimitReached` when it takes more processor time than `cpu_seconds`, more memory than
+    `MEMORY`, or when its result is too long. The function must not raise: it returns what went
+    wrong.
     """
+    from evalstore.workers import CodeError
+
     request = {
         "name": "call",
         "isClass": False,
@@ -56,21 +62,23 @@ def call(module: str, function: str, *arguments: Json) -> Json:
         "given": {"module": module, "function": function, "arguments": arguments},
     }
     try:
-        return _workers().call(_code(module), request, _SECONDS, CPU_SECONDS)
+        return _workers().call(_code(module), request, _SECONDS, cpu_seconds)
     except CodeError as error:
-        raise LimitReached(_reason(str(error))) from None
+        raise LimitReached(_reason(str(error), cpu_seconds)) from None
 
 
-def _reason(message: str) -> str:
+def _reason(message: str, cpu_seconds: int) -> str:
     if "MemoryError" in message:
         return f"it needs more than {MEMORY} MiB of memory"
     if "characters, the most are" in message:
         return f"its result is longer than {LONGEST_RESULT:,} characters"
-    return f"it takes more than {CPU_SECONDS} seconds of processor time"
+    return f"it takes more than {cpu_seconds} seconds of processor time"
 
 
 @cache
 def _workers() -> Workers:
+    from evalstore.workers import Workers
+
     workers = Workers()
     atexit.register(workers.close)
     return workers
@@ -79,6 +87,8 @@ def _workers() -> Workers:
 @cache
 def _code(module: str) -> Code:
     """The program of a process, which loads the module before its time is taken."""
+    from evalstore.workers import Code
+
     root = str(Path(__file__).parent.parent)
     source = _SOURCE.format(root=root, module=module).encode()
     return Code(source, module, MEMORY, longest=LONGEST_RESULT)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from evalstore.bound_checks import BLOCK
-from evalstore.checks import Outcome, Subject, run_check
+from evalstore.checks import Outcome, Subject
 from evalstore.checks.reading import reaches
+from evalstore.limited_checks import run_within_limits
 from evalstore.settling import Held, settle, texts_of
 from evalstore.values import Json, Verdict
 
@@ -138,7 +139,7 @@ def _run_once(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
             answers=tuple(texts_of(sessions)),
             run_code=_with(means.run_code, sessions),
         )
-        outcome = run_check(settled.check, subject)
+        outcome = run_within_limits(settled.check, subject)
     except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
         return Outcome("error", _text(f"the check failed: {str(error) or type(error).__name__}"))
     return outcome._replace(feedback=_text(outcome.feedback)) if outcome.feedback else outcome

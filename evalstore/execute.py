@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -302,7 +302,7 @@ class Executor:
             for id, session in sessions.items():
                 number = counted.index(id)
                 cells = [one for one in self._alone(question) if number < one.wanted]
-                await self._run_code((id,), cells, (session,))
+                await self._run_checks((id,), cells, (session,))
                 owed += self._check_and_find((id,), cells, (session,))
             if question not in self._left:
                 self._answered.add(question)
@@ -345,7 +345,7 @@ class Executor:
             owed: list[Judgement] = []
             for subject in some:
                 sessions = tuple([loaded[id] for id in subject])
-                await self._run_code(subject, cells[subject], sessions)
+                await self._run_checks(subject, cells[subject], sessions)
                 owed += self._check_and_find(subject, cells[subject], sessions)
             await self._ledger.writer.settled()
             self._put(await self._claim(list(owed)))
@@ -374,7 +374,7 @@ class Executor:
             finally:  # whatever happens: this is paid
                 id = self._ledger.session(question, session)
                 self._answers[id] = session
-                await self._run_code((id,), self._alone(question), (session,))
+                await self._run_checks((id,), self._alone(question), (session,))
                 self._judge_soon((id,), self._wanting(question, all_answers=True), session)
         self._one_less(question)
 
@@ -413,7 +413,7 @@ class Executor:
         owed: list[Judgement] = []
         for subject, wanting in due.items():
             sessions = await self._load(subject)
-            await self._run_code(subject, wanting, sessions)
+            await self._run_checks(subject, wanting, sessions)
             owed += self._check_and_find(subject, wanting, sessions)
         if owed:
             await self._ledger.writer.settled()
@@ -437,18 +437,33 @@ class Executor:
     def _newest_vote(self, subject: str) -> int:
         return max((vote.started for vote in self._votes(subject)), default=0)
 
-    async def _run_code(
+    async def _run_checks(
         self, ids: Subject, cells: Iterable[Cell], sessions: tuple[Session, ...]
     ) -> None:
-        """Make the checks that run Python and that a subject lacks, without holding up others."""
-        wanted = {one.case.evaluation or "" for one in cells if one.case.code}
+        """Make the checks that a subject lacks and that may take time, without holding up others.
+
+        What they look at has been paid, so it is stored before.
+        """
+        wanted = {
+            one.case.evaluation
+            for one in cells
+            if one.case.evaluation is not None and self._may_take_time(one, sessions)
+        }
         if not wanted:
             return
+        await self._ledger.writer.settled()
         votes = self._votes(subject_of(ids))
         judged = {vote.evaluation for vote in votes if vote.evaluator == CHECKS}
         for evaluation in sorted(wanted - judged - self.plan.blocked):
             if not self.is_halted and not self._judging.is_prepared(ids, evaluation):
                 await self._judging.prepare(ids, sessions, evaluation)
+
+    def _may_take_time(self, cell: Cell, sessions: Sequence[Session]) -> bool:
+        """Whether the checks of a cell run Python, or may take time for another reason."""
+        evaluation = cell.case.evaluation
+        return bool(cell.case.code) or (
+            evaluation is not None and self._judging.may_take_time(evaluation, sessions)
+        )
 
     def _check_and_find(
         self, ids: Subject, cells: Iterable[Cell], sessions: tuple[Session, ...]
@@ -461,7 +476,10 @@ class Executor:
                 continue
             missing = list(missing_judgements(cell, self._votes(subject)))
             if missing and missing[0][0] is None:
-                if cell.case.code and not self._judging.is_prepared(ids, cell.case.evaluation):
+                must_be_prepared = cell.case.code or (
+                    self.is_halted and self._may_take_time(cell, sessions)
+                )
+                if must_be_prepared and not self._judging.is_prepared(ids, cell.case.evaluation):
                     continue  # it is not trusted, or everything ends: the next run judges it
                 newest = self._newest_vote(subject)
                 found = self._judging.check(ids, sessions, cell.case.evaluation, newest)

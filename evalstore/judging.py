@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.catalogue import provider_options
 from evalstore.checking import judge_by_checks, schemas_of
+from evalstore.checks.cost import is_cheap
 from evalstore.checks.judges import without_judge
 from evalstore.ledger import Ledger, sum_usage
 from evalstore.opinions import Opinions
@@ -97,13 +98,31 @@ class Judging:
     async def prepare(
         self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str
     ) -> None:
-        """Make the checks that run Python beside the event loop, for `check` to take."""
+        """Make checks that may take time beside the event loop, for `check` to take."""
         looked_at = self._look(sessions, evaluation)
         self._made[ids, evaluation] = await asyncio.to_thread(judge_by_checks, *looked_at)
 
     def is_prepared(self, ids: tuple[str, ...], evaluation: str) -> bool:
-        """Whether the checks that run Python are made."""
+        """Whether the checks that may take time are made."""
         return (ids, evaluation) in self._made
+
+    def may_take_time(self, evaluation: str, sessions: Sequence[Session]) -> bool:
+        """Whether the checks of an evaluation version may take time on these sessions."""
+        checks = self._material.content("evaluation", evaluation).get("checks", ())
+        if not checks:
+            return False
+        size = sum(len(turn.text or "") for one in sessions for turn in one.turns)
+        return not all(self._is_quick(check, size) for check in checks)
+
+    def _is_quick(self, check: Mapping[str, Json], size: int) -> bool:
+        if "templates" in check:
+            return False
+        inner = check.get("checks")
+        if inner is not None:
+            return all(self._is_quick(one, size) for one in inner)
+        schema = check.get("schema")
+        schemas = {schema: self._material.schema(schema)} if isinstance(schema, str) else {}
+        return is_cheap(check, size, schemas)
 
     def forget(self) -> None:
         """Forget what was prepared and not taken."""

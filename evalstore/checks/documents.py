@@ -9,12 +9,18 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from evalstore.bounded_process import LimitReached, call
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, passes, shorten
 from evalstore.checks.comparing import Comparison, shown
 from evalstore.fields import is_json, suggest
 from evalstore.values import Json
 
 _SHOWN = 120
+_LONGEST_MESSAGE = 2_000
+_LONG_SCHEMA = 20_000
+"""Characters of a schema that takes a while to be checked."""
+_SCHEMA_SECONDS = 6
+"""Processor time that this may take."""
 _OF = ("any", "object", "array")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)\Z")
 _NO_TEXT_CHECKS = (
@@ -146,17 +152,36 @@ def _validator(schema: str) -> Any:
 
 
 def schema_problem(schema: Json) -> str | None:
-    """Why something is no JSON Schema; None when it is one."""
-    import jsonschema
-
+    """Why something is not a JSON Schema; None when it is one."""
     if not isinstance(schema, dict):
         return "a JSON Schema must be a mapping"
-    validator = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
+        if len(json.dumps(schema)) <= _LONG_SCHEMA:
+            return metaschema_violation(schema)
+        problem: str | None = call(
+            __name__, "metaschema_violation", schema, cpu_seconds=_SCHEMA_SECONDS
+        )
+    except LimitReached as limit:
+        return f"when it is read, {limit}"
+    except RecursionError:
+        return "it is nested too deeply"
+    return problem
+
+
+def metaschema_violation(schema: Json) -> str | None:
+    """Where and how a schema breaks the rules for schemas; None when it does not."""
+    import jsonschema
+
+    try:
+        validator = jsonschema.validators.validator_for(
+            schema, default=jsonschema.Draft202012Validator
+        )
         validator.check_schema(schema)
     except jsonschema.SchemaError as error:
         place = ".".join(map(str, error.absolute_path))
-        return f"{place + ': ' if place else ''}{error.message}"
+        return f"{place + ': ' if place else ''}{error.message[:_LONGEST_MESSAGE]}"
+    except RecursionError:
+        return "it is nested too deeply"
     return None
 
 

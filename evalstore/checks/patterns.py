@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from evalstore.bounded_process import LimitReached, call
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, as_text, shorten
 from evalstore.checks.normalizing import preparer
+from evalstore.checks.pattern_cost import is_cheap_pattern, ways_of
 from evalstore.errors import EvalstoreError
 from evalstore.values import Json
 
@@ -68,16 +70,43 @@ def _read_regex(arguments: Arguments) -> dict[str, Json]:
 
 
 def pattern_problem(pattern: str, flags: frozenset[str] = frozenset()) -> str | None:
-    """Why something is no regular expression; None when it is one."""
+    """Why something is not a regular expression; None when it is one.
+
+    A pattern that may be large when it is compiled is tried with limits of time and memory first.
+    """
+    if ways_of(pattern) is None:
+        try:
+            problem: str | None = call(__name__, "compile_problem", pattern, sorted(flags))
+        except LimitReached as limit:
+            return f"when it is compiled, {limit}"
+        return problem
+    return compile_problem(pattern, flags)
+
+
+def compile_problem(pattern: str, flags: Iterable[str]) -> str | None:
+    """Why a pattern cannot be compiled; None when it can."""
     import regex
 
     try:
-        compiled(pattern, flags)
+        compiled(pattern, frozenset(flags))
     except regex.error as error:
         return str(error)
     except (RecursionError, OverflowError, ValueError) as error:
         return str(error) or "it is too deep"
     return None
+
+
+def is_found(pattern: str, text: str, flags: frozenset[str] = frozenset()) -> bool:
+    """Whether a pattern is found in a text; raises `LimitReached`."""
+    if is_cheap_pattern(pattern, len(text)):
+        return compiled(pattern, flags).search(text) is not None
+    found: bool = call(__name__, "search", pattern, text, sorted(flags))
+    return found
+
+
+def search(pattern: str, text: str, flags: Iterable[str]) -> bool:
+    """Whether a pattern is found in a text, however long that takes."""
+    return compiled(pattern, frozenset(flags)).search(text) is not None
 
 
 def _matches(check: Mapping[str, Json], subject: Subject) -> Finding:

@@ -7,14 +7,20 @@ An entry is a mapping with the fields of `Entry`, in camelCase, and exactly one 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from evalstore.bounded_process import LimitReached
+from evalstore.checks.pattern_cost import is_cheap_pattern
+from evalstore.checks.patterns import is_found, pattern_problem
 from evalstore.providers.base import ProviderError
 from evalstore.providers.failures import status_error
 from evalstore.values import Json, OutgoingMessage, ToolCall, Usage
+
+_WHEN_FLAGS = frozenset({"dotAll", "multiline"})
+_SHOWN = 60
+"""Characters of a pattern in a message."""
 
 RETRIED_KINDS = frozenset({"connection", "timeout", "malformed"})
 """Kinds of error another try may cure; a status says by itself whether it is one."""
@@ -43,7 +49,15 @@ class Entry:
         if self.when is None or self.when == messages[-1].text.strip():
             return True
         text = "\n\n".join(message.text for message in messages)
-        return re.search(self.when, text, re.DOTALL | re.MULTILINE) is not None
+        try:
+            return is_found(self.when, text, _WHEN_FLAGS)
+        except LimitReached as limit:
+            words = f"'when' was given up: {limit}: {self.when[:_SHOWN]}"
+            raise ProviderError("unsupported", words, stops_model=True) from None
+
+    def is_cheap(self, size: int) -> bool:
+        """Whether the pattern is matched quickly in messages of so many characters."""
+        return self.when is None or is_cheap_pattern(self.when, size)
 
 
 def read_entry(response: Mapping[str, Json]) -> Entry:
@@ -110,11 +124,9 @@ def _check_entry(response: Json) -> Iterator[str]:
     if len(given) != 1:
         found = " and ".join(f"'{name}'" for name in given) or "none of them"
         yield f"a response has one of 'answer', 'toolCalls' and 'error', not {found}"
-    if isinstance(response.get("when"), str):
-        try:
-            re.compile(response["when"])
-        except re.error as problem:
-            yield f"'when' is no regular expression: {problem}"
+    when = response.get("when")
+    if isinstance(when, str) and (problem := pattern_problem(when, _WHEN_FLAGS)):
+        yield f"'when' is not a regular expression: {problem}"
     for call in response["toolCalls"] if _is_list_of_mappings(response.get("toolCalls")) else ():
         yield from _check_fields(call, TOOL_CALL_FIELDS)
         if "name" not in call:

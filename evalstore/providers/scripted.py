@@ -7,6 +7,7 @@ token counts, and without a network. The first entry that matches is given.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 
 from evalstore.errors import EvalstoreError
@@ -30,10 +31,16 @@ class ScriptedProvider:
             raise EvalstoreError("; ".join(words))
         self._entries = [read_entry(response) for response in responses]
         self._given = [0] * len(self._entries)
+        self._lock = threading.Lock()
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Give the first entry that matches; its latency is slept, and counts."""
-        entry = self._take(request.messages)
+        messages = request.messages
+        size = sum(len(message.text) for message in messages)
+        if all(entry.is_cheap(size) for entry in self._entries):
+            entry = self._take(messages)
+        else:
+            entry = await asyncio.to_thread(self._take, messages)
         async with deadline(timeout):
             await asyncio.sleep(entry.latency)
         if entry.error is not None:
@@ -45,11 +52,12 @@ class ScriptedProvider:
 
     def _take(self, messages: Sequence[OutgoingMessage]) -> Entry:
         """The first entry that matches and is not used up; taking it counts."""
-        for index, entry in enumerate(self._entries):
-            used_up = entry.times is not None and self._given[index] >= entry.times
-            if not used_up and entry.matches(messages):
-                self._given[index] += 1
-                return entry
+        with self._lock:
+            for index, entry in enumerate(self._entries):
+                used_up = entry.times is not None and self._given[index] >= entry.times
+                if not used_up and entry.matches(messages):
+                    self._given[index] += 1
+                    return entry
         start = clean(messages[-1].text)[:60]
         raise ProviderError("unsupported", f"no response in the script matches '{start}'")
 

@@ -197,7 +197,7 @@ def test_a_script_can_fail_at_first() -> None:
         ),
         (
             {"answer": "x", "when": "(a"},
-            "'when' is no regular expression: missing ), unterminated subpattern at position 0",
+            "'when' is not a regular expression: missing ) at position 2",
         ),
         ({"answer": "x", "when": 7}, "'when' is a text"),
         ({"answer": "x", "times": 0}, "'times' is a whole number above zero"),

@@ -1,0 +1,162 @@
+"""Which checks are cheap: what they take is bounded by their own size and that of an answer.
+
+Costs are rough counts of the smallest steps, of which Python makes some ten million in a second.
+What is not recognised as cheap counts as costly; that only means that it runs elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from evalstore.checks.base import as_text
+from evalstore.checks.pattern_cost import is_cheap_pattern
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.checks.base import Subject
+
+_MOST_STEPS = 10_000_000
+_LONG_TEXT = 200_000
+"""Characters of an answer that no check looks at without limits."""
+_DEEPEST = 30
+"""Levels of a schema; what is deeper is costly."""
+_PRODUCTS = frozenset(
+    (
+        *("jsonEquals", "jsonSubset", "toolCalls"),
+        *("fuzzy", "f1", "similar", "levenshtein", "bleu", "rouge", "allSame"),
+    )
+)
+"""Types that may compare every part of the answer with every part of what is expected."""
+_UNCHANGED = frozenset({"python"})
+"""Types that run elsewhere in any case."""
+
+
+def is_cheap(check: Mapping[str, Json], size: int, schemas: Mapping[str, Json]) -> bool:
+    """Whether a check can be made at once on answers of `size` characters, whatever they say.
+
+    `schemas` are those that the check refers to, by version id.
+    """
+    kind = check["type"]
+    if kind in _UNCHANGED:
+        return True
+    if size > _LONG_TEXT:
+        return False
+    if kind == "regex":
+        return is_cheap_pattern(check["pattern"], size)
+    if kind == "jsonSchema":
+        schema = check["schema"]
+        return is_cheap_schema(schemas[schema] if isinstance(schema, str) else schema, size)
+    if kind == "jsonPath":
+        inner = check.get("check")
+        return is_cheap_path(check["path"]) and (inner is None or is_cheap(inner, size, schemas))
+    if kind in _PRODUCTS:
+        return size * _length_of(check) <= _MOST_STEPS
+    return True
+
+
+def size_of(subject: Subject) -> int:
+    """The characters that a check looks at."""
+    actual = subject.actual
+    size = len(actual) if isinstance(actual, str) else len(as_text(actual))
+    return size + sum(map(len, subject.answers))
+
+
+def _length_of(check: Mapping[str, Json]) -> int:
+    return len(json.dumps(check, ensure_ascii=False))
+
+
+# --- paths
+
+
+@lru_cache(maxsize=256)
+def is_cheap_path(path: str) -> bool:
+    """Whether a JMESPath only goes down into a value: it puts nothing together."""
+    return len(path) <= 1_000 and not any(sign in path for sign in ("(", "{", "[@", ",", "&"))
+
+
+# --- JSON Schema
+
+
+def is_cheap_schema(schema: Json, size: int) -> bool:
+    """Whether a schema looks at a value of this size in few steps."""
+    cost = schema_cost(json.dumps(schema, sort_keys=True), min(size, _LONG_TEXT))
+    return cost is not None and cost * max(size, 10) <= _MOST_STEPS
+
+
+@lru_cache(maxsize=256)
+def _parsed(schema: str) -> Json:
+    return json.loads(schema)
+
+
+@lru_cache(maxsize=1024)
+def schema_cost(schema: str, size: int) -> int | None:
+    """How many conditions a schema has, references followed; None when that is not bounded."""
+    root = _parsed(schema)
+    try:
+        return _Conditions(root, size).count(root, 0)
+    except _Unbounded:
+        return None
+
+
+class _Unbounded(Exception):  # noqa: N818 - it is an answer
+    """A schema whose cost is not bounded by its size."""
+
+
+class _Conditions:
+    """Counts the conditions of a schema; each reference counts what it refers to."""
+
+    def __init__(self, root: Json, size: int) -> None:
+        self._root = root
+        self._size = size
+        self._counts: dict[str, int] = {}
+        self._open: set[str] = set()
+
+    def count(self, part: Json, depth: int) -> int:
+        """The conditions in a part, at least one; raises `_Unbounded`."""
+        if depth > _DEEPEST:
+            raise _Unbounded
+        total = 1
+        if isinstance(part, list):
+            total += sum(self.count(one, depth + 1) for one in part)
+        elif isinstance(part, dict):
+            for name, inner in part.items():
+                total += self._count_keyword(name, inner, depth)
+        if total > _MOST_STEPS:
+            raise _Unbounded
+        return total
+
+    def _count_keyword(self, name: str, inner: Json, depth: int) -> int:
+        if name in ("$ref", "$dynamicRef", "$recursiveRef"):
+            return self._refer(inner)
+        if name in ("pattern", "patternProperties"):
+            patterns = [inner] if isinstance(inner, str) else list(inner or ())
+            for pattern in patterns:
+                if not isinstance(pattern, str) or not is_cheap_pattern(pattern, self._size):
+                    raise _Unbounded
+        if name == "uniqueItems":
+            return 1 + self._size // 10
+        return self.count(inner, depth + 1)
+
+    def _refer(self, reference: Json) -> int:
+        """What a reference within the schema refers to; any other one is costly."""
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            raise _Unbounded
+        if reference in self._open:
+            raise _Unbounded  # it may go round without going down
+        if reference not in self._counts:
+            self._open.add(reference)
+            self._counts[reference] = self.count(self._find(reference), 0)
+            self._open.discard(reference)
+        return self._counts[reference]
+
+    def _find(self, reference: str) -> Json:
+        found = self._root
+        for step in reference[2:].split("/"):
+            name = step.replace("~1", "/").replace("~0", "~")
+            if not isinstance(found, dict) or name not in found:
+                raise _Unbounded
+            found = found[name]
+        return found

@@ -1,0 +1,129 @@
+"""How many ways a regular expression may have to try, as far as its text alone tells.
+
+With `k` repetitions side by side a text of `n` characters can be divided in about `n ** k` ways.
+A repetition of what itself repeats or chooses, a reference back and a recursion have no such
+bound. Those patterns are not refused: they are matched with limits.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+_MOST_REPEATS = 100
+"""A bounded repetition up to this number is bounded enough."""
+_MOST_CHOICES = 10**9
+_MOST_TRIES = 100_000_000
+"""Ways to try that take a fraction of a second."""
+_LONGEST = 2_000
+"""Characters of a pattern."""
+_TOKEN = re.compile(
+    r"""
+      \\(?: (?P<back> [1-9gkKGLX] ) | . )              # an escape; a reference
+    | (?P<set> \[ \^? \]? (?: \\. | \[:\^?\w+:\] | [^\]\\] )* \] )
+    | \(\? (?: (?P<costly> [R0-9&+] | P[>=&] | -\d | \( | \| ) | [^()]*? (?: [:=!>] | (?=\)) ) )
+    | (?P<open> \( )
+    | (?P<close> \) )
+    | (?P<choice> \| )
+    | (?P<many> [*+] | \{ \d* , \} )
+    | \{ (?P<least> \d* ) (?: , (?P<most> \d+ ) )? \}
+    | (?P<fuzzy> \{ [^}]* [<>=] [^}]* \} )
+    | (?P<maybe> \? )
+    | .
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class Ways(NamedTuple):
+    """What bounds how many ways a pattern tries."""
+
+    choices: int
+    """The product of its bounded repetitions and alternatives."""
+    unbounded: int
+    """Unbounded repetitions side by side; a search for the start of a match counts as one."""
+
+
+@lru_cache(maxsize=1024)
+def ways_of(pattern: str) -> Ways | None:
+    """What bounds how many ways a pattern tries; None when nothing here does."""
+    if len(pattern) > _LONGEST:
+        return None
+    groups = [_Group()]
+    last = _Group()
+    """What a quantifier would repeat."""
+    for token in _TOKEN.finditer(pattern):
+        if token["back"] or token["costly"] or token["fuzzy"]:
+            return None
+        if token["open"] or token[0].startswith("(?"):
+            groups.append(_Group())
+        elif token["close"]:
+            if len(groups) == 1:
+                return None  # it is not a pattern
+            last = groups.pop()
+            groups[-1].take(last)
+        elif token["choice"]:
+            groups[-1].choose()
+        elif token["many"]:
+            if last.repeats or last.choices > 1:
+                return None
+            groups[-1].repeats += 1
+            groups[-1].unbounded += 1
+            last = _Group(repeats=1)
+        elif token["least"] is not None:
+            least = int(token["least"] or 0)
+            most = int(token["most"]) if token["most"] else least
+            if most > _MOST_REPEATS or (most > 1 and (last.repeats or last.choices > 1)):
+                return None
+            groups[-1].repeats += most > 1
+            groups[-1].multiply(max(most - least, 0) + 1)
+            last = _Group(repeats=1)
+        elif token["maybe"]:
+            if not last.repeats:  # else it says that the repetition is lazy
+                groups[-1].multiply(2)
+        else:
+            last = _Group()
+        if groups[-1].choices > _MOST_CHOICES:
+            return None
+    if len(groups) > 1:
+        return None
+    is_anchored = pattern.startswith(("^", r"\A")) and not groups[0].before
+    return Ways(groups[0].choices, groups[0].unbounded + (not is_anchored))
+
+
+def is_cheap_pattern(pattern: str, size: int) -> bool:
+    """Whether a pattern tries few ways to match a text of this size, and is quickly compiled."""
+    ways = ways_of(pattern)
+    return ways is not None and ways.choices * max(size, 10) ** ways.unbounded <= _MOST_TRIES
+
+
+class _Group:
+    """What is known of a group so far."""
+
+    def __init__(self, repeats: int = 0) -> None:
+        self.repeats = repeats
+        """Repetitions in it, bounded or not."""
+        self.unbounded = 0
+        self.before = 0
+        """The choices of the alternatives before this one."""
+        self._choices = 1
+
+    @property
+    def choices(self) -> int:
+        return self.before + self._choices
+
+    def multiply(self, choices: int) -> None:
+        """Something with so many choices stands beside what was there."""
+        self._choices *= choices
+
+    def choose(self) -> None:
+        """Another alternative begins."""
+        self.before += self._choices
+        self._choices = 1
+
+    def take(self, inner: _Group) -> None:
+        """Take over what a group inside of this one has."""
+        self.repeats += inner.repeats
+        self.unbounded += inner.unbounded
+        self.multiply(inner.choices)
