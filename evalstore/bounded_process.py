@@ -21,7 +21,7 @@ from evalstore.values import Json
 if TYPE_CHECKING:
     from evalstore.workers import Code, Workers
 
-CPU_SECONDS = 2
+CPU_SECONDS = 2.0
 """Processor time that one computation may take."""
 MEMORY = 768
 """MiB of address space that the process may have; the packages it loads take some 200 of them."""
@@ -33,7 +33,7 @@ _SOURCE = """
 import importlib
 import sys
 
-def call(given):
+def compute(given):
     function = getattr(importlib.import_module(given["module"]), given["function"])
     return function(*given["arguments"])
 
@@ -46,17 +46,18 @@ class LimitReached(Exception):  # noqa: N818 - the caller says what has reached 
     """A computation took more time or memory than it may; the message completes "it …"."""
 
 
-def call(module: str, function: str, *arguments: Json, cpu_seconds: int = CPU_SECONDS) -> Json:
+def call(module: str, function: str, *arguments: Json, cpu_seconds: float | None = None) -> Json:
     """What a function of a module of this package returns; arguments and result are JSON.
 
-    Raises `LimitReached` when it takes more processor time than `cpu_seconds`, more memory than
-    `MEMORY`, or when its result is too long. The function must not raise: it returns what went
-    wrong.
+    Raises `LimitReached` when it takes more processor time than `cpu_seconds` (`CPU_SECONDS`
+    unless they are given), more memory than `MEMORY`, or when its result is too long. The
+    function must not raise: it returns what went wrong.
     """
     from evalstore.workers import CodeError
 
+    cpu_seconds = cpu_seconds or CPU_SECONDS
     request = {
-        "name": "call",
+        "name": "compute",
         "isClass": False,
         "args": {},
         "given": {"module": module, "function": function, "arguments": arguments},
@@ -67,12 +68,12 @@ def call(module: str, function: str, *arguments: Json, cpu_seconds: int = CPU_SE
         raise LimitReached(_reason(str(error), cpu_seconds)) from None
 
 
-def _reason(message: str, cpu_seconds: int) -> str:
+def _reason(message: str, cpu_seconds: float) -> str:
     if "MemoryError" in message:
         return f"it needs more than {MEMORY} MiB of memory"
     if "characters, the most are" in message:
         return f"its result is longer than {LONGEST_RESULT:,} characters"
-    return f"it takes more than {cpu_seconds} seconds of processor time"
+    return f"it takes more than {cpu_seconds:g} seconds of processor time"
 
 
 @cache

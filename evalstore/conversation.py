@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _MARKER = re.compile(r" {0,3}# (?:(👤)|(🤖)|(⚙)|(▶))\ufe0f?(.*)$")
 _TURN = re.compile(r"[ \t]*@(\S+)[ \t]*$")
 _RUN = re.compile(r"(.*?)(?:(?:^|[ \t])[×x][ \t]*([0-9]+))?$")
+_MOST_DIGITS = 20
+"""Of a number of samples; one with more is too large in any case."""
 LAST = "response"
 """What the last answer is called that has no name of its own."""
 _TAKEN = ("sample", "answer", "answers", "item", LAST)
@@ -98,7 +100,7 @@ def read_runs(lines: list[Line], first: int, repetitions: int | None) -> tuple[R
 def _read_name(rest: str, line: int) -> tuple[str, int]:
     found = _RUN.match(rest.strip(SPACE))
     assert found is not None
-    name, count = found[1].strip(SPACE), int(found[2] or 1)
+    name, count = found[1].strip(SPACE), int(found[2][:_MOST_DIGITS] if found[2] else 1)
     if not name:
         raise FileProblem("a run has no name", line, hint="write it as in '# ▶ first ×3'")
     if not 1 <= count <= MOST_SAMPLES:

@@ -212,6 +212,14 @@ class Fields:
         )
 
 
+def is_finite(number: float) -> bool:
+    """Whether a number is neither NaN nor outside of what a float can be."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number can be larger
+        return False
+
+
 def is_json(value: Json) -> bool:
     """Whether JSON can hold a value that YAML could: neither infinities nor NaN."""
     if isinstance(value, float):

@@ -136,7 +136,9 @@ class Uses(NamedTuple):
 def undeclared(source: str, line: int) -> frozenset[str]:
     """The names a source needs; raises `FileProblem` for what is not a template."""
     try:
-        return _names_in(source) if _is_short(source) else frozenset(_limited("names", source))
+        # To find names Jinja computes what is constant.
+        is_plain = _is_short(source) and _cost(source) is not None
+        return _names_in(source) if is_plain else frozenset(_limited("names", source))
     except _Failed as failed:
         message = f"not a template: {failed}"
         raise failed.problem(message, line + failed.line - 1, hint=SWITCH_OFF) from None

@@ -185,7 +185,7 @@ class _Worker:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
         code = self._process.returncode
-        if code == -signal.SIGXCPU:
+        if code in (-signal.SIGPROF, -signal.SIGXCPU):
             return CodeError(f"{self._code.path} used more processor time than its check may")
         if code is not None and code < 0:
             return CodeError(f"{self._code.path} was ended by {signal.Signals(-code).name}")

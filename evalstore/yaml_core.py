@@ -23,6 +23,10 @@ _DEEPEST = 100
 """Levels of nesting."""
 _MOST_NODES = 1_000_000
 """Values in one document, with what its aliases stand for."""
+_MOST_BITS = 14_000
+"""Of a whole number: Python writes and reads 4,300 digits."""
+_SHOWN = 60
+"""Characters of a number in a message."""
 _NESTING = re.compile(r"[\[{]|[-?:][ \t\n]")
 _RESOLVERS = (
     ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
@@ -149,7 +153,13 @@ def read_json(text: str) -> Document:
         return found
 
     try:
-        return Document(json.loads(text, object_pairs_hook=mapping), None, 1)
+        value = json.loads(text, object_pairs_hook=mapping)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
+        return Document(value, None, 1)
+    except UnicodeEncodeError as error:
+        half = f"U+{ord(error.object[error.start]):04X}"
+        raise FileProblem(f"half of a surrogate pair ({half}) is not a character", 1) from error
     except json.JSONDecodeError as error:
         raise FileProblem(error.msg, error.lineno, column=error.colno) from error
     except (RecursionError, ValueError) as error:
@@ -220,12 +230,16 @@ def _scalar(node: yaml.Node) -> Json:
         return bool(text.lower() == "true")
     try:
         if kind == "int":
-            return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+            number = int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+            if number.bit_length() > _MOST_BITS:
+                raise ValueError("it cannot be written with digits")
+            return number
         if kind == "float":
             lower = text.lower()
             return float(lower.replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError as error:
-        raise _problem(node, f"'{text}' is not a number that can be read") from error
+        shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+        raise _problem(node, f"'{shown}' is not a number that can be read") from error
     raise _problem(node, f"the tag '{node.tag}' is not allowed")
 
 

@@ -44,8 +44,8 @@ def is_cheap(check: Mapping[str, Json], size: int, schemas: Mapping[str, Json]) 
         return True
     if size > _LONG_TEXT:
         return False
-    if kind == "regex":
-        return is_cheap_pattern(check["pattern"], size)
+    if isinstance(check.get("pattern"), str) and not is_cheap_pattern(check["pattern"], size):
+        return False
     if kind == "jsonSchema":
         schema = check["schema"]
         return is_cheap_schema(schemas[schema] if isinstance(schema, str) else schema, size)

@@ -19,7 +19,7 @@ _SHOWN = 120
 _LONGEST_MESSAGE = 2_000
 _LONG_SCHEMA = 20_000
 """Characters of a schema that takes a while to be checked."""
-_SCHEMA_SECONDS = 6
+_SCHEMA_SECONDS = 6.0
 """Processor time that this may take."""
 _OF = ("any", "object", "array")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)\Z")

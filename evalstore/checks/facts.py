@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, passes, shorten
+from evalstore.fields import is_finite
 from evalstore.values import Json, Usage
 
 _OF = ("total", "input", "output")
@@ -29,7 +30,7 @@ def _read_most(arguments: Arguments) -> dict[str, Json]:
     most = arguments.number("max")
     if most is None:
         raise arguments.missing("max")
-    if not math.isfinite(most) or most < 0:
+    if not is_finite(most) or most < 0:
         raise arguments.problem("'max' must be a number of at least 0")
     return {"max": most}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
@@ -11,6 +10,7 @@ from itertools import pairwise
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, as_text, shorten
 from evalstore.checks.numbers import last_number
 from evalstore.checks.patterns import SECONDS, compiled, pattern_problem
+from evalstore.fields import is_finite
 from evalstore.values import Json
 
 _MOST_STARTS = 1_000
@@ -54,7 +54,7 @@ def _read_same(arguments: Arguments) -> dict[str, Json]:
     found: dict[str, Json] = {"key": key}
     most = arguments.number("max")
     if most is not None:
-        if not math.isfinite(most) or most < 0:
+        if not is_finite(most) or most < 0:
             raise arguments.problem("'max' must be a number of at least 0")
         found["max"] = most
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, as_text, shorten
@@ -10,7 +9,7 @@ from evalstore.checks.choices import bare
 from evalstore.checks.documents import raise_for_path
 from evalstore.checks.patterns import compiled, pattern_problem
 from evalstore.errors import EvalstoreError, FileProblem
-from evalstore.fields import suggest
+from evalstore.fields import is_finite, suggest
 from evalstore.values import Json
 
 JUDGE = "judge"
@@ -125,11 +124,7 @@ def _read_scores(given: Json, arguments: Arguments) -> dict[str, Json]:
         )
     scores = {as_text(name): value for name, value in given.items()}
     for name, value in scores.items():
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-        ):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
             words = f"the score of {shorten(name)} must be a number, not {shorten(as_text(value))}"
             raise arguments.problem(words)
     low, high = scale_of({"scores": scores})
@@ -229,7 +224,7 @@ def _read_parser(arguments: Arguments) -> dict[str, Json]:
         if inner.has("min") or inner.has("max"):
             raise arguments.problem("'min' and 'max' say something only without 'scores'")
     low, high = inner.number("min", 0) or 0, inner.number("max", 1)
-    if high is None or not math.isfinite(low) or not math.isfinite(high) or low >= high:
+    if high is None or not is_finite(low) or not is_finite(high) or low >= high:
         raise arguments.problem("'min' must be below 'max'")
     if low != 0:
         parser["min"] = _plain(low)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Callable, Mapping
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, as_text, shorten
+from evalstore.fields import is_finite
 from evalstore.values import Json
 
 _OPERATORS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
@@ -55,7 +55,7 @@ def _read_number(arguments: Arguments) -> dict[str, Json]:
     expected = _read_expected(arguments, commas=commas)
     op = arguments.choice("op", _OPERATORS, "==")
     epsilon = arguments.number("epsilon")
-    if epsilon is not None and (not math.isfinite(epsilon) or epsilon < 0):
+    if epsilon is not None and (not is_finite(epsilon) or epsilon < 0):
         raise arguments.problem("'epsilon' must be a number of at least 0")
     if epsilon is not None and op not in ("==", "!="):
         raise arguments.problem(f"'epsilon' has no meaning with '{op}'", "use '==' or '!='")
@@ -76,7 +76,7 @@ def _read_expected(arguments: Arguments, *, commas: bool) -> int | float:
         whole = (_WITH_COMMAS if commas else _NUMBER).fullmatch(value.strip())
         number = last_number(value, commas=commas) if whole else None
         value = number if number is None else int(number) if _is_whole(number) else float(number)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
         words = f"'expected' must be a number, not {shorten(as_text(given))}"
         raise arguments.problem(words, "as in 'number: 42'")
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -41,8 +41,11 @@ def matches_all(check: Mapping[str, Json]) -> bool:
     """Whether this check looks for a pattern that is found in every text."""
     if check["type"] != "regex" or check.get("method") == "fullmatch":
         return False
-    pattern = compiled(check["pattern"], frozenset(check.get("flags", ())))
-    return all(pattern.search(text, timeout=SECONDS) for text in ("", "\0"))
+    flags = frozenset(check.get("flags", ()))
+    try:
+        return all(is_found(check["pattern"], text, flags) for text in ("", "\0"))
+    except LimitReached:
+        return False
 
 
 def _read_regex(arguments: Arguments) -> dict[str, Json]:

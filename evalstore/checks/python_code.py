@@ -8,7 +8,6 @@ what it returned.
 from __future__ import annotations
 
 import ast
-import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, as_text, shorten
 from evalstore.errors import FileProblem
-from evalstore.fields import suggest
+from evalstore.fields import is_finite, suggest
 from evalstore.values import Json
 
 NAME = "python"
@@ -131,7 +130,10 @@ def defined_names(source: bytes) -> tuple[frozenset[str], frozenset[str]]:
     """
     with warnings.catch_warnings():  # Python's advice on style is not for users
         warnings.simplefilter("ignore")
-        tree = ast.parse(source)
+        try:
+            tree = ast.parse(source)
+        except (MemoryError, RecursionError):
+            raise ValueError("it is nested too deeply") from None
     functions, classes, either = set(), set(), set()
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
@@ -206,7 +208,7 @@ def _read_score(value: Json) -> float:
         raise ValueError(
             f"it returned {shown}, not true or false, a number from 0 to 1, or a mapping of those"
         )
-    if not math.isfinite(value) or not 0 <= value <= 1:
+    if not is_finite(value) or not 0 <= value <= 1:
         raise ValueError(f"it returned {value:g}, which is no score from 0 to 1")
     return float(value)
 

@@ -10,7 +10,7 @@ from evalstore.checks.base import Arguments, Kind, shorten
 from evalstore.checks.normalizing import STEPS
 from evalstore.checks.registry import find_kind, known_kinds
 from evalstore.errors import FileProblem
-from evalstore.fields import suggest
+from evalstore.fields import is_finite, suggest
 from evalstore.values import Json
 
 COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
@@ -165,7 +165,7 @@ def _read_common(arguments: Arguments, kind: Kind, name: str) -> dict[str, Json]
             f"the check '{name}' gives a score, so it needs 'pass'", "as in 'pass: \">= 0.8\"'"
         )
     weight = arguments.number("weight", 1)
-    if weight is None or not math.isfinite(weight) or weight <= 0:
+    if weight is None or not is_finite(weight) or weight <= 0:
         raise arguments.problem("'weight' must be a number above 0")
     if weight != 1:
         found["weight"] = weight
@@ -205,7 +205,7 @@ def canonical_bound(value: Json, arguments: Arguments) -> str:
         number = float(found[2]) if found else math.nan
     except ValueError:
         number = math.nan
-    if found is None or not math.isfinite(number):
+    if found is None or not is_finite(number):
         raise arguments.problem(f"'pass' cannot be {shorten(str(value))}", "as in '\">= 0.8\"'")
     return f"{found[1]} {number:g}"
 

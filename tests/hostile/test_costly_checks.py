@@ -1,0 +1,273 @@
+"""What an answer can make slow has a limit, and does not cost the answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore import bounded_process, limited_checks, sandbox
+from evalstore.checks import Subject, read_check, run_check
+from evalstore.checks.cost import is_cheap, is_cheap_schema
+from evalstore.checks.pattern_cost import is_cheap_pattern
+from evalstore.dataset.names import Columns
+from evalstore.errors import FileProblem
+from evalstore.limited_checks import run_within_limits
+from evalstore.values import Json, Reply, ToolCall, Usage
+from tests.builders import tree
+from tests.cli.conftest import Evalstore
+
+AAA = "a" * 40 + "!"
+EVIL = "^(a+)+$"
+SLOW = "(.*)" * 7 + "[^a]$"
+"""What no library for patterns finds a shortcut for."""
+REFERENCES: Json = {
+    "$defs": {
+        "d0": {"type": "string"},
+        **{
+            f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n - 1}"}, {"$ref": f"#/$defs/d{n - 1}"}]}
+            for n in range(1, 24)
+        },
+    },
+    "$ref": "#/$defs/d23",
+}
+COSTLY: dict[str, tuple[Json, str]] = {
+    "pattern": ({"jsonSchema": {"type": "string", "pattern": EVIL}}, json.dumps(AAA)),
+    "patternProperties": ({"jsonSchema": {"patternProperties": {EVIL: {}}}}, json.dumps({AAA: 1})),
+    "propertyNames": ({"jsonSchema": {"propertyNames": {"pattern": EVIL}}}, json.dumps({AAA: 1})),
+    "references": ({"jsonSchema": REFERENCES}, "1"),
+    "uniqueItems": (
+        {"jsonSchema": {"uniqueItems": True}},
+        json.dumps([{"a": [n]} for n in range(8_000)]),
+    ),
+    "path": ({"jsonPath": {"path": "[@,@][]" + "|[@,@][]" * 40}}, "[1]"),
+    "regex": ({"regex": SLOW}, "a" * 3_000),
+    "similar": (
+        {"similar": {"expected": "ab" * 100_000, "pass": ">= 0.5"}},
+        "ba" * 90_000,
+    ),
+}
+
+
+@pytest.fixture
+def asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Json, str], Path]:
+    """A workspace with a check and the answer that makes it costly."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(check: Json, answer: str) -> Path:
+        responses = json.dumps([{"answer": answer}])
+        return tree(
+            tmp_path,
+            {
+                "evalstore.yaml": "candidates: [one]\n",
+                "models/one.yaml": f"id: one\nprovider: scripted\nresponses: {responses}\n",
+                "tests/t.md": f"# 👤\n\nHello\n\n---\n\n~~~checks\n- {json.dumps(check)}\n~~~\n",
+            },
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_a_costly_check_is_given_up_and_its_answer_kept(
+    name: str,
+    asked_once: Callable[[Json, str], Path],
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.5)
+    asked_once(*COSTLY[name])
+    report = json.loads(evalstore("run", "--json").stdout)
+    assert (report["asked"], report["judged"], report["verdicts"]["error"]) == (1, 1, 1)
+    again = json.loads(evalstore("run", "--json").stdout)
+    assert (again["asked"], again["judged"]) == (0, 0)
+
+
+def test_a_costly_pattern_of_a_script_is_a_failure(
+    asked_once: Callable[[Json, str], Path],
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.5)
+    folder = asked_once({"contains": "a"}, "a")
+    tree(
+        folder,
+        {
+            "models/one.yaml": "id: one\nprovider: scripted\nresponses:\n"
+            f"- {{when: '{SLOW}', answer: a}}\n",
+            "tests/t.md": f"# 👤\n\n{'a' * 3_000}\n\n---\n\n~~~checks\n- contains: a\n~~~\n",
+        },
+    )
+    ran = evalstore("run")
+    assert ran.exit_code == 3
+    assert "'when' was given up: it takes more than 0.5 seconds of processor time" in ran.stdout
+
+
+def test_an_interrupt_is_heard_while_a_check_is_computed(
+    asked_once: Callable[[Json, str], Path],
+) -> None:
+    folder = asked_once(*COSTLY["pattern"])
+    program = (
+        "import os, signal, sys\n"
+        "from evalstore import bounded_process\n"
+        "real = bounded_process.call\n"
+        "def call(*given, **named):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return real(*given, **named)\n"
+        "from evalstore import limited_checks\n"
+        "limited_checks.call = call\n"
+        "from evalstore.cli.main import run\n"
+        "sys.argv = ['evalstore', 'run']\n"
+        "sys.exit(run())\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(bounded_process.__file__).parent.parent)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 128 + signal.SIGINT, ran.stderr
+    again = subprocess.run(
+        [sys.executable, "-m", "evalstore", "status", "--json"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(bounded_process.__file__).parent.parent)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert json.loads(again.stdout)["ask"] == 0  # what was paid is there
+
+
+REPLY = Reply(
+    '{"a": [1, "x"], "b": 2.5}',
+    (ToolCall("find", {"q": "x"}),),
+    "stop",
+    usage=Usage(3, 4),
+    latency=0.5,
+)
+CHECKS: list[Json] = [
+    {"contains": "x"},
+    {"contains": "y"},
+    {"regex": r"(\d+)\.5"},
+    {"regex": {"pattern": "X", "flags": ["ignoreCase"]}},
+    {"jsonSchema": {"type": "object", "properties": {"a": {"type": "string"}}}},
+    {"jsonSchema": {"type": "object", "required": ["a"]}},
+    {"jsonPath": "a[1]"},
+    {"jsonPath": {"path": "a[1]", "check": {"equals": "y"}}},
+    {"jsonEquals": {"a": [1, "x"], "b": 2.5}},
+    {"jsonSubset": {"b": 3}},
+    {"toolCalls": {"name": "find", "arguments": {"q": "x"}}},
+    {"latency": 0.4},
+    {"tokens": 10},
+    {"finishReason": "length"},
+    {"similar": {"expected": "abc", "pass": ">= 0.5"}},
+    {"expr": "item['size'] > 1"},
+    {"expr": "1 / 0 == 1"},
+]
+
+
+@pytest.mark.parametrize("written", CHECKS, ids=str)
+def test_a_check_finds_the_same_with_limits(written: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"item": Columns(["Size"]).item({"Size": 2})}
+    subject = Subject(REPLY, REPLY.text, usd=0.1, names=names, answers=(REPLY.text or "",))
+    check = read_check(written)
+    try:
+        here: Any = run_check(check, subject)
+    except Exception as error:  # noqa: BLE001 - the same words are wanted
+        here = ("error", f"the check failed: {error}", None)
+    monkeypatch.setattr(limited_checks, "is_cheap", lambda *_: False)
+    assert tuple(run_within_limits(check, subject)) == tuple(here)
+
+
+TEMPLATES = [
+    "{{ a }} and {{ b|upper }}",
+    "{% if c > 1 %}yes{% else %}no{% endif %}",
+    "{% for one in d %}{{ loop.index }}: {{ one.k }}\n{% endfor %}",
+    "{{ item.Size }} {{ item.size }} {{ item['Big One'] }} {{ 'size' in item }}",
+    "{{ item.items }} {{ item | tojson }}",
+    "{{ d }} {{ e }} {{ none }}",
+    "{{ missing }}",
+    "{{ a / 0 }}",
+    "{{ item.nothing }}",
+    "{{ a.__class__ }}",
+]
+
+
+@pytest.mark.parametrize("source", TEMPLATES)
+def test_a_template_comes_to_the_same_with_limits(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = Columns(["Size", "Big One", "items"])
+    scope: dict[str, Json] = {
+        "a": "ä",
+        "b": "x",
+        "c": 2,
+        "d": [{"k": 1.5}, {"k": None}],
+        "e": {"x": [True, 1e300]},
+        "item": columns.item({"Size": 3, "Big One": "z", "items": [1]}),
+    }
+
+    def outcome() -> str:
+        try:
+            return sandbox.run(source, 7, scope)
+        except FileProblem as problem:
+            return f"{problem.line}: {problem.message}"
+
+    here = outcome()
+    monkeypatch.setattr(sandbox, "_is_cheap", lambda *_: False)
+    assert outcome() == here
+
+
+@pytest.mark.parametrize(
+    ("pattern", "size", "cheap"),
+    [
+        ("yes", 100_000, True),
+        (r"\d{4}-\d{2}-\d{2}", 100_000, True),
+        (r"^\s*(yes|no)\s*$", 5_000, True),
+        (".*foo.*", 400, True),
+        (".*foo.*", 100_000, False),
+        (EVIL, 10, False),
+        ("(a|a)*b", 10, False),
+        ("(a|b){30}", 10, False),
+        ("a?" * 40 + "a" * 40, 10, False),
+        ("((a{20}){20}){20}", 10, False),
+        ("(a{65535}){65535}", 10, False),
+        ("(?R)", 10, False),
+        (r"(a*)\1", 10, False),
+        ("(?:ab){e<=2}", 10, False),
+    ],
+)
+def test_a_pattern_is_cheap_when_there_are_few_ways_to_match(
+    pattern: str, size: int, cheap: bool
+) -> None:
+    assert is_cheap_pattern(pattern, size) is cheap
+
+
+@pytest.mark.parametrize(
+    ("schema", "cheap"),
+    [
+        ({"type": "object", "properties": {"a": {"pattern": "^[a-z]+$"}}}, True),
+        ({"$defs": {"a": {"type": "string"}}, "items": {"$ref": "#/$defs/a"}}, True),
+        (REFERENCES, False),
+        ({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, False),
+        ({"pattern": EVIL}, False),
+        ({"$ref": "https://example.org/schema"}, False),
+    ],
+)
+def test_a_schema_is_cheap_when_its_conditions_are_few(schema: Json, cheap: bool) -> None:
+    assert is_cheap_schema(schema, 200) is cheap
+
+
+def test_nothing_is_cheap_on_a_very_long_answer() -> None:
+    assert not is_cheap(read_check({"contains": "x"}), 10_000_000, {})

@@ -1,0 +1,113 @@
+"""Small files that would end a command with a traceback, hang it or take all memory."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evalstore import bounded_process
+from evalstore.errors import NO, OK, USAGE
+from tests.builders import test_file, tree
+from tests.cli.conftest import ONE, SETTINGS, Evalstore
+
+HUGE = "1" + "0" * 400
+LOOP = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+DOUBLING = "replacements:\n" + "".join(
+    f'  a{i}: "{{{{a{i + 1}}}}}{{{{a{i + 1}}}}}"\n' for i in range(60)
+)
+
+
+def _test(*checks: str) -> str:
+    listed = "".join(f"- {check}\n" for check in checks)
+    return f"# 👤\n\nHello\n\n---\n\n~~~checks\n{listed}~~~\n"
+
+
+def _shown(text: str, *frontmatter: str) -> dict[str, str]:
+    return {"tests/t.md": test_file(*frontmatter, shown=text)}
+
+
+TESTS: dict[str, dict[str, str]] = {
+    "infinite number": _shown("{{ 1e999 }}"),
+    "loops": _shown(LOOP),
+    "recursive macro": _shown(
+        "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(40) }}"
+    ),
+    "large slice": _shown("{{ [1]|slice(100000000)|list }}"),
+    "format": _shown("{{ ('%*d' % (1500000000, 1))|length }}"),
+    "format filter": _shown("{{ ('%1500000000d'|format(1))|length }}"),
+    "format method": _shown("{{ '{0:{1}}'.format(1, '1500000000') }}"),
+    "format map": _shown("{{ '{a:1500000000}'.format_map({'a': 1}) }}"),
+    "namespace": _shown(
+        "{% set n = namespace(x='aaaaaaaa') %}"
+        "{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x|length }}"
+    ),
+    "nested filters": _shown("{{ x" + "|tojson" * 60 + " }}", "replacements: {x: '\"'}"),
+    "nested brackets": _shown("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}"),
+    "replaced text": _shown(
+        "{{ (x * 900000)|replace('a', x * 900000)|length }}", "replacements: {x: a}"
+    ),
+    "doubling": _shown("{{a0}}", DOUBLING + "  a60: xxxxxxxxx"),
+    "number": {"tests/t.md": _test(f"number: {HUGE}")},
+    "cost": {"tests/t.md": _test(f"cost: {HUGE}")},
+    "latency": {"tests/t.md": _test(f"latency: {HUGE}")},
+    "weight": {"tests/t.md": _test(f"{{contains: a, weight: {HUGE}}}")},
+    "epsilon": {"tests/t.md": _test(f"{{number: 1, epsilon: {HUGE}}}")},
+    "most": {"tests/t.md": _test(f"{{allSame: a, max: {HUGE}, scope: group}}")},
+    "recursive pattern": {"tests/t.md": _test("regex: '(?R)'")},
+    "large pattern": {"tests/t.md": _test("regex: '(a{65535}){65535}'")},
+    "nested schema": {"tests/t.md": _test("jsonSchema: " + "{not: " * 300 + "{}" + "}" * 300)},
+    "half a surrogate pair": {
+        "schemas/s.json": '{"type": "object", "description": "\\ud800"}',
+        "tests/t.md": test_file("structuredResponseSchema: s"),
+    },
+    "half a pair in YAML": {"tests/t.md": test_file('replacements: {a: "\\uD800"}', shown="{{a}}")},
+    "hexadecimal number": {
+        "tools/t.yaml": "id: t\nname: t\ndescription: d\nparameters: {type: object, default: 0x"
+        + "f" * 5000
+        + "}\n",
+        "tests/t.md": test_file("tools: [t]"),
+    },
+    "octal number": {"schemas/s.yaml": "type: integer\nmaximum: 0o" + "7" * 9000 + "\n"},
+    "options": {"tests/t.md": test_file("options: {providerOptions: {a: 0x" + "f" * 5000 + "}}")},
+    "digits of a run": {"tests/t.md": "# ▶ n ×" + "9" * 5000 + "\n\n# 👤\n\nHello\n\n---\n\nx\n"},
+    "pattern of a script": {"models/one.yaml": ONE.replace("Oslo", "(" * 5000)},
+    "Python that is too deep": {
+        "tests/checks/c.py": "x = " + "-" * 200_000 + "1\n",
+        "tests/t.md": _test("python: {file: checks/c.py, function: f}"),
+    },
+    "expression that is too deep": {"tests/t.md": _test("expr: '" + "-" * 50_000 + "1 == 1'")},
+    "path that is too deep": {"tests/t.md": _test("jsonPath: '" + "a." * 50_000 + "a'")},
+    "many raw stretches": _shown("{% raw %}x{% endraw %}" * 10_000 + LOOP),
+}
+"""What is wrong with a file is told, with its place."""
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], Path]:
+    """A workspace with these files, in which a computation may take only a moment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.4)
+
+    def make(files: dict[str, str]) -> Path:
+        base = {"evalstore.yaml": SETTINGS.replace("judge", "one"), "models/one.yaml": ONE}
+        return tree(tmp_path, {**base, **files})
+
+    return make
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_a_small_file_is_refused_with_its_place(
+    name: str, hostile: Callable[[dict[str, str]], Path], evalstore: Evalstore
+) -> None:
+    hostile(TESTS[name])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for command in ("check", "status"):
+        ran = evalstore(command)
+        assert ran.exit_code in (OK, NO, USAGE), ran.stderr
+        assert "Traceback" not in ran.stderr
+        if ran.exit_code != OK:
+            assert any(f"{path}:" in ran.stderr for path in TESTS[name]), ran.stderr
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KiB
