@@ -216,3 +216,11 @@ def test_a_unified_diff_has_the_names_of_both_sides() -> None:
         "-b",
         "+c",
     ]
+
+
+def test_long_texts_that_differ_everywhere_are_compared_as_one_block() -> None:
+    old = [f"line {n}" for n in range(30_000)]
+    new = [f"line {n}" for n in reversed(range(30_000))]
+    shown = unified("\n".join(["same", *old]), "\n".join(["same", *new]), "a", "b")
+    assert shown[2] == "@@ -2,30000 +2,30000 @@"
+    assert shown[3:] == [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from evalstore.report.word_diff import shared_ends
 from evalstore.values import AnswerRef, Json
 
 _SHOWN = 60
@@ -278,8 +279,24 @@ def _value(value: Json) -> str | None:
     return json.dumps(value, ensure_ascii=False)
 
 
+_MOST_LINES = 2_000
+"""Lines that are compared with each other."""
+
+
 def unified(was: str, now: str, was_name: str, now_name: str) -> list[str]:
-    """A unified diff of two texts, line by line, without line ends."""
-    return list(
-        difflib.unified_diff(was.splitlines(), now.splitlines(), was_name, now_name, lineterm="")
-    )
+    """A unified diff of two texts, line by line, without line ends.
+
+    Where the texts differ in more than `_MOST_LINES`, what has changed is one block.
+    """
+    old, new = was.splitlines(), now.splitlines()
+    start, end = shared_ends(old, new)
+    if min(len(old), len(new)) - start - end <= _MOST_LINES:
+        return list(difflib.unified_diff(old, new, was_name, now_name, lineterm=""))
+    gone, come = old[start : len(old) - end], new[start : len(new) - end]
+    return [
+        f"--- {was_name}",
+        f"+++ {now_name}",
+        f"@@ -{start + 1},{len(gone)} +{start + 1},{len(come)} @@",
+        *(f"-{line}" for line in gone),
+        *(f"+{line}" for line in come),
+    ]

@@ -60,14 +60,21 @@ def _in_lines(was: Sequence[str], now: Sequence[str], most: int) -> Iterator[Str
 _Change = tuple[Literal["same", "changed"], Sequence[str], Sequence[str]]
 
 
-def _compare(was: Sequence[str], now: Sequence[str], most: int) -> Iterator[_Change]:
-    """Where two lists are the same and where not; what both begin and end with costs nothing."""
+def shared_ends(was: Sequence[str], now: Sequence[str]) -> tuple[int, int]:
+    """How many elements two lists share at their start, and behind that at their end."""
+    shortest = min(len(was), len(now))
     start = 0
-    while start < min(len(was), len(now)) and was[start] == now[start]:
+    while start < shortest and was[start] == now[start]:
         start += 1
     end = 0
-    while end < min(len(was), len(now)) - start and was[-1 - end] == now[-1 - end]:
+    while end < shortest - start and was[-1 - end] == now[-1 - end]:
         end += 1
+    return start, end
+
+
+def _compare(was: Sequence[str], now: Sequence[str], most: int) -> Iterator[_Change]:
+    """Where two lists are the same and where not; what both begin and end with costs nothing."""
+    start, end = shared_ends(was, now)
     old, new = was[start : len(was) - end], now[start : len(now) - end]
     if start:
         yield "same", was[:start], now[:start]

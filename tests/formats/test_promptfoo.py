@@ -243,3 +243,17 @@ def test_tests_without_assertions_let_everything_pass_and_that_is_said(tmp_path:
 def test_a_folder_without_a_configuration_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(EvalstoreError, match="no configuration of promptfoo"):
         imported(tmp_path, "promptfoo", {"a.txt": "x"})
+
+
+def test_lists_that_make_very_many_cases_are_told_and_left_out(tmp_path: Path) -> None:
+    values = json.dumps([f"v{n}" for n in range(300)])
+    made = config(
+        tmp_path,
+        "prompts: ['{{a}}{{b}}{{c}}{{d}}']\n"
+        f"tests:\n- vars: {{a: {values}, b: {values}, c: {values}, d: {values}}}\n"
+        "  assert: [{type: contains, value: x}]\n"
+        "- vars: {a: a, b: b, c: c, d: d}\n"
+        "  assert: [{type: contains, value: x}]\n",
+    )
+    assert any("make more than 20,000 cases" in reason for _, _, reason in made.left)
+    assert [one[0][1] for one in made.messages(PATH)] == ["abcd"]

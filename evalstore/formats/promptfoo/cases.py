@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,8 @@ _OF_JUDGES = ("provider", "rubricPrompt")
 _NAMED = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _NESTED = 5
 """How often values in values are filled."""
+_MOST_CASES = 20_000
+"""Of one test: each is written out."""
 _CHANGING = ("transform", "postprocess", "transformVars")
 
 
@@ -149,6 +152,8 @@ class Tests:
             one if expands and isinstance(one, list) and one and isinstance(one[0], str) else [one]
             for one in variables.values()
         ]
+        if math.prod(map(len, lists)) > _MOST_CASES:
+            raise NotTakenError(f"the lists of its 'vars' make more than {_MOST_CASES:,} cases")
         for values in itertools.product(*lists):
             yield replace(base, values=_filled(dict(zip(variables, values, strict=True))))
 
