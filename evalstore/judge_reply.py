@@ -18,7 +18,7 @@ _UNFINISHED = re.compile(
     re.IGNORECASE,
 )
 """Finish reasons of replies that their model did not end itself."""
-_MARKS = " \t\r\n\ufeff*`~."
+_MARKS = " \t\r\n\ufeff*`."
 """Characters around an object that say nothing: blanks, and Markdown."""
 _LANGUAGE = re.compile(r"\Ajson\s+", re.IGNORECASE)
 """What stands behind the backticks that open a block of code."""

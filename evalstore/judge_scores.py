@@ -21,8 +21,8 @@ _PIECE_AFTER = re.compile(r"[^\W_]|[.,_]\d|\s?[-–−]\s?\d")
 _SCALE = re.compile(r"\s*(?:(%)|/\s*(\w+)|(?:out )?of\s+(\d+))")
 """What names the end of the scale of a score that stands before it, or another choice."""
 _REPORTED = re.compile(
-    r"[\"'“”‘’„«]\Z|^\s*>|n['’]t\b|\b(?:not|never|refus\w+|sa(?:y|ys|id)|wr(?:ites?|itten|ote)"
-    r"|asks?|asked|demand\w*|claim\w*|wants?|wanted|quot\w+|candidate)\b",
+    r"[\"'“”‘’„«~]\Z|^\s*>|n['’]t\b|\b(?:not|never|refus\w+|sa(?:y|ys|id)|wr(?:ites?|itten|ote)"
+    r"|asks?|asked|demand\w*|claim\w*|wants?|wanted|quot\w+)\b",
     re.IGNORECASE,
 )
 """What a sentence has, before a score, that denies it or tells who else has given it."""

@@ -14,6 +14,14 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 """What a judge may write before its choice, on the same line or on the line above."""
+_REPORTED = re.compile(
+    r"\b(?:sa(?:ys|id)|writes|wrote|written|answers|answered|replie[sd]|quot\w+)\b[^.!?]*\Z",
+    re.IGNORECASE,
+)
+"""What a line has whose sentence goes on with somebody's words on the next one."""
+_RUNS_ON = re.compile(r"\W*(?:is|was|are|were|would|could|might|may|isn|wasn)\b")
+"""How a line begins that says something of the choice above it."""
+_CLAIMED = r"\b(?i:choose|choice|pick|select|answer|verdict)\s+(?i:is\s+)?"
 _DENIED = r"\b(?i:not|never|isnt|cannot be|rather than|instead of)\s+"
 
 
@@ -70,21 +78,34 @@ def _find_word(lines: Sequence[str], names: dict[str, str], answer: str) -> str 
     line = bare(lines[at])
     label = _LABEL.match(line)
     name = line if line in names or label is None else line[label.end() :].strip()
-    if name not in names or lines[at].startswith(">"):
+    if name not in names or lines[at].startswith(">") or "~~" in lines[at]:
         return None
     if at and _introduces_quotation(lines[at - 1]):
         return None
-    denied = re.compile(rf"{_DENIED}{re.escape(name)}(?!\w)", _case_of(name))
-    for other in (bare(one) for number, one in enumerate(lines) if number != at):
-        if denied.search(other) or _named_last(other, names) not in (None, name):
-            return None
-    return names[name]
+    if len(lines) > at + 1 and _RUNS_ON.match(lines[at + 1]):
+        return None
+    others = [bare(other) for number, other in enumerate(lines) if number != at]
+    return None if any(_contradicts(other, name, names) for other in others) else names[name]
 
 
 def _introduces_quotation(line: str) -> bool:
-    """Whether a line ends with a colon, unless it only announces the choice."""
-    ends = line.rstrip("*_` ").endswith((":", "："))
-    return ends and _LABEL.fullmatch(bare(line)) is None
+    """Whether the next line is somebody's words; a line that announces the choice is not one."""
+    if _LABEL.fullmatch(bare(line)):
+        return False
+    return line.rstrip("*_` ").endswith((":", "：")) or _REPORTED.search(line) is not None
+
+
+def _contradicts(line: str, name: str, names: Iterable[str]) -> bool:
+    """Whether a line denies a choice, ends with another one, or says that one is chosen."""
+    if re.search(rf"{_DENIED}{re.escape(name)}(?!\w)", line, _case_of(name)):
+        return True
+    if _named_last(line, names) not in (None, name):
+        return True
+    return any(
+        re.search(rf"{_CLAIMED}{re.escape(other)}(?!\w)", line, _case_of(other))
+        for other in names
+        if other != name
+    )
 
 
 def _case_of(name: str) -> re.RegexFlag:
