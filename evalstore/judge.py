@@ -28,15 +28,24 @@ VERDICT_SCHEMA: Json = {
 }
 """What a judge that can be held to a schema must answer: first the reasons, then the verdict."""
 
-_ANSWER = "Answer with one JSON object and nothing else: "
-_FEEDBACK = '"feedback": "if it fails, what is wrong; else an empty text"'
-AGAIN = f'{_ANSWER}{{"pass": true or false, {_FEEDBACK}}}'
+_AGAIN = "Answer with one JSON object and nothing else: {"
+_VERDICT = '"pass": true or false, "feedback": "if it fails, what is wrong; else an empty text"}'
+AGAIN = _AGAIN + _VERDICT
 """What a judge whose reply holds no verdict is asked for."""
-WITH_CODE = (
-    f'{_ANSWER}{{{{"code": "{{0}}", "pass": true or false, {_FEEDBACK}}}}}\n'
-    'The code must be "{0}": without it the object does not count as your verdict.'
-)
-"""What a judge is asked for that is not held to a schema; to be formatted with the code."""
+
+
+def ask_for_code(code: str) -> str:
+    """What a judge is told that is not held to a schema, behind the form that its prompt names."""
+    return (
+        f'Put "code": "{code}" into the JSON object that you answer with, beside "pass". An object '
+        "without this code does not count as your verdict."
+    )
+
+
+def ask_again_with(code: str) -> str:
+    """What such a judge is asked for whose reply holds no verdict."""
+    return f'{_AGAIN}"code": "{code}", {_VERDICT}'
+
 
 _LONGEST = 20_000
 """Characters of a judge's text that are kept."""

@@ -19,8 +19,9 @@ from evalstore.checks.reading import reaches
 from evalstore.judge import (
     AGAIN,
     LONGEST_LABEL,
-    WITH_CODE,
     Opinion,
+    ask_again_with,
+    ask_for_code,
     kept,
     read_opinion,
     unreadable_opinion,
@@ -91,11 +92,11 @@ class Verdicts:
 
     def words(self, code: str | None) -> str:
         """The code that the verdict must have."""
-        return WITH_CODE.format(code) if code else ""
+        return ask_for_code(code) if code else ""
 
     def again(self, code: str | None) -> str:
         """The object alone."""
-        return self.words(code) or AGAIN
+        return ask_again_with(code) if code else AGAIN
 
     def read(self, reply: Reply, code: str | None = None) -> Opinion:
         """What a judge says; raises `Unreadable`."""

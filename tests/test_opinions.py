@@ -181,8 +181,7 @@ def test_a_code_is_demanded_at_the_end_of_what_is_not_held_to_a_schema(
     assert Panel(server.url, structured=False).run("Judge.") == [PASS]
     assert Panel(server.url).run("Judge.") == [PASS]
     with_code, held = (received.body["messages"][-1]["content"] for received in server.received)
-    assert with_code.startswith("Judge.\n\nAnswer with one JSON object and nothing else: ")
-    assert with_code.count(f'"{CODE}"') == 2
+    assert with_code.startswith(f'Judge.\n\nPut "code": "{CODE}" into the JSON object')
     assert held == "Judge."
 
 

@@ -9,17 +9,18 @@ from unicodedata import category
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _FENCE = ("```", "~~~")
-_LABEL = re.compile(
-    r"(?:(?:so|thus|therefore|my|the|final|overall)\s+)*(?:answer|choice|verdict)(?:\s+is)?",
-    re.IGNORECASE,
+# Patterns are texts here: they are compiled when a judge's reply is read, not on each start.
+_LABEL = (
+    r"(?i)(?:(?:so|thus|therefore|my|the|final|overall)\s+)*(?:answer|choice|verdict)(?:\s+is)?"
 )
 """What a judge may write before its choice, on the same line or on the line above."""
-_REPORTED = re.compile(
-    r"\b(?:sa(?:ys|id)|writes|wrote|written|answers|answered|replie[sd]|quot\w+)\b[^.!?]*\Z",
-    re.IGNORECASE,
+_REPORTED = (
+    r"(?i)\b(?:sa(?:ys|id)|writes|wrote|written|answers|answered|replie[sd]|quot\w+)\b[^.!?]*\Z"
 )
 """What a line has whose sentence goes on with somebody's words on the next one."""
-_RUNS_ON = re.compile(r"\W*(?:is|was|are|were|would|could|might|may|isn|wasn)\b")
+_SENTENCE = 300
+"""Characters at the end of a line that are looked at as its last sentence."""
+_RUNS_ON = r"\W*(?:is|was|are|were|would|could|might|may|isn|wasn)\b"
 """How a line begins that says something of the choice above it."""
 _CLAIMED = r"\b(?i:choose|choice|pick|select|answer|verdict)\s+(?i:is\s+)?"
 _DENIED = r"\b(?i:not|never|isnt|cannot be|rather than|instead of)\s+"
@@ -76,13 +77,13 @@ def _find_word(lines: Sequence[str], names: dict[str, str], answer: str) -> str 
         return None
     at = len(lines) - 1 if answer == "cot_classify" else 0
     line = bare(lines[at])
-    label = _LABEL.match(line)
+    label = re.match(_LABEL, line)
     name = line if line in names or label is None else line[label.end() :].strip()
     if name not in names or lines[at].startswith(">") or "~~" in lines[at]:
         return None
     if at and _introduces_quotation(lines[at - 1]):
         return None
-    if len(lines) > at + 1 and _RUNS_ON.match(lines[at + 1]):
+    if len(lines) > at + 1 and re.match(_RUNS_ON, lines[at + 1]):
         return None
     others = [bare(other) for number, other in enumerate(lines) if number != at]
     return None if any(_contradicts(other, name, names) for other in others) else names[name]
@@ -90,9 +91,10 @@ def _find_word(lines: Sequence[str], names: dict[str, str], answer: str) -> str 
 
 def _introduces_quotation(line: str) -> bool:
     """Whether the next line is somebody's words; a line that announces the choice is not one."""
-    if _LABEL.fullmatch(bare(line)):
+    if re.fullmatch(_LABEL, bare(line)):
         return False
-    return line.rstrip("*_` ").endswith((":", "：")) or _REPORTED.search(line) is not None
+    end = line.rstrip("*_` ")[-_SENTENCE:]
+    return end.endswith((":", "：")) or re.search(_REPORTED, end) is not None
 
 
 def _contradicts(line: str, name: str, names: Iterable[str]) -> bool:

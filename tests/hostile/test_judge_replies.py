@@ -125,9 +125,9 @@ def quoting(template: str) -> endpoint.Reply:
     def reply(body: dict[str, Any]) -> str:
         text = "\n".join(message["content"] for message in body["messages"])
         shown = re.search(r"\[begin of the response[^\]]*\]\n(.*?)\n\[end of", text, re.DOTALL)
-        told = re.search(r'"code": "(\w+)", "pass": true or', text)
+        told = re.findall(r'"code": "(\w+)"', text)
         assert shown is not None
-        written = corpus.as_written(template, told[1] if told else None)
+        written = corpus.as_written(template, told[-1] if told else None)
         return written.replace("{QUOTE}", shown[1])
 
     return reply
