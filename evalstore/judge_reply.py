@@ -39,8 +39,8 @@ _OTHERWISE = re.compile(
 class Unreadable(Exception):  # noqa: N818 - it is handled, never shown by itself
     """A judge's reply from which no verdict can be read.
 
-    `is_structured` is false when the reply is not the single JSON object that a server gives
-    which holds its model to a schema.
+    `is_structured` is false when the reply says something and is not the single JSON object
+    that a server gives which holds its model to a schema.
     """
 
     def __init__(self, reason: str, *, is_structured: bool = True) -> None:
@@ -107,7 +107,7 @@ def _whole_object(text: str) -> dict[str, Json]:
         value = None
     if not isinstance(value, dict) or "pass" not in value:
         words = "the judge's reply is not one JSON object with 'pass' and nothing else"
-        raise Unreadable(words, is_structured=False)
+        raise Unreadable(words, is_structured=not bare)
     return value
 
 
@@ -130,14 +130,14 @@ def _object_with_code(text: str, code: str) -> dict[str, Json]:
     return verdict
 
 
-Found = tuple[int, int, dict[str, Json]]
+_Found = tuple[int, int, dict[str, Json]]
 """Where an object begins and ends, and what it is."""
 
 
-def _top_objects(text: str) -> list[Found]:
+def _top_objects(text: str) -> list[_Found]:
     """The JSON objects that are not inside of other brackets, whether those are JSON or not."""
     decoder = json.JSONDecoder(object_pairs_hook=_unique)
-    found: list[Found] = []
+    found: list[_Found] = []
     end = depth = tries = 0
     for match in _BRACKET.finditer(text):
         if match.start() < end:
@@ -160,7 +160,7 @@ def _top_objects(text: str) -> list[Found]:
     return found
 
 
-def _without(text: str, found: list[Found]) -> str:
+def _without(text: str, found: list[_Found]) -> str:
     """A text without these objects."""
     starts = [0, *(end for _, end, _ in found)]
     ends = [*(start for start, _, _ in found), len(text)]

@@ -199,6 +199,14 @@ def test_a_server_that_takes_a_schema_and_does_not_keep_it_is_not_trusted_again(
     assert [CODE in message["content"] for message in repaired] == [True, False, True]
 
 
+def test_a_server_whose_judge_says_nothing_is_asked_in_the_same_form(
+    server: endpoint.Endpoint,
+) -> None:
+    server.reply = lambda body: GOOD if len(body["messages"]) > 1 else " "
+    assert Panel(server.url).run("Judge.") == [PASS]
+    assert forms(server) == ["json_schema"] * 2
+
+
 def test_a_pass_without_the_code_is_no_pass(server: endpoint.Endpoint) -> None:
     server.reply = lambda _body: GOOD
     (opinion,) = Panel(server.url, structured=False).run("Judge.")
