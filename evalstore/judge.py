@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from typing import NamedTuple
 
+from evalstore.judge_reply import Unreadable, find_verdict, finished_text, storable
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Text, Verdict
 
 VERDICT_SCHEMA: Json = {
@@ -28,17 +28,28 @@ VERDICT_SCHEMA: Json = {
 }
 """What a judge that can be held to a schema must answer: first the reasons, then the verdict."""
 
-AGAIN = (
-    "Answer with one JSON object and nothing else: "
-    '{"pass": true or false, "feedback": "if it fails, what is wrong; else an empty text"}'
-)
+_AGAIN = "Answer with one JSON object and nothing else: {"
+_VERDICT = '"pass": true or false, "feedback": "if it fails, what is wrong; else an empty text"}'
+AGAIN = _AGAIN + _VERDICT
 """What a judge whose reply holds no verdict is asked for."""
+
+
+def ask_for_code(code: str) -> str:
+    """What a judge is told that is not held to a schema, behind the form that its prompt names."""
+    return (
+        f'Put "code": "{code}" into the JSON object that you answer with, beside "pass". An object '
+        "without this code does not count as your verdict."
+    )
+
+
+def ask_again_with(code: str) -> str:
+    """What such a judge is asked for whose reply holds no verdict."""
+    return f'{_AGAIN}"code": "{code}", {_VERDICT}'
+
 
 _LONGEST = 20_000
 """Characters of a judge's text that are kept."""
 LONGEST_LABEL = 200
-_MOST_STARTS = 5_000
-"""Braces, counted from the end of a reply, at which its verdict may begin."""
 
 
 class Opinion(NamedTuple):
@@ -51,31 +62,23 @@ class Opinion(NamedTuple):
     reasoning: str = ""
 
 
-class Unreadable(Exception):  # noqa: N818 - it is handled, never shown by itself
-    """A judge's reply that holds no verdict."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-def read_opinion(reply: Reply) -> Opinion:
+def read_opinion(reply: Reply, code: str | None = None) -> Opinion:
     """The verdict in a judge's reply; raises `Unreadable`.
 
-    However the reply was asked for, it is read the same way: what a server promised of its
-    form counts for nothing.
+    `code` is what the verdict must have beside `pass`; None for a judge that its server holds
+    to the schema: then the whole reply must be the verdict. A score of 0 contradicts a pass,
+    and one of 1 a fail: on no scale where more is better can both be meant.
     """
-    text, unfinished = said_in(reply)
-    found = _find_object(text, unfinished=unfinished)
-    if found is None:
-        why = "the judge's reply holds no JSON object with 'pass'"
-        raise Unreadable(f"{why}: it was cut off" if unfinished else why)
-    passed = found.get("pass")
+    found = find_verdict(finished_text(reply), code)
+    passed = found["pass"]
     if not isinstance(passed, bool):
         raise Unreadable(f"the judge's 'pass' is {_shown(passed)}, not true or false")
     score = found.get("score")
     if score is not None and not _is_share(score):
         raise Unreadable(f"the judge's 'score' is {_shown(score)}, not a number from 0 to 1")
+    if score == (0 if passed else 1):
+        words = f"the judge's 'score' is {_shown(score)}, and its 'pass' is {_shown(passed)}"
+        raise Unreadable(f"{words}: one contradicts the other")
     return Opinion(
         "pass" if passed else "fail",
         feedback=kept(found.get("feedback")),
@@ -83,13 +86,6 @@ def read_opinion(reply: Reply) -> Opinion:
         label=kept(found.get("label"))[:LONGEST_LABEL] or None,
         reasoning=kept(found.get("reasoning")),
     )
-
-
-def said_in(reply: Reply) -> tuple[str, bool]:
-    """What a judge said, and whether it was kept from ending it; raises `Unreadable`."""
-    if reply.refusal and not reply.text:
-        raise Unreadable(f"the judge refused: {kept(reply.refusal)}")
-    return reply.text or "", reply.is_cut or reply.finish_reason == "content_filter"
 
 
 def _is_share(value: Json) -> bool:
@@ -103,11 +99,8 @@ def _shown(value: Json) -> str:
 
 
 def kept(value: Json) -> str:
-    """A text as it can be stored; an escape in JSON can be half a surrogate pair."""
-    if not isinstance(value, str):
-        return ""
-    text: str = value.strip()[:_LONGEST]
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    """A text as it can be stored, and empty for anything else."""
+    return storable(value.strip()[:_LONGEST]) if isinstance(value, str) else ""
 
 
 def unreadable_opinion(reply: Reply, reason: str) -> Opinion:
@@ -123,40 +116,3 @@ def ask_again(request: Request, reply: Reply, reason: str, wanted: str = AGAIN) 
         OutgoingMessage("user", (Text(f"That cannot be read: {reason}. {wanted}"),)),
     )
     return replace(request, messages=(*request.messages, *turns))
-
-
-def _find_object(text: str, *, unfinished: bool) -> dict[str, Json] | None:
-    """The JSON object with `pass`: the whole text, or the last one in it, fenced or not.
-
-    The last one: before it, a judge may quote what the candidate wrote. One that says true
-    must end the text, for what follows may take it back: so it does not count in a text that
-    is unfinished, or inside of an object that is no JSON. An object that says `pass` twice
-    says nothing.
-    """
-    try:
-        value = json.loads(text, object_pairs_hook=_once)
-    except (ValueError, RecursionError):
-        value = None
-    if isinstance(value, dict):
-        return value if "pass" in value else None
-    decoder = json.JSONDecoder(object_pairs_hook=_once)
-    found = None
-    end = -1
-    for start in [match.start() for match in re.finditer(r"\{", text)][-_MOST_STARTS:]:
-        if start < end:
-            continue
-        try:
-            value, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and "pass" in value:
-            ends_it = not unfinished and not text[end:].strip("`] \t\r\n.")
-            found = value if ends_it or value["pass"] is not True else None
-    return found
-
-
-def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """An object of these members; raises ValueError when `pass` is there twice."""
-    if [name for name, _ in pairs].count("pass") > 1:
-        raise ValueError("'pass' appears twice")
-    return dict(pairs)

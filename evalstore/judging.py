@@ -13,7 +13,7 @@ from evalstore.checks.judges import without_judge
 from evalstore.ledger import Ledger, sum_usage
 from evalstore.opinions import Opinions
 from evalstore.plan import CHECKS
-from evalstore.reply_forms import form_of, tell
+from evalstore.reply_forms import form_of
 from evalstore.settling import Held
 from evalstore.values import Evaluation, Json, Reply, Request, Session
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from evalstore.cells import Judge
     from evalstore.checking import Checked, RunCode
     from evalstore.code_checks import CodeChecks
+
+
+_CODE_LENGTH = 8
+"""Digits that a judge can copy without a mistake, and that nobody can guess."""
 
 
 class Judging:
@@ -69,14 +73,15 @@ class Judging:
         messages = self._material.judge(judge.prompt, evaluation, held, self._rim.nonce())
         request = Request(
             code=door.version.code,
-            messages=tell(messages, form.words),
+            messages=messages,
             temperature=door.temperature,
             max_output_tokens=self._limit,
             provider_options=provider_options(door.version),
         )
         spent: list[Reply] = []
+        code = self._rim.nonce()[-_CODE_LENGTH:]  # not that of the marks around the answers
         try:
-            opinion = await self._opinions.get(door, request, spent, form)
+            opinion = await self._opinions.get(door, request, spent, code, form)
         finally:
             cost = self._ledger.spend_judging(door, spent)
         return Evaluation(

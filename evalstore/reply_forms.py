@@ -6,8 +6,6 @@ some, or a score that a pattern or a path finds.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -17,18 +15,19 @@ from evalstore.checks.base import as_text, shorten
 from evalstore.checks.choices import find_choice
 from evalstore.checks.documents import compiled_path
 from evalstore.checks.judges import judge_of, scale_of
-from evalstore.checks.patterns import SECONDS, compiled
 from evalstore.checks.reading import reaches
 from evalstore.judge import (
     AGAIN,
     LONGEST_LABEL,
     Opinion,
-    Unreadable,
+    ask_again_with,
+    ask_for_code,
     kept,
     read_opinion,
-    said_in,
     unreadable_opinion,
 )
+from evalstore.judge_reply import Unreadable, finished_text, read_json, without_thinking
+from evalstore.judge_scores import captured, number
 from evalstore.values import Json, OutgoingMessage, Reply, Text
 
 if TYPE_CHECKING:
@@ -53,15 +52,16 @@ class ReplyForm(Protocol):
     def strictest(self) -> Mode:
         """The strictest form that a server can be asked to hold the judge to."""
 
-    @property
-    def words(self) -> str:
-        """What the judge is told of it, behind its prompt; empty when the prompt tells it."""
+    def words(self, code: str | None) -> str:
+        """What the judge is told of it, behind its prompt; empty when the prompt tells it.
 
-    @property
-    def again(self) -> str:
+        `code` is what a verdict must have; None for a judge that is held to the schema.
+        """
+
+    def again(self, code: str | None) -> str:
         """What a judge is asked for whose reply could not be read."""
 
-    def read(self, reply: Reply) -> Opinion:
+    def read(self, reply: Reply, code: str | None = None) -> Opinion:
         """What a judge says; raises `Unreadable`."""
 
     def give_up(self, reply: Reply, reason: str) -> Opinion:
@@ -89,12 +89,18 @@ class Verdicts:
     """A JSON object with `pass`."""
 
     strictest: Mode = "schema"
-    words: str = ""
-    again: str = AGAIN
 
-    def read(self, reply: Reply) -> Opinion:
+    def words(self, code: str | None) -> str:
+        """The code that the verdict must have."""
+        return ask_for_code(code) if code else ""
+
+    def again(self, code: str | None) -> str:
+        """The object alone."""
+        return ask_again_with(code) if code else AGAIN
+
+    def read(self, reply: Reply, code: str | None = None) -> Opinion:
         """What a judge says; raises `Unreadable`."""
-        return read_opinion(reply)
+        return read_opinion(reply, code)
 
     def give_up(self, reply: Reply, reason: str) -> Opinion:
         """The verdict stays open."""
@@ -151,30 +157,30 @@ class Choices(_ByCheck):
         """No form can be asked for."""
         return "text"
 
-    @property
-    def words(self) -> str:
+    def words(self, code: str | None) -> str:
         """Where the choice belongs, and what can be chosen."""
         how = _HOW[self.check.get("answer", "cot_classify")]
         return _WHATEVER + how.format(self._listed())
 
-    @property
-    def again(self) -> str:
+    def again(self, code: str | None) -> str:
         """The choice alone."""
         return _HOW["classify"].format(self._listed())
 
     def _listed(self) -> str:
         return ", ".join(f'"{choice}"' for choice in self.check["choices"])
 
-    def read(self, reply: Reply) -> Opinion:
+    def read(self, reply: Reply, code: str | None = None) -> Opinion:
         """The choice that the judge has made; raises `Unreadable`."""
-        text, unfinished = said_in(reply)
+        text = without_thinking(finished_text(reply))
         check = self.check
-        answer = check.get("answer", "cot_classify")
-        if unfinished and (answer == "cot_classify" or "\n" not in text.strip()):
-            raise Unreadable("the judge's reply was cut off before its choice")
-        choice = find_choice(text, check["choices"], answer, check.get("match", "word"))
+        choice = find_choice(
+            text,
+            check["choices"],
+            check.get("answer", "cot_classify"),
+            check.get("match", "word"),
+        )
         if choice is None:
-            raise Unreadable("the judge's reply names none of the choices where it should")
+            raise Unreadable("the judge's reply names none of the choices, or more than one")
         return self._opinion(reply, choice, check.get("scores", {}).get(choice))
 
 
@@ -187,28 +193,23 @@ class Scores(_ByCheck):
         """Some JSON object for a path; for a pattern no form can be asked for."""
         return "json" if "json" in self.check["parser"] else "text"
 
-    @property
-    def words(self) -> str:
+    def words(self, code: str | None) -> str:
         """The prompt says what to answer; that it is JSON some servers want to be said."""
         return "Answer with one JSON object and nothing else." if self.strictest == "json" else ""
 
-    @property
-    def again(self) -> str:
+    def again(self, code: str | None) -> str:
         """The same once more."""
-        return self.words or "Answer once more, exactly in the form that was asked for."
+        return self.words(code) or "Answer once more, exactly in the form that was asked for."
 
-    def read(self, reply: Reply) -> Opinion:
+    def read(self, reply: Reply, code: str | None = None) -> Opinion:
         """The score that the judge gives; raises `Unreadable`."""
-        text, unfinished = said_in(reply)
-        if unfinished:
-            raise Unreadable("the judge's reply was cut off")
-        value = self._found(text)
+        value = self._found(without_thinking(finished_text(reply)))
         if "scores" in self.check:
             label = as_text(value).strip()
             if label not in self.check["scores"]:
                 raise Unreadable(f"the judge's {shorten(label)} has no score")
             return self._opinion(reply, label, self.check["scores"][label])
-        score = _number(value, is_json=self.strictest == "json")
+        score = number(value, is_json=self.strictest == "json")
         low, high = scale_of(self.check)
         if score is None or not low <= score <= high:
             what = f"a number from {low:g} to {high:g}"
@@ -218,13 +219,14 @@ class Scores(_ByCheck):
     def _found(self, text: str) -> Json:
         parser = self.check["parser"]
         if "regex" in parser:
-            return _captured(parser["regex"], parser.get("method", "last"), text)
+            highest = None if "scores" in self.check else scale_of(self.check)[1]
+            return captured(parser["regex"], parser.get("method", "last"), text, highest)
         from jmespath.exceptions import JMESPathError
 
         fenced = _FENCED.fullmatch(text.strip())
         try:
-            value = json.loads(fenced[2] if fenced else text)
-        except (ValueError, RecursionError):
+            value = read_json(fenced[2] if fenced else text)
+        except ValueError:
             raise Unreadable("the judge's reply is not JSON") from None
         try:
             found = compiled_path(parser["json"]).search(value)
@@ -233,38 +235,3 @@ class Scores(_ByCheck):
         if found is None:
             raise Unreadable(f"the judge's reply has nothing at {shorten(parser['json'])}")
         return found
-
-
-def _captured(pattern: str, method: str, text: str) -> str:
-    """What the first group of a pattern captures."""
-    expression = compiled(pattern)
-    try:
-        if method == "last":
-            found = None
-            for one in expression.finditer(text, timeout=SECONDS):
-                found = one
-        else:
-            found = getattr(expression, method)(text, timeout=SECONDS)
-    except TimeoutError:
-        raise Unreadable(
-            f"the pattern {shorten(pattern)} was given up: it tries too much"
-        ) from None
-    captured = found[1] if found is not None else None
-    if captured is None:
-        raise Unreadable(f"the judge's reply does not match {shorten(pattern)}")
-    return str(captured)
-
-
-def _number(value: Json, *, is_json: bool) -> float | None:
-    """A value as a score: a number, true or false, or the text of a number that was captured."""
-    if isinstance(value, str) and not is_json:
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    if not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None

@@ -1,7 +1,8 @@
 """In which form a verdict is asked for: the strictest one that a judge's server takes.
 
-Some servers refuse a schema, and some any form at all; what a model is declared to take is
-where to begin, and what its server refuses is learnt once and kept for the rest of a run.
+Some servers refuse a schema, some any form at all, and some take a schema and do not hold their
+model to it. What a model is declared to take is where to begin; what its server refuses or does
+not keep is learnt once and kept for the rest of a run.
 """
 
 from __future__ import annotations
@@ -41,9 +42,17 @@ class ReplyModes:
         """
         if error.kind != "format" or tried not in _LOWER:
             return False
+        self._lower(model, tried)
+        return True
+
+    def distrust(self, model: Hashable, tried: Mode) -> None:
+        """Learn that a server took a schema and its model did not keep to it."""
+        if tried == "schema":
+            self._lower(model, tried)
+
+    def _lower(self, model: Hashable, tried: Mode) -> None:
         if self._learnt.get(model, tried) == tried:
             self._learnt[model] = _LOWER[tried]
-        return True
 
 
 def in_mode(request: Request, mode: Mode) -> Request:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import closing
@@ -545,9 +546,12 @@ def test_an_answer_that_was_cut_off_is_an_answer(lab: Lab, reason: str) -> None:
 
 
 def test_a_judge_is_asked_once_more_when_it_cannot_be_read(lab: Lab) -> None:
-    lab.judging = lambda request, _count: Reply(
-        GOOD if len(request.messages) > 1 else "Hm.", usage=Usage(10, 2)
-    )
+    def act(request: Request, _count: int) -> Reply:
+        demanded = re.search(r'"code": "(\w+)"', request.messages[-1].text)
+        text = "Hm." if demanded is None else f'{{"code": "{demanded[1]}", "pass": true}}'
+        return Reply(text, usage=Usage(10, 2))
+
+    lab.judging = act
     lab.price = Price("costs", per_call=1.0)
     lab.add()
     outcome = lab.run()
@@ -555,6 +559,17 @@ def test_a_judge_is_asked_once_more_when_it_cannot_be_read(lab: Lab) -> None:
     assert evaluation["verdict"] == "pass"
     assert evaluation["usage"] == {"inputTokens": 20, "outputTokens": 4}
     assert outcome.judge_cost == evaluation["cost"]["usd"] == 2.0
+
+
+def test_the_code_that_a_judge_must_repeat_is_not_the_number_of_the_marks(lab: Lab) -> None:
+    lab.judging = always("Hm.")
+    lab.add()
+    lab.run()
+    words = lab.judged[1].messages
+    (marks,) = set(re.findall(r"of the response (\w+)", words[0].text))
+    (code,) = set(re.findall(r'"code": "(\w+)"', "".join(message.text for message in words)))
+    assert code not in marks
+    assert words[0].text.index(code) > words[0].text.index("[end of the response")
 
 
 def test_a_judge_that_cannot_be_read_twice_is_undecided_and_not_asked_again(lab: Lab) -> None:

@@ -15,11 +15,11 @@ from evalstore.checking import judge_by_checks
 from evalstore.judge import (
     VERDICT_SCHEMA,
     Opinion,
-    Unreadable,
     ask_again,
     read_opinion,
     unreadable_opinion,
 )
+from evalstore.judge_reply import Unreadable
 from evalstore.settling import Held
 from evalstore.values import Evaluation, Json, OutgoingMessage, Reply, Request, Text, ToolCall
 
@@ -27,6 +27,9 @@ YES = Opinion("pass", "fine")
 NO = Opinion("fail", "wrong")
 GOOD = '{"pass": true, "feedback": "fine"}'
 BAD = '{"pass": false, "feedback": "wrong"}'
+CODE = "c0de"
+GOOD_WITH_CODE = '{"code": "c0de", "pass": true, "feedback": "fine"}'
+BAD_WITH_CODE = '{"code": "c0de", "pass": false, "feedback": "wrong"}'
 
 
 @pytest.mark.parametrize(
@@ -38,20 +41,16 @@ BAD = '{"pass": false, "feedback": "wrong"}'
         (f"```json\n{GOOD}\n```", YES),
         (f"```\n{BAD}\n```", NO),
         (f"```JSON\r\n{GOOD}\r\n```", YES),
-        (f"Let me think.\n\n```json\n{GOOD}\n```", YES),
-        (f"Let me think.\n\n```json\n{BAD}\n```\n\nThat is all.", NO),
-        (f"My verdict: {BAD}. Good bye.", NO),
-        ("{'pass': maybe} - no: " + GOOD, YES),
-        (f"{{ {GOOD}", YES),
-        (f"[{GOOD}]", YES),
+        (f"**{GOOD}**\n", YES),
+        (f"`{BAD}`.", NO),
         ('{"pass": true}', Opinion("pass")),
-        ('{"pass": true, "feedback": null, "more": [{"pass": false}]}', Opinion("pass")),
+        ('{"pass": false, "more": [{"pass": true}]}', Opinion("fail")),
         (
             '{"pass": false, "feedback": "it said {\\"pass\\": true}"}',
             Opinion("fail", 'it said {"pass": true}'),
         ),
         (
-            'So {"pass": false, "feedback": "a } and a { and \\"pass\\": true"}',
+            '{"pass": false, "feedback": "a } and a { and \\"pass\\": true"}',
             Opinion("fail", 'a } and a { and "pass": true'),
         ),
         (
@@ -64,6 +63,82 @@ BAD = '{"pass": false, "feedback": "wrong"}'
 )
 def test_a_verdict_is_found(text: str, opinion: Opinion) -> None:
     assert read_opinion(Reply(text)) == opinion
+
+
+@pytest.mark.parametrize(
+    ("text", "opinion"),
+    [
+        (GOOD_WITH_CODE, YES),
+        (f"Let me think.\n\n```json\n{GOOD_WITH_CODE}\n```", YES),
+        (f"Let me think.\n\n```json\n{BAD_WITH_CODE}\n```\n\nThat is all.", NO),
+        (f"<think>Does it fail? {BAD_WITH_CODE}? No.</think>\n\n{GOOD_WITH_CODE}", YES),
+        (f"**Verdict**: **{GOOD_WITH_CODE}**.\n", YES),
+        (f"In the set {{1, 2}} [1] there is \\frac{{1}}{{2}}. {GOOD_WITH_CODE}", YES),
+        (f"My verdict: {BAD_WITH_CODE}. Good bye.", NO),
+        (f"{GOOD_WITH_CODE}\n{GOOD_WITH_CODE}", YES),
+        (f"It says {GOOD}, but: {BAD_WITH_CODE}", NO),
+        (f"```json\n{GOOD}\n```\nMy verdict is {BAD_WITH_CODE}", NO),
+        (f"It says {GOOD}, rightly: {GOOD_WITH_CODE}", YES),
+    ],
+)
+def test_a_verdict_with_the_code_is_found(text: str, opinion: Opinion) -> None:
+    assert read_opinion(Reply(text), CODE) == opinion
+
+
+def test_a_code_that_looks_like_a_number_may_be_one() -> None:
+    assert read_opinion(Reply('{"code": 1234, "pass": true}'), "1234").verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (GOOD, "does not have the code"),
+        ('{"code": "other", "pass": true}', "does not have the code"),
+        ('{"code": "c0de"}', "holds no JSON object with 'pass'"),
+        (f"{BAD} On reflection: {GOOD_WITH_CODE}", "says 'pass\": false'"),
+        (f"{BAD_WITH_CODE} On reflection: {GOOD_WITH_CODE}", "verdicts that differ"),
+        (f"{GOOD_WITH_CODE} On reflection: {BAD_WITH_CODE}", "verdicts that differ"),
+        (f"[{GOOD_WITH_CODE}]", "holds no JSON object"),
+        (f'{{"result": {GOOD_WITH_CODE}}}', "holds no JSON object"),
+        (f'{{"result": {GOOD_WITH_CODE}', "holds no JSON object"),
+        (f"{{ {GOOD_WITH_CODE}", "holds no JSON object"),
+        (f"FAIL. {GOOD_WITH_CODE}", "says 'FAIL'"),
+        (f"It does not quite pass. {GOOD_WITH_CODE}", "says 'not quite pass'"),
+        (f"{GOOD_WITH_CODE} would be too kind.", "goes on after a pass"),
+        ('{"code": "c0de", "pass": false, "pass": true}', "holds no JSON object"),
+    ],
+)
+def test_no_verdict_is_guessed_where_a_code_is_wanted(text: str, reason: str) -> None:
+    with pytest.raises(Unreadable, match=reason):
+        read_opinion(Reply(text), CODE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"pass": true, "score": 0}',
+        '{"pass": true, "score": 0.0, "feedback": "wrong"}',
+        '{"pass": false, "score": 1}',
+    ],
+)
+def test_a_score_can_contradict_a_verdict(text: str) -> None:
+    with pytest.raises(Unreadable, match="one contradicts the other"):
+        read_opinion(Reply(text))
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        '"more": [{"pass": false}]',
+        '"Pass": "no"',
+        '"passed": false',
+        '"label": "FAIL"',
+        '"verdict": "failed."',
+    ],
+)
+def test_a_member_can_contradict_a_pass(member: str) -> None:
+    with pytest.raises(Unreadable, match="another member says otherwise"):
+        read_opinion(Reply(f'{{"pass": true, {member}}}'))
 
 
 @pytest.mark.parametrize(
@@ -108,18 +183,17 @@ def test_nesting_that_can_just_be_read_is_no_verdict(field: str) -> None:
             read_opinion(Reply("{" + field + ": " + "[" * depth + "]" * depth + "}"))
 
 
-def test_of_two_objects_the_last_one_counts() -> None:
-    assert read_opinion(Reply(f"{GOOD} On reflection: {BAD}")) == NO
-
-
-def test_what_the_candidate_wrote_in_a_fence_is_not_taken_for_the_verdict() -> None:
-    quoted = f"The response was:\n```json\n{GOOD}\n```\nMy verdict is {BAD}"
-    assert read_opinion(Reply(quoted)) == NO
+@pytest.mark.parametrize("text", [f"{GOOD}{BAD}", f"{BAD}{GOOD}", f"{GOOD}\n{GOOD}"])
+def test_of_two_objects_without_a_code_none_counts(text: str) -> None:
+    with pytest.raises(Unreadable, match="is not one JSON object"):
+        read_opinion(Reply(text))
 
 
 def test_a_refusal_is_no_verdict() -> None:
     with pytest.raises(Unreadable, match="the judge refused: I cannot"):
         read_opinion(Reply(None, refusal="I cannot"))
+    with pytest.raises(Unreadable, match="the judge refused: I cannot"):
+        read_opinion(Reply(GOOD, refusal="I cannot"))
 
 
 def test_a_tool_call_is_no_verdict() -> None:
@@ -128,16 +202,20 @@ def test_a_tool_call_is_no_verdict() -> None:
 
 
 def test_a_verdict_before_many_inner_objects_is_found() -> None:
-    text = "Here: " + json.dumps({"pass": True, "steps": [{"n": n} for n in range(500)]})
-    assert read_opinion(Reply(text)).verdict == "pass"
+    verdict = {"code": CODE, "pass": True, "steps": [{"n": n} for n in range(500)]}
+    assert read_opinion(Reply("Here: " + json.dumps(verdict)), CODE).verdict == "pass"
 
 
 @pytest.mark.parametrize(
     ("text", "times"),
     [('{"', 100_000), ('{"a":[', 50_000), ("x{", 100_000), ("{}", 100_000), ("```json\n{", 50_000)],
 )
-def test_a_verdict_after_a_huge_text_is_found(text: str, times: int) -> None:
-    assert read_opinion(Reply(text * times + BAD)) == NO
+@pytest.mark.parametrize("code", [None, CODE])
+def test_a_verdict_among_endless_brackets_is_given_up(
+    text: str, times: int, code: str | None
+) -> None:
+    with pytest.raises(Unreadable):
+        read_opinion(Reply(text * times + BAD_WITH_CODE), code)
 
 
 def test_a_huge_text_without_a_verdict_is_unreadable() -> None:
@@ -197,22 +275,30 @@ def test_the_schema_asks_for_what_is_read(reply: Json, is_valid: bool) -> None:
         assert opinion.reasoning == reply.get("reasoning", "")
 
 
-@pytest.mark.parametrize("finish_reason", ["length", "max_tokens", "content_filter"])
-def test_a_pass_in_an_unfinished_text_is_no_pass(finish_reason: str) -> None:
-    with pytest.raises(Unreadable, match="cut off"):
-        read_opinion(Reply(f"First I thought {GOOD}", finish_reason=finish_reason))
+@pytest.mark.parametrize(
+    "finish_reason", ["length", "max_tokens", "content_filter", "error", "SAFETY"]
+)
+@pytest.mark.parametrize("text", [GOOD_WITH_CODE, BAD_WITH_CODE])
+def test_a_reply_that_its_model_did_not_end_is_no_verdict(finish_reason: str, text: str) -> None:
+    for code in (None, CODE):
+        with pytest.raises(Unreadable, match="cut off"):
+            read_opinion(Reply(text, finish_reason=finish_reason), code)
 
 
-def test_a_verdict_that_is_whole_counts_though_the_limit_was_reached() -> None:
-    assert read_opinion(Reply(GOOD, finish_reason="length")) == YES
-    assert read_opinion(Reply(f"So: {BAD}", finish_reason="length")) == NO
+@pytest.mark.parametrize("finish_reason", [None, "stop", "end_turn", "eos", "tool_calls"])
+def test_a_reply_that_its_model_ended_is_a_verdict(finish_reason: str | None) -> None:
+    assert read_opinion(Reply(GOOD, finish_reason=finish_reason)) == YES
 
 
-def test_a_pass_inside_of_an_object_that_is_no_json_is_no_pass() -> None:
-    with pytest.raises(Unreadable):
-        read_opinion(Reply(f"{{'pass': False, 'the candidate said': {GOOD}}}"))
-    with pytest.raises(Unreadable):
-        read_opinion(Reply(f'{{"pass": false, "pass": true, "quoted": {GOOD}}}'))
+@pytest.mark.parametrize("verdict", [GOOD, GOOD_WITH_CODE])
+def test_a_pass_inside_of_an_object_that_is_no_json_is_no_pass(verdict: str) -> None:
+    for text in (
+        f"{{'pass': False, 'the candidate said': {verdict}}}",
+        f'{{"pass": false, "pass": true, "quoted": {verdict}}}',
+    ):
+        for code in (None, CODE):
+            with pytest.raises(Unreadable):
+                read_opinion(Reply(text), code)
 
 
 # --- asking again
@@ -283,6 +369,7 @@ def test_any_reply_is_a_verdict_or_unreadable(value: Json, before: str, after: s
         return
     assert opinion.verdict in ("pass", "fail")
     assert opinion.score is None or 0 <= opinion.score <= 1
+    assert not (before + after).strip(" \t\r\n\ufeff*`~.")
 
 
 # --- checks
@@ -327,16 +414,3 @@ def test_what_a_check_says_can_be_stored() -> None:
     opinion, results = by_checks([check], Reply('{"\\ud83d": 1}'), schemas)
     assert opinion.verdict == "fail"
     json.dumps([opinion.feedback, *results], ensure_ascii=False).encode()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{GOOD} is what the answer asks me to say, but no.",
-        '{"pass": false, "pass": true}',
-        f"{GOOD}\n\nOn second thought I am not sure.",
-    ],
-)
-def test_a_pass_that_may_be_taken_back_is_no_pass(text: str) -> None:
-    with pytest.raises(Unreadable):
-        read_opinion(Reply(text))

@@ -8,7 +8,8 @@ import pytest
 
 from evalstore.checks import read_check
 from evalstore.checks.choices import find_choice
-from evalstore.judge import Opinion, Unreadable
+from evalstore.judge import Opinion
+from evalstore.judge_reply import Unreadable
 from evalstore.reply_forms import Verdicts, form_of
 from evalstore.values import Json, Reply
 
@@ -41,33 +42,132 @@ def reason(judge: Json, text: str | None, **facts: Any) -> str:
         ("A", "A"),
         ("**(A)**", "A"),
         ("“A”。", "A"),
-        ("So I choose A.", "A"),
-        ("A: it is the best", "A"),
+        ("```\nA\n```", "A"),
+        ("Answer: A", "A"),
+        ("**Final answer:** B.", "B"),
+        ("So my choice is A.", "A"),
+        ("A B", "A B"),
+        ("The answer is not A", None),
+        ("not A", None),
+        ("The candidate's answer is A", None),
+        ("> A", None),
+        ("So I choose A.", None),
+        ("A: it is the best", None),
         ("A is better than B", None),
         ("A, not B", None),
-        ("B, B", "B"),
+        ("B, B", None),
         ("Both A and B are bad", None),
         ("ABBA", None),
-        ("A B", "A B"),
-        ("It must be A B", "A B"),
+        ("It must be A B", None),
         ("Ä", None),
         ("a", None),
         ("", None),
     ],
 )
-def test_a_choice_is_a_word_at_an_end_of_its_line(line: str, choice: str | None) -> None:
+def test_a_choice_stands_alone_on_its_line(line: str, choice: str | None) -> None:
     assert find_choice(line, ["A", "B", "A B"], "classify", "word") == choice
 
 
-def test_only_the_line_on_which_the_choice_belongs_counts() -> None:
-    text = "B\nbecause of this:\nA\n```"
-    assert find_choice(text, "AB", "classify_cot", "word") == "B"
-    assert find_choice(text, "AB", "cot_classify", "word") == "A"
-    assert find_choice("A\nI am not sure", "AB", "cot_classify", "word") is None
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        ("A: some of it.\nB: all of it.\n\nB", "B"),
+        ("A good answer.\nFinal answer:\nB", "B"),
+        ("It is\n**B**\n", "B"),
+        ("Not a bad answer.\nA", "A"),
+        ("B\n\nThe candidate said: A", None),
+        ("B\n\nThe candidate said:\nA", None),
+        ("It only says:\nA", None),
+        ("B: it only says\n> A", None),
+        ("It says\n```\nA\n```", None),
+        ("It says\n```\nA", None),
+        ("B\nA", None),
+        ("I choose B.\nA", None),
+        ("It is not A.\nA", None),
+        ("A\nI am not sure", None),
+    ],
+)
+def test_no_other_line_may_name_another_choice_at_its_end_or_deny_it(
+    text: str, choice: str | None
+) -> None:
+    assert find_choice(text, "AB", "cot_classify", "word") == choice
 
 
-def test_what_a_judge_quotes_before_its_score_does_not_count() -> None:
-    assert read(SCALE, "It says 'SCORE: 5'.\nSCORE: 1").verdict == "fail"
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        ("A\nbecause B would say less", "A"),
+        ("A\nOn reflection, B.", None),
+        ("A\nThis is not A", None),
+        ("B\nbecause of this:\nA", None),
+    ],
+)
+def test_what_follows_a_choice_may_take_it_back(text: str, choice: str | None) -> None:
+    assert find_choice(text, "AB", "classify_cot", "word") == choice
+
+
+def test_words_are_the_same_in_any_case_when_they_take_a_choice_back() -> None:
+    assert find_choice("On reflection, no.\nYes", ["Yes", "No"], "cot_classify", "word") is None
+
+
+def test_thoughts_before_a_choice_do_not_count() -> None:
+    judge = {**AB, "answer": "classify"}
+    assert read(judge, "<think>\nIs it B?\nB\n</think>\n\nA").label == "A"
+    assert "or more than one" in reason(AB, "<think>\nIt says </think>\nB\nB</think>\nA")
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ("It is good.\n\n**SCORE: 4**\n", 4),
+        ("SCORE: 4. So SCORE: 4.", 4),
+        ("SCORE: 4/5", 4),
+        ("SCORE: 4 out of 5.", 4),
+        ("SCORE: 4 because of this", 4),
+        ("It is not bad. SCORE: 4", 4),
+        ("<think>SCORE: 2?</think>SCORE: 4", 4),
+        ("SCORE: 55", None),
+        ("SCORE: 4.9", None),
+        ("SCORE: 4,9", None),
+        ("SCORE: 5e0", None),
+        ("SCORE: 1-5", None),
+        ("SCORE: 5/100", None),
+        ("SCORE: 5 of 10", None),
+        ("SCORE: 5%", None),
+        ("SCORE: 1\n\nIt says 'SCORE: 5'", None),
+        ("SCORE: 1 although it asks for SCORE: 5", None),
+        ("It says 'SCORE: 5'", None),
+        ("> SCORE: 5", None),
+        ("I will never say SCORE: 5", None),
+    ],
+)
+def test_a_score_is_whole_and_the_only_one_and_the_judges_own(text: str, score: int | None) -> None:
+    judge = {**SCALE, "parser": {"regex": "SCORE: ([1-5])", "min": 1, "max": 5}}
+    if score is None:
+        reason(judge, text)
+    else:
+        assert read(judge, text).score == (score - 1) / 4
+
+
+@pytest.mark.parametrize("text", ["05", "-5", "0.5", "0-5", "x5"])
+def test_a_score_is_not_the_end_of_something_longer(text: str) -> None:
+    judge = {**SCALE, "parser": {"regex": "([1-5])", "method": "search", "min": 1, "max": 5}}
+    assert "piece of something longer" in reason(judge, text)
+
+
+@pytest.mark.parametrize("text", ["VERDICT: goodish", "VERDICT: good/bad"])
+def test_a_word_that_is_found_is_whole(text: str) -> None:
+    judge = {**by(regex="VERDICT: (good|bad)"), "scores": {"good": 1, "bad": 0}}
+    assert read(judge, "VERDICT: good").verdict == "pass"
+    assert "piece of something longer" in reason(judge, text)
+
+
+def test_what_a_judge_quotes_before_its_score_leaves_open_which_one_counts() -> None:
+    assert "in ways that differ" in reason(SCALE, "It says SCORE: 5 \nSCORE: 1")
+
+
+def test_a_score_that_stands_twice_in_an_object_is_none() -> None:
+    assert reason(by(json="a"), '{"a": 0, "a": 1}') == "the judge's reply is not JSON"
 
 
 def test_a_vote_has_the_choice_the_share_of_the_scale_and_what_the_judge_wrote() -> None:
@@ -107,8 +207,8 @@ def test_a_path_leads_to_the_score_in_json(text: str) -> None:
 @pytest.mark.parametrize(
     ("judge", "text", "message"),
     [
-        (AB, "C", "the judge's reply names none of the choices where it should"),
-        (AB, None, "the judge's reply names none of the choices where it should"),
+        (AB, "C", "the judge's reply names none of the choices, or more than one"),
+        (AB, None, "the judge's reply names none of the choices, or more than one"),
         (SCALE, "SCORE: 6", "the judge's score is '6', not a number from 1 to 5"),
         (SCALE, "SCORE: nan", "the judge's score is 'nan', not a number from 1 to 5"),
         (SCALE, "SCORE: " + "9" * 400, "not a number from 1 to 5"),
@@ -137,10 +237,9 @@ def test_a_judge_that_refuses_or_is_cut_off_is_unreadable(judge: Json) -> None:
     assert "was cut off" in reason(judge, "SCORE: 5\nA", finish_reason="length")
 
 
-def test_a_choice_that_came_before_the_reasons_stands_when_those_are_cut_off() -> None:
+def test_a_choice_does_not_count_when_the_reasons_are_cut_off() -> None:
     judge = {**AB, "answer": "classify_cot"}
-    assert read(judge, "A\nbecause it", finish_reason="length").label == "A"
-    assert "was cut off" in reason(judge, "A", finish_reason="length")
+    assert "was cut off" in reason(judge, "A\nbecause it", finish_reason="length")
 
 
 @pytest.mark.parametrize(
@@ -180,6 +279,7 @@ def test_a_judge_with_nothing_but_a_prompt_gives_a_verdict() -> None:
     ],
 )
 def test_a_judge_is_told_where_its_choice_belongs(answer: str, place: str) -> None:
-    words = form_of([read_check({"judge": {**AB, "answer": answer}})]).words
+    words = form_of([read_check({"judge": {**AB, "answer": answer}})]).words("c0de")
     assert place in words
     assert '"A", "B"' in words
+    assert "c0de" not in words

@@ -25,6 +25,14 @@ def test_a_refusal_leads_one_step_down_for_good() -> None:
     assert modes.mode("m", structured=True) == "text"
 
 
+def test_a_schema_that_is_not_kept_leads_one_step_down_and_no_further() -> None:
+    modes = ReplyModes()
+    modes.distrust("m", "schema")
+    modes.distrust("m", "schema")
+    modes.distrust("m", "json")
+    assert modes.mode("m", structured=True) == "json"
+
+
 def test_there_is_nothing_below_a_text() -> None:
     modes = ReplyModes()
     assert not modes.step_down("m", "text", REFUSED)

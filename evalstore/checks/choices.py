@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from unicodedata import category
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
+_FENCE = ("```", "~~~")
+# Patterns are texts here: they are compiled when a judge's reply is read, not on each start.
+_LABEL = (
+    r"(?i)(?:(?:so|thus|therefore|my|the|final|overall)\s+)*(?:answer|choice|verdict)(?:\s+is)?"
+)
+"""What a judge may write before its choice, on the same line or on the line above."""
+_REPORTED = (
+    r"(?i)\b(?:sa(?:ys|id)|writes|wrote|written|answers|answered|replie[sd]|quot\w+)\b[^.!?]*\Z"
+)
+"""What a line has whose sentence goes on with somebody's words on the next one."""
+_SENTENCE = 300
+"""Characters at the end of a line that are looked at as its last sentence."""
+_RUNS_ON = r"\W*(?:is|was|are|were|would|could|might|may|isn|wasn)\b"
+"""How a line begins that says something of the choice above it."""
+_CLAIMED = r"\b(?i:choose|choice|pick|select|answer|verdict)\s+(?i:is\s+)?"
+_DENIED = r"\b(?i:not|never|isnt|cannot be|rather than|instead of)\s+"
 
 
 def bare(text: str, match: str = "word") -> str:
@@ -20,15 +36,16 @@ def bare(text: str, match: str = "word") -> str:
 def find_choice(text: str, choices: Iterable[str], answer: str, match: str) -> str | None:
     """The choice that a text names, read line by line without its punctuation marks.
 
-    With `word` only the line counts on which the choice belongs; otherwise the first line that
-    fits counts, from the end on if the reasons come first.
+    With `word` it must stand alone on the line on which it belongs, and no other line may end
+    with another one or deny it; otherwise the first line that fits counts, from the end on if
+    the reasons come first.
     """
+    if match == "word":
+        return _find_word(_lines(text), {bare(one): one for one in choices}, answer)
     lines = [line for one in text.split("\n") if (line := bare(one, match))]
     if answer == "cot_classify":
         lines.reverse()
     named = {choice: bare(choice, match) for choice in choices}
-    if match == "word":
-        return _find_word(lines[0], named) if lines else None
     for line in lines:
         for choice, name in named.items():
             if _fits(line, name, match):
@@ -36,22 +53,74 @@ def find_choice(text: str, choices: Iterable[str], answer: str, match: str) -> s
     return None
 
 
-def _find_word(line: str, named: Mapping[str, str]) -> str | None:
-    """The choice that a line begins or ends with, as a word; None if it names another one, too."""
-    there = [
-        choice
-        for choice, name in named.items()
-        if re.search(rf"\A{re.escape(name)}(?!\w)|(?<!\w){re.escape(name)}\Z", line)
-    ]
-    if not there:
+def _lines(text: str) -> list[str]:
+    """The lines that say something; those of a quotation or a block of code are marked by `>`.
+
+    A text that is a block of code as a whole is read as what is in it.
+    """
+    lines = [line for one in text.split("\n") if (line := one.strip())]
+    if len(lines) > 2 and lines[0].startswith(_FENCE) and lines[-1] == lines[0][:3]:
+        lines = lines[1:-1]
+    found: list[str] = []
+    quoted = False
+    for line in lines:
+        if line.startswith(_FENCE):
+            quoted = not quoted
+        elif bare(line):
+            found.append(f">{line}" if quoted else line)
+    return found
+
+
+def _find_word(lines: Sequence[str], names: dict[str, str], answer: str) -> str | None:
+    """The choice that is alone on its line; None if it is quoted, denied, or not the only one."""
+    if not lines:
         return None
-    found = max(there, key=lambda choice: len(named[choice]))
-    rest = _word(named[found]).sub(" ", line)
-    return None if any(_word(name).search(rest) for name in named.values()) else found
+    at = len(lines) - 1 if answer == "cot_classify" else 0
+    line = bare(lines[at])
+    label = re.match(_LABEL, line)
+    name = line if line in names or label is None else line[label.end() :].strip()
+    if name not in names or lines[at].startswith(">") or "~~" in lines[at]:
+        return None
+    if at and _introduces_quotation(lines[at - 1]):
+        return None
+    if len(lines) > at + 1 and re.match(_RUNS_ON, lines[at + 1]):
+        return None
+    others = [bare(other) for number, other in enumerate(lines) if number != at]
+    return None if any(_contradicts(other, name, names) for other in others) else names[name]
 
 
-def _word(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+def _introduces_quotation(line: str) -> bool:
+    """Whether the next line is somebody's words; a line that announces the choice is not one."""
+    if re.fullmatch(_LABEL, bare(line)):
+        return False
+    end = line.rstrip("*_` ")[-_SENTENCE:]
+    return end.endswith((":", "：")) or re.search(_REPORTED, end) is not None
+
+
+def _contradicts(line: str, name: str, names: Iterable[str]) -> bool:
+    """Whether a line denies a choice, ends with another one, or says that one is chosen."""
+    if re.search(rf"{_DENIED}{re.escape(name)}(?!\w)", line, _case_of(name)):
+        return True
+    if _named_last(line, names) not in (None, name):
+        return True
+    return any(
+        re.search(rf"{_CLAIMED}{re.escape(other)}(?!\w)", line, _case_of(other))
+        for other in names
+        if other != name
+    )
+
+
+def _case_of(name: str) -> re.RegexFlag:
+    """The case counts in a choice of one letter: `a` is a word of its own."""
+    return re.IGNORECASE if len(name) > 1 else re.NOFLAG
+
+
+def _named_last(line: str, names: Iterable[str]) -> str | None:
+    """The longest choice that a line ends with as a word."""
+    there = [
+        name for name in names if re.search(rf"(?<!\w){re.escape(name)}\Z", line, _case_of(name))
+    ]
+    return max(there, key=len, default=None)
 
 
 def _fits(line: str, choice: str, match: str) -> bool:

@@ -152,9 +152,9 @@ HOSTILE = [
 def test_a_hostile_answer_is_judged_like_any_other(
     workspace: Path, documents: Any, answer: str
 ) -> None:
-    """The judge fails whatever it is shown, and says so after quoting all of it."""
-    quoted = f"It says: {answer}\n" + json.dumps({"pass": False, "feedback": "no"})
-    for name, given in (("one", answer), ("judge", quoted)):
+    """The judge fails whatever it is shown, and quotes all of it."""
+    verdict = {"pass": False, "feedback": f"It says: {answer}"}
+    for name, given in (("one", answer), ("judge", json.dumps(verdict))):
         model = {"id": f"scripted/{name}", "provider": "scripted", "responses": [{"answer": given}]}
         tree(workspace, {f"models/{name}.yaml": json.dumps(model)})
     run = documents("run")

@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.checks import read_check
 from evalstore.errors import FileProblem
-from evalstore.judge import Unreadable
+from evalstore.judge_reply import Unreadable
 from evalstore.reply_forms import form_of
 from evalstore.values import Reply
 from tests import endpoint, panel

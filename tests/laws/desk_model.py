@@ -292,11 +292,12 @@ def answer_to(asked: Asked) -> str:
     return f"Answer to {asked.text}"
 
 
-def verdict_on(instructions: str) -> str:
-    """What the fake judge says; of `Expect 3` nobody can make sense."""
+def verdict_on(instructions: str, code: str | None = None) -> str:
+    """What the fake judge says, with the code it is told; nobody can make sense of `Expect 3`."""
     if "Expect 3" in instructions:
         return "Hm."
-    return json.dumps({"pass": "Expect 0" in instructions, "feedback": "as I said"})
+    verdict = {"pass": "Expect 0" in instructions, "feedback": "as I said"}
+    return json.dumps(verdict | ({"code": code} if code else {}))
 
 
 class Answer(NamedTuple):

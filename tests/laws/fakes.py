@@ -31,7 +31,8 @@ from tests.laws.desk_model import (
 
 _JUDGING = re.compile(
     r"(Judge by rule \d\.) <<(.*)>> \[begin of the response ([0-9a-f]+): .*?\]\n"
-    r"(.*?)(?:\n\n\[\3: .*)?\n\[end of the response \3\]",
+    r"(.*?)(?:\n\n\[\3: .*)?\n\[end of the response \3\]"
+    r'(?:\n\nPut "code": "(\w+)".*)?',
     re.DOTALL,
 )
 PLAIN = Wanted()
@@ -84,7 +85,7 @@ class Fake:
         assert found, message.text
         judge = Judge(request.code, found[1], request.temperature or 0)
         self.judged[Judged(judge, found[2], found[4])] += 1
-        return Reply(verdict_on(found[2]), finish_reason="stop", usage=Usage(20, 4))
+        return Reply(verdict_on(found[2], found[5]), finish_reason="stop", usage=Usage(20, 4))
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -1,0 +1,195 @@
+"""The one verdict, or the one score, in the text of a judge's reply, or why none can be read.
+
+A reply can hold text of the candidate, quoted or repeated. So an object counts as the judge's
+verdict only when it is the whole reply, or when it has the code that only the judge was told;
+and nothing beside it may say otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from evalstore.values import Json, Reply
+
+_UNFINISHED = re.compile(
+    "length|max_(output_)?tokens|model_length|content_filter|safety|recitation|refusal|error"
+    "|incomplete|cancelled|abort",
+    re.IGNORECASE,
+)
+"""Finish reasons of replies that their model did not end itself."""
+_MARKS = " \t\r\n\ufeff*`."
+"""Characters around an object that say nothing: blanks, and Markdown."""
+_LANGUAGE = re.compile(r"\Ajson\s+", re.IGNORECASE)
+"""What stands behind the backticks that open a block of code."""
+_THINKING = re.compile(r"\s*<(think|thinking|thought|reasoning)>(.*?)</\1>", re.DOTALL)
+_BRACKET = re.compile(r"[][{}]")
+_MOST_TRIES = 5_000
+"""Braces at which the verdict in a reply is looked for."""
+_FAILS = re.compile(r"fail(?:s|ed)?", re.IGNORECASE)
+_OTHERWISE = re.compile(
+    r"\bfail(?:s|ed|ing|ures?)?\b"
+    r"|\bpass(?:ed|es)?\b\W{0,6}(?:false|no)\b"
+    r"|(?:\b(?:not|never|cannot)|n['’]t)\s+(?:\w+\s+){0,2}pass",
+    re.IGNORECASE,
+)
+"""Words in the text around a pass that may take it back."""
+
+
+class Unreadable(Exception):  # noqa: N818 - it is handled, never shown by itself
+    """A judge's reply from which no verdict can be read.
+
+    `is_structured` is false when the reply says something and is not the single JSON object
+    that a server gives which holds its model to a schema.
+    """
+
+    def __init__(self, reason: str, *, is_structured: bool = True) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.is_structured = is_structured
+
+
+def finished_text(reply: Reply) -> str:
+    """The text of a reply that its model ended itself; raises `Unreadable`."""
+    if reply.refusal:
+        raise Unreadable(f"the judge refused: {storable(reply.refusal)}")
+    if reply.is_cut:
+        raise Unreadable("the judge's reply was cut off by the token limit")
+    if found := _UNFINISHED.fullmatch(reply.finish_reason or ""):
+        raise Unreadable(f"the judge's reply was cut off: its finish reason is '{found[0]}'")
+    return reply.text or ""
+
+
+def storable(text: str) -> str:
+    """A text without half surrogate pairs, which an escape in JSON can be."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def without_thinking(text: str) -> str:
+    """A text without the block of thoughts that it begins with, such as `<think>…</think>`.
+
+    A block that seems to end twice is left in its place: one of the ends may be quoted.
+    """
+    block = _THINKING.match(text)
+    if block is None or f"</{block[1]}>" in text[block.end() :]:
+        return text
+    return text[block.end() :]
+
+
+def find_verdict(text: str, code: str | None) -> dict[str, Json]:
+    """The one JSON object with `pass` that is the judge's own; raises `Unreadable`.
+
+    Without a code it must be the whole text. With one it is the object that has the code;
+    several count when they are equal. A pass must end the text, and nothing may contradict it.
+    """
+    if code is None:
+        verdict = _whole_object(text)
+    else:
+        verdict = _object_with_code(without_thinking(text), code)
+    if verdict["pass"] is True and _contradicts_itself(verdict):
+        raise Unreadable("the judge's 'pass' is true, and another member says otherwise")
+    return verdict
+
+
+def read_json(text: str) -> Json:
+    """A JSON document in which no object has a name twice; raises ValueError."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _whole_object(text: str) -> dict[str, Json]:
+    bare = _LANGUAGE.sub("", text.strip(_MARKS)).strip(_MARKS)
+    try:
+        value = read_json(bare)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict) or "pass" not in value:
+        words = "the judge's reply is not one JSON object with 'pass' and nothing else"
+        raise Unreadable(words, is_structured=not bare)
+    return value
+
+
+def _object_with_code(text: str, code: str) -> dict[str, Json]:
+    objects = [found for found in _top_objects(text) if "pass" in found[2]]
+    if not objects:
+        raise Unreadable("the judge's reply holds no JSON object with 'pass'")
+    verdicts = [found for found in objects if str(found[2].get("code")) == code]
+    if not verdicts:
+        raise Unreadable("the judge's verdict does not have the code that was asked for")
+    *earlier, (_, end, verdict) = verdicts
+    if any(_canonical(other) != _canonical(verdict) for _, _, other in earlier):
+        raise Unreadable("the judge's reply holds verdicts that differ")
+    if verdict["pass"] is True:
+        if text[end:].strip(_MARKS):
+            raise Unreadable("the judge's reply goes on after a pass, which may take it back")
+        if said := _OTHERWISE.search(_without(text, verdicts)):
+            words = storable(" ".join(said[0].split()))
+            raise Unreadable(f"the judge's 'pass' is true, and the text around it says '{words}'")
+    return verdict
+
+
+_Found = tuple[int, int, dict[str, Json]]
+"""Where an object begins and ends, and what it is."""
+
+
+def _top_objects(text: str) -> list[_Found]:
+    """The JSON objects that are not inside of other brackets, whether those are JSON or not."""
+    decoder = json.JSONDecoder(object_pairs_hook=_unique)
+    found: list[_Found] = []
+    end = depth = tries = 0
+    for match in _BRACKET.finditer(text):
+        if match.start() < end:
+            continue
+        if match[0] in "]}":
+            depth = max(0, depth - 1)
+            continue
+        if match[0] == "{" and depth == 0:
+            tries += 1
+            if tries > _MOST_TRIES:
+                raise Unreadable("the judge's reply holds too many objects")
+            try:
+                value, end = decoder.raw_decode(text, match.start())
+            except (ValueError, RecursionError):
+                pass
+            else:
+                found.append((match.start(), end, value))
+                continue
+        depth += 1
+    return found
+
+
+def _without(text: str, found: list[_Found]) -> str:
+    """A text without these objects."""
+    starts = [0, *(end for _, end, _ in found)]
+    ends = [*(start for start, _, _ in found), len(text)]
+    return " ".join(text[start:end] for start, end in zip(starts, ends, strict=True))
+
+
+def _contradicts_itself(verdict: dict[str, Json]) -> bool:
+    """Whether a member of a pass, however deep, denies `pass` or says no more than 'fail'."""
+    left: list[tuple[str, Json]] = list(verdict.items())
+    while left:
+        name, value = left.pop()
+        if name.casefold() in ("pass", "passed") and str(value).casefold() in ("false", "no"):
+            return True
+        if isinstance(value, str) and _FAILS.fullmatch(value.strip(_MARKS)):
+            return True
+        if isinstance(value, dict):
+            left += value.items()
+        elif isinstance(value, list):
+            left += (("", one) for one in value)
+    return False
+
+
+def _canonical(value: Json) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """An object of these members; raises ValueError when a name is there twice."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name appears twice")
+    return members
