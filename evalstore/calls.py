@@ -1,7 +1,8 @@
 """One answer from one model: retries within bounds, and an end to what cannot succeed.
 
 A provider makes exactly one call; how often it is tried, how long is waited in between, how
-fast its account is called and when a model is given up is decided here.
+fast its account is called and when a model is given up is decided here. A bug in a provider
+is a failed call: other questions are not lost by it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.budget import Budget, OverBudgetError, count_input, likely_cost
+from evalstore.errors import EvalstoreError
 from evalstore.pace import ANYWHERE, Account, Pace
 from evalstore.providers.base import Provider, ProviderError
+from evalstore.providers.failures import clean, find_secrets
 from evalstore.values import ModelVersion, Reply, Request
 
 if TYPE_CHECKING:
@@ -195,7 +198,7 @@ class Calls:
         """One call, paid from what was set aside for it."""
         cost = 0.0
         try:
-            reply = await door.provider.ask(request, timeout=timeout)
+            reply = await _ask(door.provider, request, timeout)
             model = (door.model.id, door.version.code)
             output = reply.usage.output_tokens or 0
             self._longest[model] = max(self._longest.get(model, 0), output)
@@ -257,6 +260,18 @@ class Calls:
         finally:
             for one in waits:
                 one.cancel()
+
+
+async def _ask(provider: Provider, request: Request, timeout: float) -> Reply:
+    """One call; what the provider's code raises against its promise fails this call only."""
+    try:
+        return await provider.ask(request, timeout=timeout)
+    except (ProviderError, EvalstoreError):
+        raise
+    except Exception as problem:
+        told = f"{type(problem).__name__}: {problem}".removesuffix(": ")
+        words = clean(told, find_secrets(None))
+        raise ProviderError("bug", f"a bug in the provider: {words}") from problem
 
 
 def _tokens(reply: Reply) -> int:

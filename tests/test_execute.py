@@ -739,23 +739,68 @@ def test_an_answer_that_could_not_be_stored_is_stored_at_the_end(
     assert len(lab.stored("sessions")) == 1
 
 
-def test_a_bug_in_a_provider_surfaces_and_loses_nothing_answered(lab: Lab) -> None:
+@pytest.mark.parametrize(
+    "bug",
+    [
+        OverflowError("date value out of range"),
+        RecursionError(),
+        KeyError("choices"),
+        MemoryError(),
+    ],
+    ids=lambda bug: type(bug).__name__,
+)
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_bug_in_a_provider_fails_its_call_and_no_other(
+    lab: Lab, bug: Exception, concurrency: int
+) -> None:
     def act(request: Request, _count: int) -> Reply:
         if "7" in request.messages[0].text:
-            raise ZeroDivisionError
+            raise bug
         return Reply("answer")
 
     lab.act = act
-    lab.limits = Limits(concurrency=1)
+    lab.limits = Limits(concurrency=concurrency)
     for number in range(10):
-        lab.add(f"Question {number}", None)
-    with pytest.raises(ZeroDivisionError):
-        lab.run()
-    assert len(lab.stored("sessions")) == 7
+        lab.add(f"Question {number}")
+    outcome = lab.run()
+    assert (outcome.asked, outcome.judged, outcome.failed) == (9, 9, 1)
+    (message,) = outcome.failures
+    assert message.startswith(f"m: a bug in the provider: {type(bug).__name__}")
+    (failure,) = lab.stored("failures")
+    assert (failure["type"], failure["attempts"]) == ("bug", 1)
     assert isinstance(lab.candidate, Acting)
     assert lab.candidate.closed == 1
     lab.act = always("answer")
-    assert lab.run().asked == 3
+    assert lab.run().asked == 1
+
+
+def test_a_bug_in_the_provider_of_a_judge_leaves_the_judgement_missing(lab: Lab) -> None:
+    def broken(_request: Request, _count: int) -> Reply:
+        raise ZeroDivisionError("division\x1b[31m by zero")
+
+    lab.judging = broken
+    lab.add()
+    outcome = lab.run()
+    assert (outcome.asked, outcome.judged, outcome.failed) == (1, 0, 1)
+    assert list(outcome.failures) == [
+        "judge: a bug in the provider: ZeroDivisionError: division\\x1b[31m by zero"
+    ]
+    lab.judging = always(GOOD)
+    again = lab.run()
+    assert (again.asked, again.judged) == (0, 1)
+
+
+def test_a_key_in_the_words_of_a_bug_is_not_stored(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTHER_API_KEY", "other-secret-value")
+
+    def broken(_request: Request, _count: int) -> Reply:
+        raise ValueError("cannot parse other-secret-value")
+
+    lab.act = broken
+    lab.add()
+    assert list(lab.run().failures) == ["m: a bug in the provider: ValueError: cannot parse ***"]
 
 
 # --- stopping

@@ -1,4 +1,4 @@
-"""A server that answers with any bytes, HTTP or not.
+r"""A server that answers with any bytes, HTTP or not.
 
 with wire.running() as server:
     server.answer = b"HTTP/1.1 200 OK\r\n\r\n..."

@@ -36,8 +36,9 @@ class ProviderError(Exception):
     `kind` is a short class for the log: `status`, `connection`, `timeout`,
     `malformed`, `context` (the conversation is longer than the model takes),
     `format` (the form of the answer that was asked for is refused), `unsupported`
-    (nothing was sent), `bug` (the provider's code raised something else). `retry` says whether another try may help; `stops_model` that
-    no further call to this model can succeed.
+    (nothing was sent), `bug` (the provider's code raised something else). `retry` says
+    whether another try may help; `stops_model` that no further call to this model can
+    succeed.
     """
 
     def __init__(
