@@ -84,6 +84,14 @@ class Rim:
     """A number from 0 to 1, so that those who failed together do not come back together."""
 
 
+class LeaseLostError(Exception):
+    """A call that was not made because another run has taken its work over."""
+
+
+async def _always() -> bool:
+    return True
+
+
 class CallFailed(Exception):  # noqa: N818 - it is handled, never shown by itself
     """A call that brought nothing, after this many attempts."""
 
@@ -96,9 +104,13 @@ class CallFailed(Exception):  # noqa: N818 - it is handled, never shown by itsel
 class Calls:
     """Makes the calls of one execution."""
 
-    def __init__(self, limits: Limits, rim: Rim) -> None:
+    def __init__(
+        self, limits: Limits, rim: Rim, is_ours: Callable[[], Awaitable[bool]] = _always
+    ) -> None:
+        """`is_ours` says before each try whether the work it is for is still this run's."""
         self._limits = limits
         self._rim = rim
+        self._is_ours = is_ours
         self.budget = Budget(limits.max_cost)
         self._paces: dict[str, Pace] = {}
         self._stopped: dict[tuple[str, str], str] = {}
@@ -130,7 +142,10 @@ class Calls:
         return self._paces[account.name]
 
     async def ask(self, door: Door, request: Request) -> Reply:
-        """One answer, after as many tries as are allowed; raises `CallFailed`."""
+        """One answer, after as many tries as are allowed.
+
+        Raises `CallFailed`, or `LeaseLostError` when another run has taken the work over.
+        """
         model = (door.model.id, door.version.code)
         pace = self.pace(door.account)
         tokens = count_input(request)
@@ -140,6 +155,9 @@ class Calls:
             await self._admit(model, pace, tokens, attempts)
             likely = likely_cost(door.price, request, self._longest.get(model, 0))
             await self._afford(likely, attempts)
+            if not await self._is_ours():
+                self.budget.settle(likely, 0.0)
+                raise LeaseLostError
             attempts += 1
             # Only the call and the waits it causes count, not those for its account's turn.
             began, full = self._rim.monotonic(), not pace.has_room
