@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from evalstore.media import ADDRESS
-from evalstore.providers.base import FAILED_FINISH, ProviderError
-from evalstore.providers.failures import clean
+from evalstore.providers.base import ProviderError
+from evalstore.providers.failures import clean, require_finished
 from evalstore.values import (
     FilePart,
     Json,
@@ -230,8 +230,7 @@ def _finish_reason(choice: Body) -> str | None:
     OpenRouter and litellm put the model's own word beside theirs.
     """
     for name in ("finish_reason", "native_finish_reason"):
-        if (reason := _text_field(choice, name) or "").casefold() in FAILED_FINISH:
-            raise malformed(f"the provider broke off its answer: finish reason '{reason}'")
+        require_finished(_text_field(choice, name))
     return _text_field(choice, "finish_reason")
 
 

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from evalstore.providers.base import RETRY_STATUS, STOP_STATUS, ProviderError
+from evalstore.providers.base import FAILED_FINISH, RETRY_STATUS, STOP_STATUS, ProviderError
 from evalstore.values import Json
 
 _SLEPT = 1.0
@@ -78,6 +78,13 @@ def status_error(
         retry_after=find_retry_after(headers or {}),
         stops_model=status in STOP_STATUS or no_money,
     )
+
+
+def require_finished(reason: str | None) -> None:
+    """Raise `ProviderError` for a finish reason that says that the provider failed."""
+    if reason is not None and reason.casefold() in FAILED_FINISH:
+        words = f"the provider broke off its answer: finish reason '{reason}'"
+        raise ProviderError("malformed", words, retry=True)
 
 
 def refuses_form(message: str) -> bool:
