@@ -1,7 +1,8 @@
 """One answer from one model: retries within bounds, and an end to what cannot succeed.
 
 A provider makes exactly one call; how often it is tried, how long is waited in between, how
-fast its account is called and when a model is given up is decided here.
+fast its account is called and when a model is given up is decided here. A bug in a provider
+is a failed call: other questions are not lost by it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.budget import Budget, OverBudgetError, count_input, likely_cost
+from evalstore.errors import EvalstoreError
 from evalstore.pace import ANYWHERE, Account, Pace
 from evalstore.providers.base import Provider, ProviderError
+from evalstore.providers.failures import clean, find_secrets
 from evalstore.values import ModelVersion, Reply, Request
 
 if TYPE_CHECKING:
@@ -81,6 +84,14 @@ class Rim:
     """A number from 0 to 1, so that those who failed together do not come back together."""
 
 
+class LeaseLostError(Exception):
+    """A call that was not made because another run has taken its work over."""
+
+
+async def _always() -> bool:
+    return True
+
+
 class CallFailed(Exception):  # noqa: N818 - it is handled, never shown by itself
     """A call that brought nothing, after this many attempts."""
 
@@ -93,9 +104,13 @@ class CallFailed(Exception):  # noqa: N818 - it is handled, never shown by itsel
 class Calls:
     """Makes the calls of one execution."""
 
-    def __init__(self, limits: Limits, rim: Rim) -> None:
+    def __init__(
+        self, limits: Limits, rim: Rim, is_ours: Callable[[], Awaitable[bool]] = _always
+    ) -> None:
+        """`is_ours` says before each try whether the work it is for is still this run's."""
         self._limits = limits
         self._rim = rim
+        self._is_ours = is_ours
         self.budget = Budget(limits.max_cost)
         self._paces: dict[str, Pace] = {}
         self._stopped: dict[tuple[str, str], str] = {}
@@ -127,7 +142,10 @@ class Calls:
         return self._paces[account.name]
 
     async def ask(self, door: Door, request: Request) -> Reply:
-        """One answer, after as many tries as are allowed; raises `CallFailed`."""
+        """One answer, after as many tries as are allowed.
+
+        Raises `CallFailed`, or `LeaseLostError` when another run has taken the work over.
+        """
         model = (door.model.id, door.version.code)
         pace = self.pace(door.account)
         tokens = count_input(request)
@@ -137,6 +155,9 @@ class Calls:
             await self._admit(model, pace, tokens, attempts)
             likely = likely_cost(door.price, request, self._longest.get(model, 0))
             await self._afford(likely, attempts)
+            if not await self._is_ours():
+                self.budget.settle(likely, 0.0)
+                raise LeaseLostError
             attempts += 1
             # Only the call and the waits it causes count, not those for its account's turn.
             began, full = self._rim.monotonic(), not pace.has_room
@@ -195,7 +216,7 @@ class Calls:
         """One call, paid from what was set aside for it."""
         cost = 0.0
         try:
-            reply = await door.provider.ask(request, timeout=timeout)
+            reply = await _ask(door.provider, request, timeout)
             model = (door.model.id, door.version.code)
             output = reply.usage.output_tokens or 0
             self._longest[model] = max(self._longest.get(model, 0), output)
@@ -257,6 +278,18 @@ class Calls:
         finally:
             for one in waits:
                 one.cancel()
+
+
+async def _ask(provider: Provider, request: Request, timeout: float) -> Reply:
+    """One call; what the provider's code raises against its promise fails this call only."""
+    try:
+        return await provider.ask(request, timeout=timeout)
+    except (ProviderError, EvalstoreError):
+        raise
+    except Exception as problem:
+        told = f"{type(problem).__name__}: {problem}".removesuffix(": ")
+        words = clean(told, find_secrets(None))
+        raise ProviderError("bug", f"a bug in the provider: {words}") from problem
 
 
 def _tokens(reply: Reply) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from evalstore.asking import Asking
 from evalstore.assemble import Material
 from evalstore.bursts import Bursts
-from evalstore.calls import CallFailed, Calls, Door, Limits, Rim
+from evalstore.calls import CallFailed, Calls, Door, LeaseLostError, Limits, Rim
 from evalstore.code_checks import Allows, CodeChecks
 from evalstore.hashing import subject_of
 from evalstore.judging import Judging
@@ -52,6 +53,10 @@ class _Job(NamedTuple):
     """What is to be judged, if it is one session and still in memory."""
 
 
+_JOB: ContextVar[_Job] = ContextVar("_JOB")
+"""What the task at hand works on."""
+
+
 class Executor:
     """Executes plans, one after the other, as an asynchronous context manager.
 
@@ -82,7 +87,7 @@ class Executor:
         self.sharing = Sharing(store, rim.warn)
         self._ledger = Ledger(store, rim, self.sharing.runner)
         self.outcome = self._ledger.outcome
-        self._calls = Calls(limits, rim)
+        self._calls = Calls(limits, rim, self._is_ours)
         made_of = (self.material, self._calls, self._ledger, rim)
         self._asking = Asking(candidates, *made_of)
         self._code = CodeChecks(self.material, allows)
@@ -211,12 +216,18 @@ class Executor:
             self._finished.set()
 
     async def _work(self, job: _Job) -> None:
-        if job.claimed != self.sharing.look_at_clock() and not await self._is_still_ours(job):
+        _JOB.set(job)
+        if not await self._is_ours():
+            await self._claim_anew(job)
             return
-        if isinstance(job.item, Ask):
-            await self._ask(job.item)
-        else:
-            await self._judge(job.item, job.session)
+        try:
+            if isinstance(job.item, Ask):
+                await self._ask(job, job.item)
+            else:
+                await self._judge(job.item, job.session)
+        except LeaseLostError:
+            await self._claim_anew(job)
+            return
         if self.outcome.over_budget:
             self.halt()
         # No call is made while what the last one brought could still be lost.
@@ -224,18 +235,27 @@ class Executor:
         if self._answered:
             await self._judge_together()
 
-    async def _is_still_ours(self, job: _Job) -> bool:
-        """Whether nobody has taken a job over while we slept; else it is claimed anew."""
+    def _has_slept_since(self, job: _Job) -> bool:
+        """Whether we have slept so long since a job was claimed that it may be in other hands."""
+        return job.claimed != self.sharing.look_at_clock()
+
+    async def _is_ours(self) -> bool:
+        """Whether nobody has taken the job at hand over while we slept."""
+        job = _JOB.get()
+        if not self._has_slept_since(job):
+            return True
+        await self._ledger.writer.settled()
+        return await self.sharing.still_has(key_of(job.item))
+
+    async def _claim_anew(self, job: _Job) -> None:
+        """Claim what may be in other hands, or done, by now."""
         key = key_of(job.item)
         await self._ledger.writer.settled()
-        if await self.sharing.still_has(key):
-            return True
         if job.item.count > 1:
             self._one_less(key)  # a part of it may be under way: the rest is for the next run
         else:
             del self._left[key]
             self._put(await self._claim([job.item]))
-        return False
 
     def _one_less(self, key: str) -> None:
         """One of the answers or judgements under a key is there, or failed."""
@@ -360,15 +380,22 @@ class Executor:
 
     # --- asking
 
-    async def _ask(self, ask: Ask) -> None:
+    async def _ask(self, job: _Job, ask: Ask) -> None:
         cell, question = ask.cell, ask.question_id
+        newest = self.plan.newest.get(question, 0)
         try:
-            session = await self._asking.hold(ask, self.plan.newest.get(question, 0))
+            session = await self._asking.hold(ask, newest)
         except CallFailed as failed:
             model = self.candidates[cell.candidate.id].model.id
             self._failed[question] += 1
             self._ledger.failure(failed, question=question, model=model)
         else:
+            if ask.count == 1 and self._has_slept_since(job):
+                # It is paid, so it is kept, but another run's answer is not displaced by it.
+                started = max(self.rim.now(), newest + 1)
+                self._ledger.spare_session(replace(session, started=started))
+                await self._claim_anew(job)
+                return
             try:
                 await self._bursts.wait()
             finally:  # whatever happens: this is paid

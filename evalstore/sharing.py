@@ -2,7 +2,7 @@
 
 What another run works on is set aside. When it is done there, its answers and judgements
 count here as if they had been stored before the plan was made; when that run dies, its work
-is taken over.
+is taken over. Nobody waits for a run whose process is stopped: its part stays pending.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Sharing:
         self._warn = warn
         self._leases = Leases(store)
         self.runner = self._leases.runner.id
-        self._told = False
+        self._told = self._told_of_stopped = False
         self._awake = time.monotonic()
         self._sleeps = 0
         self._one_at_a_time = asyncio.Lock()
@@ -93,6 +93,7 @@ class Sharing:
         async with self._one_at_a_time:
             claimed = await promptly(partial(self._claim, by_key))
         self._held |= {key: by_key[key] for key in claimed.held}
+        self._tell_of_stopped()
         for question, sessions in claimed.sessions.items():
             self._plan.sessions[question] = [*self._plan.sessions.get(question, ()), *sessions]
         self._take_votes(claimed.votes)
@@ -114,7 +115,8 @@ class Sharing:
 
     def _claim(self, by_key: Mapping[str, Item], *, wait: bool) -> Claimed:
         granted = self._leases.claim(by_key.keys(), wait=wait)
-        claimed = Claimed(held=[key for key in by_key if key not in granted])
+        others = by_key.keys() - granted - self._leases.stopped.keys()
+        claimed = Claimed(held=[key for key in by_key if key in others])
         ours = [item for key, item in by_key.items() if key in granted]
         self._look_for_answers([one for one in ours if isinstance(one, Ask)], claimed)
         self._look_for_votes([one for one in ours if isinstance(one, Judgement)], claimed)
@@ -194,6 +196,15 @@ class Sharing:
         items = list(self._held.values())
         self._held.clear()
         return items
+
+    def _tell_of_stopped(self) -> None:
+        processes = sorted({one.pid for one in self._leases.stopped.values()})
+        if processes and not self._told_of_stopped:
+            self._told_of_stopped = True
+            self._warn(
+                f"another run on this store is stopped (process {processes[0]}): its part stays "
+                f"pending; continue it with 'kill -CONT {processes[0]}', or end it, and run again"
+            )
 
     def taken_back(self) -> None:
         """What was claimed again is under way, or set aside again."""

@@ -100,6 +100,12 @@ FAULTS: dict[str, Answer] = {
     "425": failure(425, "Too early", "too_early"),
     "429": failure(429, "Rate limit reached", "rate_limit_exceeded", retry_after="1"),
     "429 soon": failure(429, "Rate limit reached", "rate_limit_exceeded", retry_after_ms="200"),
+    "429 absurd": failure(
+        429,
+        "Rate limit reached",
+        "rate_limit_exceeded",
+        retry_after="Wed, 21 Oct 99999999999999999999 07:28:00 GMT",
+    ),
     "429 bare": failure(429, "Rate limit reached", "rate_limit_exceeded"),
     "quota": failure(429, "You exceeded your current quota", "insufficient_quota"),
     "500": failure(500, "The server had an error", "internal"),
@@ -111,6 +117,8 @@ FAULTS: dict[str, Answer] = {
     "half": Answer(body=b'{"id":"c-1","choices":[{"index":0,"mess'),
     "empty object": Answer(body={}),
     "empty list": Answer(body=[]),
+    "broken off": completion({"content": '{"half": '}, finish="error"),
+    "not text": completion({"content": 5}),
     "no choices": completion({}, choices=[]),
     "html": Answer(
         body=b"<html><body>Welcome</body></html>", headers={"content-type": "text/html"}

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -27,7 +28,7 @@ from evalstore.plan import CHECKS, Plan, plan_asks, plan_judgements
 from evalstore.pricing import Price
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.scripted import ScriptedProvider
-from evalstore.store import Store
+from evalstore.store import Store, leases
 from evalstore.store.fsck import check_store
 from evalstore.store.leases import Leases
 from evalstore.values import (
@@ -754,23 +755,68 @@ def test_an_answer_that_could_not_be_stored_is_stored_at_the_end(
     assert len(lab.stored("sessions")) == 1
 
 
-def test_a_bug_in_a_provider_surfaces_and_loses_nothing_answered(lab: Lab) -> None:
+@pytest.mark.parametrize(
+    "bug",
+    [
+        OverflowError("date value out of range"),
+        RecursionError(),
+        KeyError("choices"),
+        MemoryError(),
+    ],
+    ids=lambda bug: type(bug).__name__,
+)
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_bug_in_a_provider_fails_its_call_and_no_other(
+    lab: Lab, bug: Exception, concurrency: int
+) -> None:
     def act(request: Request, _count: int) -> Reply:
         if "7" in request.messages[0].text:
-            raise ZeroDivisionError
+            raise bug
         return Reply("answer")
 
     lab.act = act
-    lab.limits = Limits(concurrency=1)
+    lab.limits = Limits(concurrency=concurrency)
     for number in range(10):
-        lab.add(f"Question {number}", None)
-    with pytest.raises(ZeroDivisionError):
-        lab.run()
-    assert len(lab.stored("sessions")) == 7
+        lab.add(f"Question {number}")
+    outcome = lab.run()
+    assert (outcome.asked, outcome.judged, outcome.failed) == (9, 9, 1)
+    (message,) = outcome.failures
+    assert message.startswith(f"m: a bug in the provider: {type(bug).__name__}")
+    (failure,) = lab.stored("failures")
+    assert (failure["type"], failure["attempts"]) == ("bug", 1)
     assert isinstance(lab.candidate, Acting)
     assert lab.candidate.closed == 1
     lab.act = always("answer")
-    assert lab.run().asked == 3
+    assert lab.run().asked == 1
+
+
+def test_a_bug_in_the_provider_of_a_judge_leaves_the_judgement_missing(lab: Lab) -> None:
+    def broken(_request: Request, _count: int) -> Reply:
+        raise ZeroDivisionError("division\x1b[31m by zero")
+
+    lab.judging = broken
+    lab.add()
+    outcome = lab.run()
+    assert (outcome.asked, outcome.judged, outcome.failed) == (1, 0, 1)
+    assert list(outcome.failures) == [
+        "judge: a bug in the provider: ZeroDivisionError: division\\x1b[31m by zero"
+    ]
+    lab.judging = always(GOOD)
+    again = lab.run()
+    assert (again.asked, again.judged) == (0, 1)
+
+
+def test_a_key_in_the_words_of_a_bug_is_not_stored(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTHER_API_KEY", "other-secret-value")
+
+    def broken(_request: Request, _count: int) -> Reply:
+        raise ValueError("cannot parse other-secret-value")
+
+    lab.act = broken
+    lab.add()
+    assert list(lab.run().failures) == ["m: a bug in the provider: ValueError: cannot parse ***"]
 
 
 # --- stopping
@@ -1007,8 +1053,102 @@ def test_work_that_was_taken_over_while_we_slept_is_not_done_again(lab: Lab) -> 
     ours = asyncio.run(lab.execute(first))
     assert ours.failed == 0
     assert len(lab.asked) == 13  # only what was in flight when we fell asleep is asked twice
+    assert len(lab.judged) == 12  # of those two answers one counts, and is judged
+    assert len(lab.stored("sessions")) == 13  # what is paid is kept
     assert known(plans[0], ours) == (12, 12)
     assert lab.is_done()
+
+
+def sleeping_at(lab: Lab, when: Callable[[], bool]) -> tuple[Executor, Callable[[], Any]]:
+    """A run, and what sends it to sleep in a call; another takes it for dead and does everything.
+
+    It happens once, when `when` says so.
+    """
+    first, second = lab.executor(), lab.executor()
+    happened: list[Outcome] = []
+
+    async def sleep() -> bool:
+        if happened or not when():
+            return False
+        first.sharing._awake -= 1000
+        with first.store.writing() as connection:
+            connection.execute("DELETE FROM leases")
+            connection.execute("DELETE FROM runners")
+        happened.append(Outcome())
+        happened[0] = await lab.execute(second)
+        assert happened[0].failed == 0
+        return True
+
+    return first, sleep
+
+
+def test_after_a_sleep_no_try_is_repeated_that_another_run_has_made(lab: Lab) -> None:
+    lab.add(told=None)
+    first, sleep = sleeping_at(lab, lambda: len(lab.asked) == 1)
+
+    async def act() -> Reply:
+        if await sleep():
+            raise busy()
+        return Reply("answer")
+
+    lab.act = lambda _request, _count: act()
+    outcome = asyncio.run(lab.execute(first))
+    assert (outcome.asked, outcome.failed, len(lab.asked)) == (0, 0, 2)
+    assert lab.stored("failures") == []
+    assert lab.is_done()
+
+
+def test_after_a_sleep_no_judge_is_asked_again_what_another_run_has_heard(lab: Lab) -> None:
+    lab.add()
+    lab.run()
+    lab.judges = ("other",)
+    first, sleep = sleeping_at(lab, lambda: len(lab.judged) == 2)
+
+    async def judging() -> Reply:
+        return Reply("Nobody can read this." if await sleep() else GOOD)
+
+    lab.judging = lambda _request, _count: judging()
+    outcome = asyncio.run(lab.execute(first))
+    assert (outcome.judged, outcome.failed, len(lab.judged)) == (0, 0, 3)
+    assert len(lab.stored("evaluations")) == 2
+    assert lab.is_done()
+
+
+def test_an_answer_that_came_while_we_slept_is_judged_when_nobody_else_has_one(lab: Lab) -> None:
+    lab.add()
+    executor = lab.executor()
+
+    def act(_request: Request, _count: int) -> Reply:
+        executor.sharing._awake -= 1000
+        return Reply("answer")
+
+    lab.act = act
+    outcome = asyncio.run(lab.execute(executor))
+    assert (outcome.asked, outcome.judged, outcome.failed) == (1, 1, 0)
+    assert (len(lab.asked), len(lab.judged)) == (1, 1)
+    assert lab.seen.count(("asked", 1)) == 1
+    assert lab.is_done()
+
+
+def test_nobody_waits_for_a_run_that_is_stopped_nor_pays_its_part(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        lab.add(f"Question {number}")
+    executor = lab.executor()
+    other = Leases(lab.store)
+    other.claim([cell.questions[0] for cell in lab.plans[executor].cells][:2])
+    monkeypatch.setattr(leases, "HUNG_SECONDS", 0.0)
+    monkeypatch.setattr(leases, "_is_stopped", lambda _pid: True)
+    outcome = asyncio.run(lab.execute(executor))
+    assert (outcome.asked, outcome.judged, outcome.failed) == (3, 3, 0)
+    (line,) = lab.warned
+    assert line == (
+        f"another run on this store is stopped (process {os.getpid()}): its part stays pending; "
+        f"continue it with 'kill -CONT {os.getpid()}', or end it, and run again"
+    )
+    other.leave()
+    assert (lab.run().asked, lab.is_done()) == (2, True)
 
 
 def test_after_a_sleep_that_nobody_used_everything_goes_on(lab: Lab) -> None:

@@ -298,6 +298,8 @@ def _what_helps(report: RunReport) -> str:
     verdicts = report.tally.verdicts
     if report.untrusted and not report.failed:
         return f"'{output.safe(report.untrusted[0].command)}' lets checks run that wait"
+    if not any(verdicts.values()) and not report.failed:
+        return "no case has a verdict, so the gate is undetermined"
     if verdicts["pending"] and report.judge_only and not report.failed:
         return "'evalstore run' asks for the answers that are missing"
     if verdicts["undecided"] and not verdicts["pending"] and not report.failed:

@@ -34,6 +34,7 @@ _CLASS_HINTS = {
     "context": "the model takes less than the conversation: shorten the test, or use a larger one",
     "timeout": "raise 'timeout', or lower 'concurrency' if the server is busy with your calls",
     "connection": "check that the server runs and that 'baseURL' of its provider is right",
+    "bug": "report it to who maintains the provider; run again to ask once more",
     "malformed": "run again; if it stays, look at what the server, or the model, answers",
     "unsupported": "nothing was sent: change the test, or leave this model out with its tags",
 }

@@ -19,14 +19,26 @@ _RUNS_BACK = 100
 
 
 def decide(desk: Desk, report: RunReport, orders: Orders) -> None:
-    """Decide whether the run is good enough, and the exit code."""
+    """Decide whether the run is good enough, and the exit code.
+
+    A gate passes only when there are verdicts, and none that is missing could make it fail.
+    """
     failing = _is_failing(desk, report, orders)
+    counts = report.tally.verdicts
+    open_ended = bool(
+        counts["pending"]
+        or report.failed
+        or (counts["undecided"] and orders.fail_on != "none")
+        or (report.tally.rate.rate is None and not report.gate_off)
+    )
     if failing:
         report.gate = "failed"
-    counts = report.tally.verdicts
-    open_ended = (
-        counts["pending"] or report.failed or (counts["undecided"] and orders.fail_on != "none")
-    )
+    elif report.gate_off:
+        report.gate = "off"
+    elif open_ended or report.status in ("interrupted", "over budget"):
+        report.gate = "undetermined"
+    else:
+        report.gate = "passed"
     if report.status == "interrupted":
         report.exit_code = INTERRUPTED
     elif report.status == "over budget":

@@ -58,6 +58,7 @@ class RunReport:
     is_refresh: bool
     judge_only: bool
     gate: str
+    """`passed`, `failed`, `undetermined` (something that is missing may decide it) or `off`."""
     exit_code: int
     tally: Tally
     lines: Callable[[], Iterator[tuple[Result, str]]]

@@ -14,6 +14,21 @@ from evalstore.values import Reply, Request
 RETRY_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 529})
 STOP_STATUS = frozenset({401, 402, 403, 404})
 
+FAILED_FINISH = frozenset(
+    {
+        "abort",  # vLLM, SGLang
+        "aborted",
+        "cancelled",  # watsonx
+        "canceled",
+        "error",  # OpenRouter, Mistral, Cohere, vLLM
+        "failed",
+        "insufficient_system_resource",  # DeepSeek
+        "network_error",  # Zhipu
+        "timeout",
+    }
+)
+"""Finish reasons, in lower case, of an answer that the provider did not finish."""
+
 
 class ProviderError(Exception):
     """A call that brought no answer.
@@ -21,8 +36,9 @@ class ProviderError(Exception):
     `kind` is a short class for the log: `status`, `connection`, `timeout`,
     `malformed`, `context` (the conversation is longer than the model takes),
     `format` (the form of the answer that was asked for is refused), `unsupported`
-    (nothing was sent). `retry` says whether another try may help; `stops_model` that
-    no further call to this model can succeed.
+    (nothing was sent), `bug` (the provider's code raised something else). `retry` says
+    whether another try may help; `stops_model` that no further call to this model can
+    succeed.
     """
 
     def __init__(

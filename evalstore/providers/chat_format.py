@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from evalstore.media import ADDRESS
 from evalstore.providers.base import ProviderError
+from evalstore.providers.failures import clean, require_finished
 from evalstore.values import (
     FilePart,
     Json,
@@ -38,6 +39,14 @@ SHORTEST_KEY = 8
 """A key shorter than this may be a word of an answer, as `none` or `test`."""
 
 _MOST_TOKENS = 10**9
+_MOST_LEVELS = 100
+"""Levels of nested arguments; deeper ones stay text, for no reader has to expect them."""
+
+TEXT_PARTS = frozenset({"text", "output_text"})
+PASSED_OVER = frozenset({"thinking", "redacted_thinking", "reasoning", "reference"})
+"""Types of parts that accompany an answer: the model's reasoning, and Mistral's references."""
+OTHER_MEDIA = ("audio", "images")
+"""Fields of a message that hold an answer which is not text."""
 
 Body = dict[str, Json]
 
@@ -167,14 +176,14 @@ def decode_reply(
             pass
         case _:
             raise malformed("the server's answer holds no message")
-    finish_reason = _text(choice.get("finish_reason"))
-    text = _content(message.get("content"))
-    refusal = _text(message.get("refusal")) or None
+    finish_reason = _finish_reason(choice)
+    text = _content(message)
+    refusal = _text_field(message, "refusal") or None
     if text is None and refusal is None and finish_reason == "content_filter":
         refusal = "the provider's content filter withheld the answer"
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):
-        raise malformed("the tool calls in the server's answer are no list")
+        raise malformed("the tool calls in the server's answer are not a list")
     reply = Reply(
         text=text,
         tool_calls=tuple(_tool_call(call) for call in calls),
@@ -182,7 +191,7 @@ def decode_reply(
         refusal=refusal,
         usage=_usage(document.get("usage")),
         resolved_model=_text(document.get("model")),
-        request_id=request_id or _text(document.get("id")),
+        request_id=_text(request_id) or _text(document.get("id")),
         latency=latency,
         wait=wait,
     )
@@ -215,12 +224,56 @@ def _hide(value: Json, secret: str) -> Json:
     return value
 
 
-def _content(content: Json) -> str | None:
-    """The text of a message, which some servers send in parts."""
+def _finish_reason(choice: Body) -> str | None:
+    """Why the answer ends; raises when it ends because the provider failed.
+
+    OpenRouter and litellm put the model's own word beside theirs.
+    """
+    for name in ("finish_reason", "native_finish_reason"):
+        require_finished(_text_field(choice, name))
+    return _text_field(choice, "finish_reason")
+
+
+def _text_field(fields: Body, name: str) -> str | None:
+    """A text, or None when there is none; any other value is not an answer."""
+    value = fields.get(name)
+    if value and not isinstance(value, str):
+        raise malformed(f"the field '{name}' in the server's answer is not text")
+    return _text(value)
+
+
+def _content(message: Body) -> str | None:
+    """The text of a message, which some servers send in parts.
+
+    An answer of which a part is not text is refused: it is not judged by the rest of it.
+    """
+    for name in OTHER_MEDIA:
+        if message.get(name):
+            raise _not_text(name)
+    content = message.get("content")
     if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        content = "".join(part for part in parts if isinstance(part, str))
+        return _text("".join(map(_part, content)))
+    if content is not None and not isinstance(content, str):
+        raise malformed("the content of the server's answer is not text")
     return _text(content)
+
+
+def _part(part: Json) -> str:
+    match part:
+        case {"type": str(kind)} if kind in PASSED_OVER:
+            return ""
+        case {"type": str(kind)} if kind not in TEXT_PARTS:
+            raise _not_text(kind)
+        case str(text) | {"text": str(text)}:
+            return text
+    raise malformed("a part of the server's answer is not text")
+
+
+def _not_text(kind: str) -> ProviderError:
+    """An answer in another medium: the next one would be no different."""
+    return ProviderError(
+        "malformed", f"the server's answer holds '{clean(kind)[:60]}', and only text can be judged"
+    )
 
 
 def _tool_call(call: Json) -> ToolCall:
@@ -234,13 +287,24 @@ def _arguments(arguments: Json) -> Json:
     """Arguments as JSON; as the text they are when they could not be stored as JSON."""
     if arguments is None or arguments == "":
         return {}
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    try:
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    except (ValueError, RecursionError):
+        raise malformed("the arguments of a tool call are nested too deeply") from None
     try:
         parsed = json.loads(text)
         json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         return _text(text)
-    return parsed
+    return _text(text) if _is_deeper(parsed, _MOST_LEVELS) else parsed
+
+
+def _is_deeper(value: Json, levels: int) -> bool:
+    """Whether a value has more levels of mappings and lists than these."""
+    if not isinstance(value, dict | list):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)
 
 
 def _usage(usage: Json) -> Usage:

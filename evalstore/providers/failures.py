@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from evalstore.providers.base import RETRY_STATUS, STOP_STATUS, ProviderError
+from evalstore.providers.base import FAILED_FINISH, RETRY_STATUS, STOP_STATUS, ProviderError
 from evalstore.values import Json
 
 _SLEPT = 1.0
@@ -28,6 +28,9 @@ MESSAGE_LIMIT = 500
 
 NO_MONEY = frozenset({"insufficient_quota"})
 TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+
+LONGEST_WAIT = 366 * 86_400.0
+"""Seconds. A longer `Retry-After` counts as this."""
 
 FORMAT_STATUS = frozenset({200, 400, 422, 500, 501})
 FORMAT_WORDS = re.compile(
@@ -77,6 +80,13 @@ def status_error(
     )
 
 
+def require_finished(reason: str | None) -> None:
+    """Raise `ProviderError` for a finish reason that says that the provider failed."""
+    if reason is not None and reason.casefold() in FAILED_FINISH:
+        words = f"the provider broke off its answer: finish reason '{reason}'"
+        raise ProviderError("malformed", words, retry=True)
+
+
 def refuses_form(message: str) -> bool:
     """Whether what a server says is about the form of the answer that was asked for."""
     return FORMAT_WORDS.search(message) is not None
@@ -97,12 +107,22 @@ def describe_error(said: Json) -> tuple[str, list[Json]]:
     if isinstance(said, dict) and said.get("error"):
         said = said["error"]
     if not isinstance(said, dict):
-        return said if isinstance(said, str) else json.dumps(said), []
+        return _as_text(said), []
     codes = [
         said[name] for name in ("code", "type", "param") if isinstance(said.get(name), str | int)
     ]
     message = said.get("message") or said.get("detail")
-    return message if isinstance(message, str) else json.dumps(said), codes
+    return message if isinstance(message, str) else _as_text(said), codes
+
+
+def _as_text(said: Json) -> str:
+    """A text as it is, anything else as JSON."""
+    if isinstance(said, str):
+        return said
+    try:
+        return json.dumps(said)
+    except (ValueError, RecursionError):
+        return "an error that is nested too deeply to be shown"
 
 
 def find_retry_after(headers: Mapping[str, str]) -> float | None:
@@ -117,10 +137,10 @@ def find_retry_after(headers: Mapping[str, str]) -> float | None:
         return wait
     try:
         date = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     date = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+    return _bounded((date - datetime.now(UTC)).total_seconds())
 
 
 def _seconds(value: str | None) -> float | None:
@@ -128,7 +148,11 @@ def _seconds(value: str | None) -> float | None:
         number = float(value) if value is not None else math.nan
     except ValueError:
         return None
-    return max(0.0, number) if math.isfinite(number) else None
+    return _bounded(number) if math.isfinite(number) else None
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(0.0, seconds), LONGEST_WAIT)
 
 
 def find_secrets(api_key: str | None) -> tuple[str, ...]:

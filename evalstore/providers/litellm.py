@@ -12,7 +12,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
 from typing import Any
 
 from evalstore.providers.base import ProviderError
@@ -70,7 +71,33 @@ def load_litellm() -> Any:
     # Dropping what a model does not support would make the stored request a lie.
     litellm.drop_params = False
     litellm.telemetry = False
+    refuse_redirects()
     return litellm
+
+
+@cache
+def refuse_redirects() -> None:
+    """Let no client that litellm makes follow a redirect, as our own follows none.
+
+    It would take the conversation, and a key in a header such as `x-api-key`, to a host
+    nobody has named. litellm has no setting for it.
+    """
+    http: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler")
+    openai: Any = importlib.import_module("litellm.llms.openai.common_utils").BaseOpenAILLM
+    for handler in (http.AsyncHTTPHandler, http.HTTPHandler):
+        handler.create_client = _without_redirects(handler.create_client)
+    for name in ("_get_async_http_client", "_get_sync_http_client"):
+        setattr(openai, name, staticmethod(_without_redirects(getattr(openai, name))))
+
+
+def _without_redirects(create: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(create)
+    def create_without(*given: Any, **named: Any) -> Any:
+        client = create(*given, **named)
+        client.follow_redirects = False
+        return client
+
+    return create_without
 
 
 class LitellmProvider:
@@ -108,15 +135,16 @@ class LitellmProvider:
         async with deadline(timeout):
             response = await self._complete(body, timeout)
         latency = time.perf_counter() - started
-        headers = response._hidden_params.get("additional_headers") or {}
+        found = response._hidden_params.get("additional_headers") or {}
+        headers = {
+            name.removeprefix("llm_provider-"): value for name, value in lower_names(found).items()
+        }
         return decode_reply(
             as_document(response),
             latency=latency,
-            request_id=headers.get("llm_provider-x-request-id"),
+            request_id=headers.get("x-request-id"),
             api_key=self._api_key or find_key_of(self._name),
-            wait=find_wait(
-                {name.removeprefix("llm_provider-"): str(value) for name, value in headers.items()}
-            ),
+            wait=find_wait(headers),
         )
 
     async def close(self) -> None:
@@ -148,26 +176,27 @@ class LitellmProvider:
         words = clean(describe_error(said)[0], self._secrets)
         headers = getattr(problem, "litellm_response_headers", None) or {}
         status = getattr(problem, "status_code", None)
+        known = status if isinstance(status, int) else None
         match problem:
             case litellm.UnsupportedParamsError():
                 refused = formed and refuses_form(words)
                 return ProviderError("format", words) if refused else unsupported(words)
             case litellm.ContextWindowExceededError():
-                return ProviderError("context", words, status=status)
+                return ProviderError("context", words, status=known)
             case litellm.Timeout():
-                return ProviderError("timeout", words, status=status, retry=True)
+                return ProviderError("timeout", words, status=known, retry=True)
         if status == 200:
             return malformed(words)
         if status is None or (status == 500 and not headers):
             # litellm makes up a status of 500 for whatever went wrong before an answer.
             return ProviderError("connection", f"litellm got no answer: {words}", retry=True)
         return status_error(
-            status if isinstance(status, int) else 200,
+            200 if known is None else known,
             said,
             headers=lower_names(headers),
             secrets=self._secrets,
             # Without headers the status may be litellm's own, as for a key that is missing.
-            who="the server" if headers or not isinstance(status, int) else "litellm",
+            who="the server" if headers or known is None else "litellm",
             formed=formed,
         )
 
@@ -177,17 +206,24 @@ def find_said(problem: Exception) -> Json:
     body = getattr(problem, "body", None)
     if isinstance(body, dict):
         return body
-    text = re.split(r"\s*Traceback \(most recent", str(problem))[0]
+    text = str(problem).partition("Traceback (most recent")[0].rstrip()
     said = text.partition("Exception - ")[2] or re.sub(r"^(litellm\.\w+: )+", "", text)
     try:
         return json.loads(said)
-    except ValueError:
+    except (ValueError, RecursionError):
         return said
 
 
 def as_document(response: Any) -> Body:
-    """A response of litellm in the shape the server sent it."""
-    document: Body = response.model_dump(warnings=False)
+    """A response of litellm in the shape the server sent it.
+
+    litellm takes a finish reason it does not know, an error among them, for `stop`, and
+    keeps the original beside it.
+    """
+    try:
+        document: Body = response.model_dump(warnings=False)
+    except (ValueError, RecursionError) as problem:
+        raise malformed("litellm cannot read the server's answer") from problem
     usage = document.get("usage") or {}
     if not usage.get("prompt_tokens") and not usage.get("completion_tokens"):
         # litellm fills in zeros where a server has counted nothing.
@@ -196,9 +232,11 @@ def as_document(response: Any) -> Body:
         message = choice["message"]
         extra = message.get("provider_specific_fields") or {}
         message["refusal"] = message.get("refusal") or extra.get("refusal")
+        kept = choice.get("provider_specific_fields") or {}
+        choice["native_finish_reason"] = kept.get("native_finish_reason")
     return document
 
 
-def lower_names(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers with their names in lower case."""
-    return {name.lower(): value for name, value in headers.items()}
+def lower_names(headers: Mapping[Any, Any]) -> dict[str, str]:
+    """Headers as texts, with their names in lower case."""
+    return {str(name).lower(): str(value) for name, value in headers.items()}

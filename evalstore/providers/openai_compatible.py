@@ -25,8 +25,8 @@ from evalstore.providers.failures import (
 from evalstore.providers.rate_limits import find_wait
 from evalstore.values import Json, Reply, Request
 
-MAX_ANSWER = 64 * 1024 * 1024
-"""Bytes of an answer that are read."""
+MAX_ANSWER = 16 * 1024 * 1024
+"""Bytes of an answer that are read, after decompression."""
 
 
 class Answer(NamedTuple):

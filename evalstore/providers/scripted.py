@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from evalstore.errors import EvalstoreError
 from evalstore.providers.base import ProviderError
-from evalstore.providers.failures import clean, deadline
+from evalstore.providers.failures import clean, deadline, require_finished
 from evalstore.providers.script import Entry, as_error, check_responses, read_entry
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Usage
 
@@ -45,6 +45,7 @@ class ScriptedProvider:
             await asyncio.sleep(entry.latency)
         if entry.error is not None:
             raise as_error(entry.error)
+        require_finished(entry.finish_reason)
         return as_reply(entry, request)
 
     async def close(self) -> None:

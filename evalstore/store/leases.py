@@ -3,7 +3,8 @@
 A runner takes a lease before it starts on something, and gives it back in the transaction
 that stores the result. The leases of a runner that has died are free. Whether one lives is
 not a matter of clocks, which jump and differ: on the same machine its process says so, and
-elsewhere a count that it raises every few seconds.
+elsewhere a count that it raises every few seconds. A process that is stopped (by SIGSTOP, or
+Ctrl-Z) keeps its leases: it may have been answered, and reads that when it is continued.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ BEAT_SECONDS = 3.0
 SILENT_SECONDS = 15.0
 """A runner that we cannot look at is dead after so long without a beat."""
 HUNG_SECONDS = 120.0
-"""And one whose process is there, but does nothing."""
+"""And one whose process is there, but does nothing, unless it is stopped: then it may go on."""
 
 
 class Runner(NamedTuple):
@@ -53,6 +54,8 @@ class Leases:
         """Other runner -> its beat, and when we first saw that one."""
         self.others: dict[str, Runner] = {}
         """Living runners that hold what we wanted at the last `claim`."""
+        self.stopped: dict[str, Runner] = {}
+        """Key -> who has it, of those whose process has been stopped for `HUNG_SECONDS`."""
 
     def claim(self, keys: Collection[str], *, wait: bool = True) -> set[str]:
         """Take leases on these keys; returns those that are ours now: nobody else has them.
@@ -72,6 +75,11 @@ class Leases:
             granted = set(keys) - taken
             insert_leases(connection, self.runner.id, granted - own)
         self.others = alive
+        self.stopped = {
+            key: alive[held[key]]
+            for key in taken
+            if self._silence(alive[held[key]]) >= HUNG_SECONDS
+        }
         return granted
 
     def _join(self, connection: sqlite3.Connection) -> None:
@@ -100,14 +108,21 @@ class Leases:
         return alive
 
     def _lives(self, runner: Runner) -> bool:
+        silence = self._silence(runner)
+        if runner.place != self.runner.place:
+            return silence < SILENT_SECONDS
+        if _born(runner.pid) != runner.born:
+            return False
+        return silence < HUNG_SECONDS or _is_stopped(runner.pid)
+
+    def _silence(self, runner: Runner) -> float:
+        """For how many seconds we have seen this beat of a runner."""
         now = self._monotonic()
         beat, since = self._seen.get(runner.id, (-1, now))
         if beat != runner.beat:
             self._seen[runner.id] = (runner.beat, now)
             since = now
-        if runner.place != self.runner.place:
-            return now - since < SILENT_SECONDS
-        return _born(runner.pid) == runner.born and now - since < HUNG_SECONDS
+        return now - since
 
     def has(self, key: str) -> bool:
         """Whether the lease on a key is ours."""
@@ -167,8 +182,7 @@ def _place() -> str:
 def _born(pid: int) -> str:
     """When a process began; empty when there is none, `?` when the system does not tell."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        state, *rest = stat.rpartition(")")[2].split()
+        state, *rest = _stat(pid)
         return "" if state in "ZX" else rest[18]  # one that nobody has waited for is dead, too
     except FileNotFoundError:
         if Path("/proc/self/stat").exists():
@@ -184,3 +198,17 @@ def _born(pid: int) -> str:
     except OSError:
         return "?"
     return "?"
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether a process is stopped by a signal or a debugger; False when the system is silent."""
+    try:
+        return _stat(pid)[0] in "Tt"
+    except (OSError, IndexError):
+        return False
+
+
+def _stat(pid: int) -> list[str]:
+    """What Linux tells of a process, from its state on."""
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    return stat.rpartition(")")[2].split()

@@ -30,12 +30,15 @@ def answered(status: int, message: str) -> Expected:
 
 PASSING = {
     "429 soon": answered(429, "Rate limit reached"),
+    "429 absurd": answered(429, "Rate limit reached"),
     "429 bare": answered(429, "Rate limit reached"),
     "500": answered(500, "The server had an error"),
     "503": answered(503, "Overloaded"),
     "cut": Expected("the connection failed: Response payload is not completed", "connection"),
     "silent": Expected("the connection failed: Server disconnected", "connection"),
     "half": Expected("the server answered with no JSON: {", "malformed"),
+    "broken off": Expected("the provider broke off its answer: finish reason 'error'", "malformed"),
+    "not text": Expected("the content of the server's answer is not text", "malformed"),
     "no choices": Expected("the server's answer holds no message", "malformed"),
 }
 """What may pass: it is tried again in the same run."""

@@ -40,8 +40,8 @@ _BEGIN, _DAY = 1_700_000_000 * 10**9, 86_400 * 10**9
 """Nanoseconds."""
 
 
-class BugError(Exception):
-    """What a provider with a bug raises."""
+class CrashError(BaseException):
+    """Ends a run in the middle, as the end of its process would; a mere bug does not."""
 
 
 class Fake:
@@ -53,7 +53,7 @@ class Fake:
         self.failing = False
         """Whether every call brings nothing."""
         self.crash_after: int | None = None
-        """How many more calls succeed before one ends in a bug."""
+        """How many more calls succeed before one ends in a crash."""
 
     @property
     def calls(self) -> int:
@@ -63,7 +63,7 @@ class Fake:
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         if self.crash_after is not None:
             if self.crash_after == 0:
-                raise BugError
+                raise CrashError
             self.crash_after -= 1
         if self.failing:
             raise ProviderError("connection", "nobody is there")

@@ -19,9 +19,11 @@ from typing import Any
 
 import pytest
 
+from evalstore.cli.main import main
 from evalstore.operations.integrity import fsck
 from evalstore.operations.orders import Wanted, Where
 from evalstore.operations.status import status
+from evalstore.store import leases
 from tests import endpoint
 from tests.builders import tree
 from tests.laws.fakes import read_rows
@@ -224,6 +226,31 @@ def test_one_interruption_lets_what_is_in_flight_finish(place: Path, server: Ser
     code, out, _ = finish(start(place))
     assert code == 0
     assert server.received - received == 2 * QUESTIONS - 10 - AT_ONCE
+    assert server.received == 2 * QUESTIONS
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who is stopped")
+def test_what_a_stopped_run_has_in_flight_is_paid_once(
+    place: Path, server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.hold_from = 11
+    stopped = start(place)
+    server.wait_for(10 + AT_ONCE)
+    stopped.send_signal(signal.SIGSTOP)
+    os.waitpid(stopped.pid, os.WUNTRACED)
+    server.release()  # its answers come while it cannot read them
+    monkeypatch.setattr(leases, "HUNG_SECONDS", 0.0)  # as if it had been stopped for long
+    assert main(["-C", str(place), "run", "--json"]) == 3
+    said = capsys.readouterr()
+    report = json.loads(said.out)
+    assert (report["status"], report["gate"], report["failed"]) == ("incomplete", "undetermined", 0)
+    assert 0 < report["verdicts"]["pending"] <= QUESTIONS
+    assert f"is stopped (process {stopped.pid}): its part stays pending" in said.err
+    stopped.send_signal(signal.SIGCONT)
+    code, out, _ = finish(stopped)
+    assert (code, json.loads(out)["verdicts"]["pass"]) == (0, QUESTIONS)
+    assert (server.received, stored(place)) == (2 * QUESTIONS, (QUESTIONS, QUESTIONS))
+    assert main(["-C", str(place), "run", "--json"]) == 0
     assert server.received == 2 * QUESTIONS
 
 

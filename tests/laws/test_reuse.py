@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 from evalstore.operations.orders import Wanted
 from tests.laws.desk_model import PLAIN, Desk, File, Memory, Said
 from tests.laws.fakes import PLAIN as PLAIN_WANTED
-from tests.laws.fakes import BugError, Fake, Place, counted
+from tests.laws.fakes import CrashError, Fake, Place, counted
 
 NAMES = ("a", "b", "sub/c", "d")
 OF_A_FILE: dict[str, st.SearchStrategy[Any]] = {
@@ -208,7 +208,7 @@ class Machine(RuleBasedStateMachine):
         ask, judge = self.memory.run(self.desk)
         self.fake.crash_after = calls
         with counted(self.fake) as (asked, judged):
-            with contextlib.suppress(BugError):
+            with contextlib.suppress(CrashError):
                 self.place.run(concurrency=at_once)
             self.fake.crash_after = None
             self.place.run()

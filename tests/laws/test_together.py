@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from evalstore.providers.base import ProviderError
 from evalstore.values import Reply, Request, Usage
-from tests.laws.fakes import BugError, Fake, Place
+from tests.laws.fakes import CrashError, Fake, Place
 
 
 class Row(NamedTuple):
@@ -183,13 +183,13 @@ class Asked(Fake):
         self.fails_at = ""
         """How questions end that get no answer."""
         self.breaks_after: int | None = None
-        """After how many more calls a bug ends the run."""
+        """After how many more calls a crash ends the run."""
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         text = request.messages[-1].text
         if self.breaks_after is not None:
             if self.breaks_after == 0:
-                raise BugError
+                raise CrashError
             self.breaks_after -= 1
         if self.fails_at and text.endswith(self.fails_at):
             raise ProviderError("unsupported", "nobody is there")
@@ -260,7 +260,7 @@ def carried_out(place: Place, fake: Asked, files: dict[str, File], memory: Memor
     new = _of_models(asked).total()
     assert (before.ask, before.record, before.judge) == (new, asked.total() - new, judged)
     if fake.breaks_after is not None:
-        with suppress(BugError):
+        with suppress(CrashError):
             place.run(concurrency=1)
         fake.breaks_after = None
     report = place.run()

@@ -136,6 +136,11 @@ def test_a_long_answer_is_cut_at_the_limit(fields: dict[str, Json], reason: str)
     assert (reply.text, reply.finish_reason) == ("12345678", reason)
 
 
+def test_an_answer_that_is_broken_off_can_be_rehearsed() -> None:
+    problem = failure(scripted({"answer": "The capital of", "finishReason": "error"}), "Hi")
+    assert (problem.kind, problem.retry) == ("malformed", True)
+
+
 def test_an_answer_later_than_the_timeout_is_missed() -> None:
     problem = failure(scripted({"answer": "late", "latency": 60}), "Hi", timeout=0.01)
     assert (problem.kind, problem.retry) == ("timeout", True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -109,6 +110,29 @@ def test_a_process_that_hangs_is_given_up(store: Store) -> None:
     assert ours.claim([A]) == set()
     clock.seconds = HUNG_SECONDS + 1
     assert ours.claim([A]) == {A}
+
+
+def test_a_process_that_is_stopped_keeps_its_leases(store: Store) -> None:
+    sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        clock = Clock()
+        other, ours = Leases(store), Leases(store, monotonic=clock)
+        born = module._born(sleeper.pid)
+        other.runner = other.runner._replace(pid=sleeper.pid, born=born)
+        other.claim([A])
+        os.kill(sleeper.pid, signal.SIGSTOP)
+        os.waitpid(sleeper.pid, os.WUNTRACED)
+        assert (ours.claim([A, B]), ours.stopped) == ({B}, {})  # it may go on soon
+        clock.seconds = HUNG_SECONDS + 1
+        assert ours.claim([A, B]) == {B}
+        assert ours.stopped == {A: other.runner}
+        os.kill(sleeper.pid, signal.SIGCONT)
+        os.waitpid(sleeper.pid, os.WCONTINUED)
+        assert ours.claim([A]) == {A}  # it goes on, but does nothing
+        assert ours.stopped == {}
+    finally:
+        sleeper.kill()
+        sleeper.communicate()
 
 
 def test_one_that_was_given_up_takes_nothing_away_when_it_ends(store: Store) -> None:

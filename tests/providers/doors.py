@@ -1,0 +1,121 @@
+"""The doors that speak HTTP, with a key, and what one call through them comes to."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from evalstore import hashing
+from evalstore.providers import Provider, ProviderError, open_provider
+from evalstore.providers.litellm import LitellmProvider
+from evalstore.values import Failure, OutgoingMessage, Question, Reply, Request, Session, Text
+from tests import wire
+
+KEY = "sk-very-secret-0123456789"
+REQUEST = Request("dummy", (OutgoingMessage("user", (Text("Hi"),)),))
+Door = Callable[[str], Provider]
+REPLY: dict[str, Any] = {
+    "id": "c-1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "dummy-2026",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "answered", "refusal": None},
+            "logprobs": None,
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {
+        "prompt_tokens": 11,
+        "completion_tokens": 7,
+        "total_tokens": 18,
+        "prompt_tokens_details": {"cached_tokens": 3},
+    },
+}
+
+
+def own_client(url: str) -> Provider:
+    return open_provider("openai-compatible", base_url=url, api_key=KEY)
+
+
+def litellm_vllm(url: str) -> Provider:
+    return LitellmProvider("hosted_vllm", base_url=url, api_key=KEY)
+
+
+def litellm_openai(url: str) -> Provider:
+    return LitellmProvider("openai", base_url=url, api_key=KEY)
+
+
+def litellm_anthropic(url: str) -> Provider:
+    return LitellmProvider("anthropic", base_url=url.removesuffix("/v1"), api_key=KEY)
+
+
+DOORS = [own_client, litellm_vllm, litellm_openai, litellm_anthropic]
+
+
+OF_LITELLM = [
+    # What litellm is warned of, and connections that it leaves to the garbage collector.
+    pytest.mark.filterwarnings("ignore:Pydantic serializer warnings"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+]
+
+
+@pytest.fixture(params=DOORS[:3], ids=lambda door: door.__name__)
+def door(request: pytest.FixtureRequest) -> Door:
+    chosen: Door = request.param
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[wire.Wire]:
+    with wire.running() as server:
+        yield server
+    gc.collect()
+
+
+def outcome(provider: Provider, timeout: float = 20) -> Reply | ProviderError:
+    """What one call comes to; any exception but `ProviderError` is raised."""
+
+    async def ask() -> Reply | ProviderError:
+        try:
+            return await provider.ask(REQUEST, timeout=timeout)
+        except ProviderError as problem:
+            return problem
+        finally:
+            await provider.close()
+
+    return asyncio.run(ask())
+
+
+def failure(provider: Provider, timeout: float = 20) -> ProviderError:
+    problem = outcome(provider, timeout)
+    assert isinstance(problem, ProviderError)
+    return problem
+
+
+def require_storable(found: Reply | ProviderError) -> None:
+    """A reply has an id, a failure has one and tells no key; waits are bounded."""
+    if isinstance(found, Reply):
+        session = Session(Question("t", None, "m", None), (found,), started=1, nonce="n")
+        _, content = hashing.identify(hashing.describe_session(session))
+        assert 0 <= found.wait <= 15
+    else:
+        _, content = hashing.identify(
+            hashing.describe_failure(
+                Failure("q", None, None, found.kind, found.message, 1, "n", found.status)
+            )
+        )
+        wait = found.retry_after
+        assert wait is None or (math.isfinite(wait) and wait >= 0)
+        assert len(found.message) <= 600
+        assert found.message.isprintable()
+    content.encode()
+    assert KEY not in content

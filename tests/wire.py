@@ -1,0 +1,83 @@
+r"""A server that answers with any bytes, HTTP or not.
+
+with wire.running() as server:
+    server.answer = b"HTTP/1.1 200 OK\r\n\r\n..."
+    ...
+    assert b"authorization" in server.received[0].lower()
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+
+_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+
+
+class Wire(ThreadingTCPServer):
+    """The server, what it answers, and the heads of the requests it has got."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+        self.answer = b""
+        self.repeated = b""
+        """What is sent after the answer until the client goes."""
+        self.received: list[bytes] = []
+
+
+class _Handler(StreamRequestHandler):
+    server: Wire
+
+    def handle(self) -> None:
+        """Read one request, answer it, and close the connection."""
+        with suppress(OSError):
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                line = self.rfile.readline()
+                if not line:
+                    return
+                head += line
+            if found := _LENGTH.search(head):
+                self.rfile.read(int(found[1]))
+            self.server.received.append(head)
+            self.wfile.write(self.server.answer)
+            while self.server.repeated:
+                self.wfile.write(self.server.repeated)
+
+
+def response(
+    body: bytes, *, status: int = 200, headers: Mapping[str, str | bytes] | None = None
+) -> bytes:
+    """A whole answer; a header named `content-length` replaces the right one."""
+    fields: dict[str, str | bytes] = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        **(headers or {}),
+    }
+    lines = [
+        name.encode() + b": " + (value if isinstance(value, bytes) else value.encode())
+        for name, value in fields.items()
+    ]
+    return b"\r\n".join([b"HTTP/1.1 %d X" % status, *lines, b"", body])
+
+
+@contextmanager
+def running() -> Iterator[Wire]:
+    """Serve in a thread of this process until the block ends."""
+    with Wire() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.repeated = b""
+            server.shutdown()
+            thread.join()
