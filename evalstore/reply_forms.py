@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from evalstore.bounded_process import LimitReached
 from evalstore.checks.base import as_text, shorten
 from evalstore.checks.choices import find_choice
-from evalstore.checks.documents import compiled_path
+from evalstore.checks.documents import find_at_path
 from evalstore.checks.judges import judge_of, scale_of
 from evalstore.checks.reading import reaches
 from evalstore.judge import (
@@ -221,17 +222,16 @@ class Scores(_ByCheck):
         if "regex" in parser:
             highest = None if "scores" in self.check else scale_of(self.check)[1]
             return captured(parser["regex"], parser.get("method", "last"), text, highest)
-        from jmespath.exceptions import JMESPathError
-
         fenced = _FENCED.fullmatch(text.strip())
         try:
             value = read_json(fenced[2] if fenced else text)
         except ValueError:
             raise Unreadable("the judge's reply is not JSON") from None
         try:
-            found = compiled_path(parser["json"]).search(value)
-        except JMESPathError:
-            found = None
+            found = find_at_path(parser["json"], value)
+        except LimitReached as limit:
+            where = shorten(parser["json"])
+            raise Unreadable(f"the search for {where} was given up: {limit}") from None
         if found is None:
             raise Unreadable(f"the judge's reply has nothing at {shorten(parser['json'])}")
         return found

@@ -12,6 +12,7 @@ from typing import Any
 from evalstore.bounded_process import LimitReached, call
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, passes, shorten
 from evalstore.checks.comparing import Comparison, shown
+from evalstore.checks.cost import is_cheap_path
 from evalstore.fields import is_json, suggest
 from evalstore.values import Json
 
@@ -269,6 +270,28 @@ def compiled_path(path: str) -> Any:
     import jmespath
 
     return jmespath.compile(path)
+
+
+def find_at_path(path: str, value: Json) -> Json:
+    """What a JMESPath finds in a value; None when that is nothing, or it does not fit.
+
+    Raises `LimitReached`.
+    """
+    return (
+        search_path(path, value)
+        if is_cheap_path(path)
+        else call(__name__, "search_path", path, value)
+    )
+
+
+def search_path(path: str, value: Json) -> Json:
+    """What a JMESPath finds in a value, however long that takes."""
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        return compiled_path(path).search(value)
+    except (JMESPathError, RecursionError):
+        return None
 
 
 def _is_at_path(check: Mapping[str, Json], subject: Subject) -> Finding:

@@ -19,7 +19,9 @@ from evalstore.checks.cost import is_cheap, is_cheap_schema
 from evalstore.checks.pattern_cost import is_cheap_pattern
 from evalstore.dataset.names import Columns
 from evalstore.errors import FileProblem
+from evalstore.judge_reply import Unreadable
 from evalstore.limited_checks import run_within_limits
+from evalstore.reply_forms import form_of
 from evalstore.values import Json, Reply, ToolCall, Usage
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
@@ -271,3 +273,17 @@ def test_a_schema_is_cheap_when_its_conditions_are_few(schema: Json, cheap: bool
 
 def test_nothing_is_cheap_on_a_very_long_answer() -> None:
     assert not is_cheap(read_check({"contains": "x"}), 10_000_000, {})
+
+
+def test_a_costly_path_to_a_judges_score_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.5)
+    path = "[@,@][]" + "|[@,@][]" * 40
+    form = form_of(
+        [
+            read_check(
+                {"judge": {"prompt": "p", "parser": {"json": path, "min": 0, "max": 1}, "pass": 1}}
+            )
+        ]
+    )
+    with pytest.raises(Unreadable, match="was given up: it"):
+        form.read(Reply("[1]"))
