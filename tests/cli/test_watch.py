@@ -576,12 +576,14 @@ class Terminal:
     def press(self, *keys: str) -> None:
         self.tmux("send-keys", "-t", "w", *keys)
 
-    def wait_for(self, text: str) -> str:
-        """The screen once a text is on it."""
+    def wait_for(self, text: str, *, after: str = "") -> str:
+        """The screen once a text is on it, behind another one."""
         deadline = time.monotonic() + PATIENCE
-        while text not in (screen := self.tmux("capture-pane", "-p", "-J", "-t", "w")):
+        while True:
+            screen = self.tmux("capture-pane", "-p", "-J", "-t", "w")
+            if text in screen.partition(after)[2] if after else text in screen:
+                return screen
             assert time.monotonic() < deadline, screen
-        return screen
 
 
 @pytest.fixture
@@ -605,7 +607,8 @@ def test_on_a_terminal_it_shows_the_new_verdict_until_ctrl_c(
     started = terminal("run", "--watch")
     assert "It is cold there." in started.wait_for("watching for changes")
     leniently()
-    screen = started.wait_for("since the last round: 1 fixed")
+    fixed = "since the last round: 1 fixed"
+    screen = started.wait_for("watching for changes", after=fixed)
     assert "2 pass (100.0%" in screen
     assert "gate passed" in screen
     started.press("C-c")
