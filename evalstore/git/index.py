@@ -11,7 +11,6 @@ from evalstore.git.files import GitError
 _STAGE, _EXTENDED, _ASSUME_VALID = 0x3000, 0x4000, 0x8000
 _SKIP_WORKTREE, _INTENT_TO_ADD = 0x4000, 0x2000
 _TREE = 0o40000
-_FIXED = struct.Struct(">10I")
 _LONGEST_PATHS = 256 * 2**20
 """Bytes of all paths: entries share the beginnings of theirs."""
 
@@ -22,8 +21,8 @@ class Tracked(NamedTuple):
     path: bytes
     mode: int
     id: bytes
-    stamp: tuple[int, int, int, int, int, int]
-    """ctime and mtime in seconds and nanoseconds, inode, size; each modulo 2**32."""
+    stamp: tuple[int, int, int, int]
+    """ctime and mtime in nanoseconds, inode and size modulo 2**32."""
     is_merged: bool
     is_added: bool
     """False when only the intent to add it was told."""
@@ -44,13 +43,11 @@ def _parse(data: bytes, id_size: int) -> list[Tracked]:
     if magic != b"DIRC" or version not in (2, 3, 4):
         raise GitError("an index of an unknown version")
     at, path, found, length = 12, b"", [], 0
+    fixed = struct.Struct(f">4I4xII8xI{id_size}sH")
     for _ in range(count):
         start = at
-        (cs, cn, ms, mn, _dev, inode, mode, _uid, _gid, size) = _FIXED.unpack_from(data, at)
-        id = data[at + 40 : at + 40 + id_size]
-        at += 40 + id_size
-        (flags,) = struct.unpack_from(">H", data, at)
-        at += 2
+        (cs, cn, ms, mn, inode, mode, size, id, flags) = fixed.unpack_from(data, at)
+        at += fixed.size
         more = 0
         if flags & _EXTENDED:
             (more,) = struct.unpack_from(">H", data, at)
@@ -72,7 +69,7 @@ def _parse(data: bytes, id_size: int) -> list[Tracked]:
                 path,
                 mode,
                 id,
-                (cs, cn, ms, mn, inode, size),
+                (cs * 1_000_000_000 + cn, ms * 1_000_000_000 + mn, inode, size),
                 not flags & _STAGE,
                 not more & _INTENT_TO_ADD,
                 not (flags & _ASSUME_VALID or more & _SKIP_WORKTREE),

@@ -105,7 +105,7 @@ class _Files:
         return False if known else None
 
     def _differs(self, one: Tracked) -> bool | None:
-        path = os.path.join(self._top, one.path)  # noqa: PTH118 - a name need not be UTF-8
+        path = self._top + b"/" + one.path  # a name need not be UTF-8
         try:
             status = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -117,8 +117,8 @@ class _Files:
         if self._has_modes and one.mode != _LINK and (one.mode ^ status.st_mode) & 0o100:
             return True
         now = (
-            *divmod(status.st_ctime_ns, 10**9),
-            *divmod(status.st_mtime_ns, 10**9),
+            status.st_ctime_ns,
+            status.st_mtime_ns,
             status.st_ino & _LOW,
             status.st_size & _LOW,
         )
