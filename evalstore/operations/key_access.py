@@ -130,15 +130,18 @@ class KeyAccess:
                 hint = "it looks like 'http://localhost:8000/v1'"
                 raise EvalstoreError(f".env: {found[0]} is not a base URL", hint=hint)
         parameters = credentials.find_parameters(kind, own)
+        names = _names(provider, {**own, **user})
         if base is None:
-            # litellm finds the user's own variables by itself, and takes them to its own host.
-            key = self._find_key(provider, _names(provider, own), None, litellm_name(kind))
+            if not provider.key_variable:
+                # The user's own variables litellm finds by itself, and takes to its own host.
+                names = [name for name in names if name in own]
+            key = self._find_key(provider, names, None, litellm_name(kind))
             return Access(None, key, parameters)
         host = host_of(base)
         ambient = credentials.find_ambient(kind, user)
         if ambient:
             self._require(ambient, host, provider)
-        key = self._find_key(provider, _names(provider, {**own, **user}), base, host)
+        key = self._find_key(provider, names, base, host)
         return Access(base, key, parameters, _warn(base, key, provider))
 
     def _find_key(

@@ -41,7 +41,7 @@ _ALIASES = {
     "azure_ai": ("AZURE_AI_API_KEY",),
     "azure": ("AZURE_API_KEY", "AZURE_OPENAI_API_KEY"),
 }
-_KEY_ENDS = ("_API_KEY", "_APIKEY", "_TOKEN")
+_KEY_ENDS = ("_KEY", "_APIKEY", "_TOKEN")
 _BASE_ENDS = ("_API_BASE", "_BASE_URL")
 
 AMBIENT = {
@@ -115,15 +115,23 @@ def is_provider_variable(name: str) -> bool:
 
 
 def usual_variables(kind: str, names: Iterable[str]) -> list[str]:
-    """Those of the names under which litellm looks for the key of a kind of provider."""
+    """Those of the names under which litellm looks for the key of a kind, the likeliest first."""
     name = litellm_name(kind)
     start = re.sub(r"[_-]", "", name).upper()
     known = _ALIASES.get(name, ())
-    return [
-        one
-        for one in sorted(names)
-        if one in known or (one.endswith(_KEY_ENDS) and one.replace("_", "").startswith(start))
-    ]
+
+    def rank(one: str) -> tuple[bool, bool, bool, str]:
+        plain = one.replace("_", "")
+        return plain != f"{start}APIKEY", one not in known, not one.endswith("_API_KEY"), one
+
+    return sorted(
+        (
+            one
+            for one in names
+            if one in known or (one.endswith(_KEY_ENDS) and one.replace("_", "").startswith(start))
+        ),
+        key=rank,
+    )
 
 
 def is_usual(kind: str, variable: str) -> bool:

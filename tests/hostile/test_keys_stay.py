@@ -316,6 +316,25 @@ def test_an_address_in_an_env_file_is_an_address_of_the_workspace() -> None:
         access(one, workspace={"ANTHROPIC_API_BASE": "x"}).find(one)
 
 
+@pytest.mark.parametrize(
+    ("kind", "variable"),
+    [
+        ("together_ai", "TOGETHERAI_API_KEY"),
+        ("huggingface", "HF_TOKEN"),
+        ("azure", "AZURE_API_KEY"),
+        ("bedrock", "AWS_BEARER_TOKEN_BEDROCK"),
+        ("aiml", "AIMLAPI_KEY"),
+        ("vertex", "VERTEX_AI_API_KEY"),
+    ],
+)
+def test_litellm_is_told_the_key_of_an_env_file(kind: str, variable: str) -> None:
+    own = {variable: OTHER, "ANTHROPIC_API_KEY": "no", "AZURE_AI_API_KEY": "no", "X_TOKEN": "no"}
+    one = provider(kind)
+    assert access(one, workspace=own).find(one).api_key == OTHER
+    # The user's own variables litellm finds by itself.
+    assert access(one, user={variable: SECRET}, workspace=own).find(one).api_key is None
+
+
 def test_a_grant_for_a_port_is_not_one_for_others() -> None:
     one = provider("openai-compatible", "http://localhost:8001/v1", "DESK_KEY")
     user = {"DESK_KEY": SECRET}
