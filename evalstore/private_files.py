@@ -10,11 +10,13 @@ These are files of keys, by their names and by what they are, and what is below 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 _FOLDERS = frozenset({".git", ".evalstore"})
 _KEYS = ".env"
+_Identity = tuple[int, int]
+"""Device and inode of a file."""
 
 
 def is_private_name(path: str) -> bool:
@@ -22,10 +24,18 @@ def is_private_name(path: str) -> bool:
 
     `.env`, `.env.production`, `.envrc` and `production.env` are, in any folder.
     """
-    *folders, name = path.casefold().split(os.sep)
-    return any(
-        one in _FOLDERS or one.startswith(_KEYS) for one in (*folders, name)
-    ) or name.endswith(_KEYS)
+    folder, _, name = path.rpartition(os.sep)
+    return _is_private_file(name) or _is_private_folder(folder)
+
+
+def _is_private_file(name: str) -> bool:
+    name = name.casefold()
+    return name.startswith(_KEYS) or name.endswith(_KEYS) or name in _FOLDERS
+
+
+def _is_private_folder(folder: str) -> bool:
+    names = folder.casefold().split(os.sep)
+    return any(name in _FOLDERS or name.startswith(_KEYS) for name in names)
 
 
 class PrivateFiles:
@@ -34,8 +44,8 @@ class PrivateFiles:
     def __init__(self, root: str) -> None:
         """`root` is a real path."""
         self._root = root
-        self._listed: dict[str, frozenset[tuple[int, int]]] = {}
-        self._all: frozenset[tuple[int, int]] | None = None
+        self._near: dict[str, frozenset[_Identity] | None] = {}
+        self._all: frozenset[_Identity] | None = None
 
     def holds(self, path: str, status: os.stat_result) -> bool:
         """Whether a file is private; its real path and what `os.stat` says of it.
@@ -43,44 +53,44 @@ class PrivateFiles:
         It is by its name, and when a private name of its folders, or another private name in the
         workspace that is a hard link, leads to the same file.
         """
-        inside = os.path.relpath(path, self._root)
-        if is_private_name(inside):
+        folder, _, name = path.rpartition(os.sep)
+        if folder not in self._near:
+            self._near[folder] = self._find_near(folder)
+        near = self._near[folder]
+        if near is None or _is_private_file(name):
             return True
         file = (status.st_dev, status.st_ino)
-        if any(file in self._list(folder) for folder in self._above(inside)):
-            return True
-        return status.st_nlink > 1 and file in self._list_all()
+        return file in near or (status.st_nlink > 1 and file in self._find_all())
 
-    def _above(self, inside: str) -> Iterator[str]:
-        """The folders of a path, from the workspace's on."""
-        folder = self._root
-        yield folder
-        for name in inside.split(os.sep)[:-1]:
-            folder = os.path.join(folder, name)
-            yield folder
+    def _find_near(self, folder: str) -> frozenset[_Identity] | None:
+        """The private files of a folder and of those above it; None for a private folder."""
+        inside = os.path.relpath(folder, self._root)
+        if _is_private_folder(inside):
+            return None
+        found = set(_identities(self._root))
+        place = self._root
+        for name in inside.split(os.sep):
+            place = os.path.join(place, name)
+            found.update(_identities(place))
+        return frozenset(found)
 
-    def _list(self, folder: str) -> frozenset[tuple[int, int]]:
-        if folder not in self._listed:
-            names: list[str] = []
-            with suppress(OSError):
-                names = os.listdir(folder)
-            self._listed[folder] = frozenset(_identities(folder, names))
-        return self._listed[folder]
-
-    def _list_all(self) -> frozenset[tuple[int, int]]:
+    def _find_all(self) -> frozenset[_Identity]:
         if self._all is None:
-            found: set[tuple[int, int]] = set()
-            for folder, folders, names in os.walk(self._root):
+            found: set[_Identity] = set()
+            for folder, folders, _ in os.walk(self._root):
                 folders[:] = [one for one in folders if one not in _FOLDERS]
-                found.update(_identities(folder, names))
+                found.update(_identities(folder))
             self._all = frozenset(found)
         return self._all
 
 
-def _identities(folder: str, names: Iterable[str]) -> Iterator[tuple[int, int]]:
+def _identities(folder: str) -> Iterator[_Identity]:
     """What the private names of a folder lead to."""
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir(folder)
     for name in names:
-        if is_private_name(name):
+        if _KEYS in name.casefold() and _is_private_file(name):
             with suppress(OSError, ValueError):
                 status = os.stat(os.path.join(folder, name))  # noqa: PTH116
                 yield status.st_dev, status.st_ino

@@ -25,7 +25,14 @@ from evalstore.library import KEPT_AT_ONCE, Library, Sink
 from evalstore.parse import PromptFile, default_id, normalise, parse_prompt, read_test
 from evalstore.private_files import PrivateFiles
 from evalstore.references import References
-from evalstore.settings import DEFAULT_PROMPT, FILE, Settings, ignored_settings, read_settings
+from evalstore.settings import (
+    DEFAULT_PROMPT,
+    FILE,
+    Settings,
+    ignored_settings,
+    read_settings,
+    read_settings_file,
+)
 from evalstore.values import CaseFile, FileVersion
 from evalstore.yaml_core import read_yaml, split_frontmatter
 
@@ -85,7 +92,7 @@ class Workspace:
     def _read_settings(self) -> tuple[Settings, list[tuple[str, str]]]:
         name = self.config.name
         try:
-            text = normalise(self.config.read_bytes())
+            text = normalise(read_settings_file(self.config))
         except OSError as error:
             raise EvalstoreError(f"{name}: {error.strerror}") from error
         except FileProblem as problem:

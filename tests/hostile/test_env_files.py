@@ -131,3 +131,12 @@ def test_a_command_says_so_and_ends(
     ran = evalstore(command)
     assert ran.exit_code == 2
     assert ".env: is not a regular file" in ran.stdout + ran.stderr
+
+
+def test_settings_of_20_gib_are_an_error(folder: Path, evalstore: Evalstore) -> None:
+    path = folder / "evalstore.yaml"
+    path.touch()
+    os.truncate(path, 20 * 2**30)
+    ran = evalstore("-C", str(folder), "status")
+    assert ran.exit_code == 2
+    assert "evalstore.yaml: is too large, at most 8 MiB are read" in ran.stderr
