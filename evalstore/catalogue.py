@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from evalstore.base_urls import find_secret, is_secret_option, split_base_url
 from evalstore.errors import FileProblem
 from evalstore.fields import Fields, is_json, suggest
 from evalstore.values import RECORDED, Json, ModelVersion
@@ -201,8 +202,8 @@ def read_provider(text: str) -> ProviderFile:
     if code is None:
         raise FileProblem("the provider has no 'code'", 1)
     base_url = found.text("baseURL")
-    if base_url is not None and not re.match(r"https?://[^\s]+$", base_url):
-        raise FileProblem("'baseURL' must start with http:// or https://", found.line("baseURL"))
+    if base_url is not None:
+        _check_base_url(base_url, found.line("baseURL"))
     return ProviderFile(
         code=code,
         type=found.text("type") or code,
@@ -213,6 +214,21 @@ def read_provider(text: str) -> ProviderFile:
         requests_per_minute=found.number("requestsPerMinute", 0.001, _MOST),
         tokens_per_minute=found.number("tokensPerMinute", 1, _MOST),
     )
+
+
+def _check_base_url(base_url: str, line: int) -> None:
+    """Raise `FileProblem` for an address that is not one, or that holds what must not be stored."""
+    if secret := find_secret(base_url):
+        raise FileProblem(
+            f"'baseURL' holds {secret}, and base URLs are stored",
+            line,
+            hint="name the variable that holds the key in 'apiKeyEnvVar'",
+        )
+    if not re.match(r"https?://[^\s]+$", base_url):
+        raise FileProblem("'baseURL' must start with http:// or https://", line)
+    if split_base_url(base_url) is None:
+        hint = "it looks like 'http://localhost:8000/v1'; other letters than a-z as 'xn--…'"
+        raise FileProblem("'baseURL' names no host", line, hint=hint)
 
 
 def read_currency(text: str) -> Currency:
@@ -291,7 +307,15 @@ def read_model(
 
 def _check_options(found: Fields) -> None:
     for name in ("providerOptions", "uniqueProperties"):
-        found.mapping(name)
+        given = found.mapping(name)
+        headers = [given.get(one) for one in ("extra_headers", "headers")]
+        named = [*given, *(field for one in headers if isinstance(one, dict) for field in one)]
+        if secret := next((one for one in named if is_secret_option(str(one))), None):
+            raise FileProblem(
+                f"'{name}' holds a secret in '{secret}', and options are stored",
+                found.line(name),
+                hint="name the variable that holds the key in 'apiKeyEnvVar' of the provider file",
+            )
     for name in ("thinking", "providerTools"):
         if not is_json(found.value(name)):
             raise FileProblem(f"'{name}' holds a number that is not finite", found.line(name))

@@ -20,6 +20,7 @@ from evalstore import hashing, media
 from evalstore.dataset import read_dataset, resolve_path
 from evalstore.errors import FileProblem
 from evalstore.index import Entry, Index, Seen, is_settled, stamp
+from evalstore.private_files import PrivateFiles, is_private_name
 from evalstore.values import FileVersion
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 LARGEST_FILE = 32 * 2**20
 """Bytes of a referenced file; providers refuse larger ones anyway."""
-
-_PRIVATE = (".env", ".env.local", ".evalstore", ".git")
-"""What is never shown to a model."""
 
 
 class References:
@@ -47,6 +45,7 @@ class References:
         self._roots = roots or {}
         self._index = index
         self._root = os.path.realpath(root)
+        self._private = PrivateFiles(self._root)
         self._real_folders: dict[str, str] = {}
         self._ids: dict[tuple[str, str], str] = {}
         self._known: dict[tuple[str, str], tuple[FileVersion, str]] = {}
@@ -115,7 +114,7 @@ class References:
         if inside[0] == ".." and not rooted:
             hint = "copy the data into the workspace, or name their folder in 'datasetRoots'"
             raise spec.problem("path", f"'{spec.path}' is outside of the workspace", hint)
-        if inside[0] in _PRIVATE:
+        if is_private_name(os.path.join(*inside)):
             raise spec.problem("path", f"'{spec.path}' is private, so it is no data")
         try:
             status = os.stat(path)
@@ -128,6 +127,8 @@ class References:
         self.looked[name] = (path, *now)
         if not os.path.isfile(path):
             raise spec.problem("path", f"'{spec.path}' is no file")
+        if self._private.holds(path, status):
+            raise spec.problem("path", f"'{spec.path}' is private, so it is no data")
         key = f"data:{path if rooted else '/'.join(inside)}"
         entry = self._index.files.get(key)
         self.seen.add(key)
@@ -171,7 +172,7 @@ class References:
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or error
                 raise FileProblem(f"'{mentioned}' cannot be read: {reason}") from error
-            if inside[0] in _PRIVATE:
+            if self._private.holds(path, status):
                 raise FileProblem(f"'{mentioned}' is private, so it is not shown to a model")
             if os.path.isfile(path):
                 return path, status

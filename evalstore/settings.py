@@ -184,6 +184,10 @@ class Settings:
     """Parts of the results, for `stats --query`."""
 
 
+_LARGEST = 8 * 2**20
+"""Bytes of the settings."""
+
+
 def find_root(start: Path) -> Path:
     """The folder of the nearest `evalstore.yaml`, upwards from `start`."""
     for folder in (start, *start.parents):
@@ -197,6 +201,18 @@ def find_root(start: Path) -> Path:
 SETTING_NAMES = tuple(
     re.sub(r"_([a-z])", lambda found: found[1].upper(), one.name) for one in fields(Settings)
 )
+
+
+def read_settings_file(path: Path) -> bytes:
+    """The bytes of the settings; raises `OSError`, and `EvalstoreError` for a file too large."""
+    with path.open("rb") as file:
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise EvalstoreError(
+            f"{path.name}: is too large, at most {_LARGEST // 2**20} MiB are read",
+            hint="is it the file of the settings?",
+        )
+    return data
 
 
 def read_settings(text: str) -> Settings:
@@ -427,6 +443,6 @@ def browser_settings(directory: Path, config: Path | None = None) -> tuple[str, 
     """
     try:
         path = config or find_root(directory) / FILE
-        return path.name, read_settings(path.read_bytes().decode("utf-8-sig")).browser
+        return path.name, read_settings(read_settings_file(path).decode("utf-8-sig")).browser
     except (EvalstoreError, FileProblem, OSError, UnicodeDecodeError):
         return FILE, BrowserSettings()

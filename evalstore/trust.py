@@ -1,8 +1,9 @@
-"""Which Python files may run on this machine: by the hash of their bytes, and by nothing else.
+"""What a user allows on this machine: which Python files run, and which keys go to which hosts.
 
-The list belongs to the user and the machine, never to a workspace: no file of a workspace, not
-even its `.env`, can say what is trusted or where the list is. The hash is SHA-256, because the
-ids of the store are no protection from somebody who looks for two files with one id.
+A file is known by the hash of its bytes, and by nothing else. The list belongs to the user and
+the machine, never to a workspace: no file of a workspace, not even its `.env`, can say what is
+trusted or where the list is. The hash is SHA-256, because the ids of the store are no protection
+from somebody who looks for two files with one id.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from evalstore.base_urls import covers, normalise_host
 from evalstore.errors import EvalstoreError
 
 VARIABLE = "EVALSTORE_TRUST_FILE"
-DECIDING = frozenset({VARIABLE, "XDG_STATE_HOME", "HOME"})
-"""Variables that decide where the list is: only the real environment may set them."""
+"""Says where the list is; only the environment of the process can set it."""
+ALLOWED_VARIABLES = "EVALSTORE_ALLOW_ENV"
+"""Allows variables for hosts, as in `OPENAI_API_KEY=proxy.example.com,DESK_KEY=localhost`."""
 _HEX = 64
 
 
@@ -35,6 +38,33 @@ class Trusted:
     size: int = 0
     at: int = 0
     """Microseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A variable of the user's environment that may be sent to a host."""
+
+    variable: str
+    host: str
+    """As `base_urls.host_of` writes it; without a port it stands for every port. For a litellm
+    provider whose host is not known: the name of the provider."""
+    at: int = 0
+    """Microseconds since 1970."""
+
+
+def read_allowed(text: str) -> list[Grant]:
+    """The grants of `EVALSTORE_ALLOW_ENV`; raises `EvalstoreError`."""
+    found: list[Grant] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        variable, equals, host = part.partition("=")
+        known = normalise_host(host)
+        if not equals or not variable.strip() or known is None:
+            raise EvalstoreError(
+                f"{ALLOWED_VARIABLES}: entry {len(found) + 1} is not of the form NAME=HOST",
+                hint=f"{ALLOWED_VARIABLES}=OPENAI_API_KEY=proxy.example.com,DESK_KEY=localhost",
+            )
+        found.append(Grant(variable.strip(), known))
+    return found
 
 
 def digest(data: bytes) -> str:
@@ -53,11 +83,13 @@ def default_place() -> Path:
 
 
 class TrustList:
-    """The files that may run, by hash; read once."""
+    """The files that may run, by hash, and the variables that may be sent; read once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._entries = _read(path)
+        entries = _read(path)
+        self._entries = {one.sha256: one for one in entries if isinstance(one, Trusted)}
+        self._grants = {(one.variable, one.host): one for one in entries if isinstance(one, Grant)}
 
     @property
     def entries(self) -> list[Trusted]:
@@ -86,10 +118,35 @@ class TrustList:
             self._write()
         return found is not None
 
+    @property
+    def grants(self) -> list[Grant]:
+        """All variables that may be sent, in the order in which they were allowed."""
+        return list(self._grants.values())
+
+    def allows_sending(self, variable: str, host: str) -> bool:
+        """Whether a variable of the environment may be sent to a host."""
+        return any(one.variable == variable and covers(one.host, host) for one in self.grants)
+
+    def grant(self, one: Grant) -> bool:
+        """Allow a variable for a host; whether it was not allowed before."""
+        is_new = (one.variable, one.host) not in self._grants
+        if is_new:
+            self._grants[one.variable, one.host] = one
+            self._write()
+        return is_new
+
+    def withdraw(self, variable: str, host: str) -> Grant | None:
+        """Allow a variable for a host no longer; what was allowed."""
+        found = self._grants.pop((variable, host), None)
+        if found:
+            self._write()
+        return found
+
     def _write(self) -> None:
         """Write it in one step, for nobody else to read or write."""
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
-        lines = [json.dumps(asdict(one), ensure_ascii=False) for one in self._entries.values()]
+        entries: list[Trusted | Grant] = [*self._entries.values(), *self._grants.values()]
+        lines = [json.dumps(asdict(one), ensure_ascii=False) for one in entries]
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -105,7 +162,7 @@ class TrustList:
             ) from error
 
 
-def _read(path: Path) -> dict[str, Trusted]:
+def _read(path: Path) -> list[Trusted | Grant]:
     try:
         with path.open(encoding="utf-8") as file:
             if os.fstat(file.fileno()).st_mode & 0o022:
@@ -113,9 +170,9 @@ def _read(path: Path) -> dict[str, Trusted]:
                     f"others can write to the list of trusted files '{path}'",
                     hint=f"see whether it is right, then 'chmod go-w {path}'",
                 )
-            found = [_entry(json.loads(line)) for line in file if line.strip()]
+            return [_entry(json.loads(line)) for line in file if line.strip()]
     except FileNotFoundError:
-        return {}
+        return []
     except OSError as error:
         raise EvalstoreError(
             f"the list of trusted files '{path}' cannot be read: {error.strerror}"
@@ -125,10 +182,14 @@ def _read(path: Path) -> dict[str, Trusted]:
             f"the list of trusted files '{path}' is damaged",
             hint="remove it, and trust the files again",
         ) from error
-    return {one.sha256: one for one in found}
 
 
-def _entry(value: Mapping[str, object]) -> Trusted:
+def _entry(value: Mapping[str, object]) -> Trusted | Grant:
+    if "variable" in value:
+        variable, host, at = value["variable"], value["host"], value.get("at", 0)
+        if not (isinstance(variable, str) and isinstance(host, str) and isinstance(at, int)):
+            raise ValueError("an entry of another shape")
+        return Grant(variable, host, at)
     sha256, network = value["sha256"], value.get("network", False)
     path, size, at = value.get("path", ""), value.get("size", 0), value.get("at", 0)
     if not (

@@ -23,8 +23,16 @@ from evalstore.index import Entry, Index, Stamp, is_settled, walk
 from evalstore.judge_prompts import INSTRUCTIONS, shows_instructions
 from evalstore.library import KEPT_AT_ONCE, Library, Sink
 from evalstore.parse import PromptFile, default_id, normalise, parse_prompt, read_test
+from evalstore.private_files import PrivateFiles
 from evalstore.references import References
-from evalstore.settings import DEFAULT_PROMPT, FILE, Settings, ignored_settings, read_settings
+from evalstore.settings import (
+    DEFAULT_PROMPT,
+    FILE,
+    Settings,
+    ignored_settings,
+    read_settings,
+    read_settings_file,
+)
 from evalstore.values import CaseFile, FileVersion
 from evalstore.yaml_core import read_yaml, split_frontmatter
 
@@ -78,12 +86,13 @@ class Workspace:
     def __init__(self, root: Path, config: Path | None = None) -> None:
         self.root = root
         self.config = config or root / FILE
+        self._private_files: PrivateFiles | None = None
         self.settings, self.ignored = self._read_settings()
 
     def _read_settings(self) -> tuple[Settings, list[tuple[str, str]]]:
         name = self.config.name
         try:
-            text = normalise(self.config.read_bytes())
+            text = normalise(read_settings_file(self.config))
         except OSError as error:
             raise EvalstoreError(f"{name}: {error.strerror}") from error
         except FileProblem as problem:
@@ -124,7 +133,10 @@ class Workspace:
         """The bytes of a file of the workspace; raises `FileProblem`."""
         path = self.root / name
         try:
-            size = path.stat().st_size
+            status = path.stat()
+            if (status.st_nlink > 1 or path.is_symlink()) and self._is_private(path, status):
+                raise FileProblem("is private, so it is not read: it holds keys")
+            size = status.st_size
             if size > largest:
                 raise FileProblem(
                     f"is too large: {size / 2**20:.1f} MiB, at most {largest // 2**20} MiB are read"
@@ -132,6 +144,11 @@ class Workspace:
             return path.read_bytes()
         except OSError as error:
             raise FileProblem(f"cannot be read: {error.strerror}") from error
+
+    def _is_private(self, path: Path, status: os.stat_result) -> bool:
+        if self._private_files is None:
+            self._private_files = PrivateFiles(os.path.realpath(self.root))
+        return self._private_files.holds(os.path.realpath(path), status)
 
     # --- reading
 

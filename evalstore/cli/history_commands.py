@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from evalstore.operations.history import Log
     from evalstore.report.compare import Pair
 
+_CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
 _FAILURES = 50
 """Failures that are listed when nobody says how many; `-v` lists all."""
 
@@ -324,7 +325,7 @@ def print_log(found: Log, *, oneline: bool) -> None:
         git = content.get("git")
         output.line(
             f"{output.paint('run', 'pending')} {entry.run}  {when}"
-            + (f"  git {git['commit'][:8]}{' + changes' if git['dirty'] else ''}" if git else "")
+            + (f"  git {git['commit'][:8]}{_CHANGES[git['dirty']]}" if git else "")
         )
         if message:
             output.line(f"    {message}")

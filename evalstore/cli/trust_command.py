@@ -12,14 +12,17 @@ from evalstore.cli.main import app, here
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
-    from evalstore.operations.trusting import Shown
+    from evalstore.operations.trusting import Shown, ShownVariable
 
 
 @app.command()
 def trust(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="Python files; with --revoke also hashes."),
+        typer.Argument(
+            metavar="FILE | env NAME HOST",
+            help="Python files; with --revoke also hashes. Or a variable and a host.",
+        ),
     ] = None,
     network: Annotated[
         bool, typer.Option("--network", help="Also allow it the network, for checks that ask.")
@@ -28,10 +31,11 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no longer.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Allow a Python check's exact content on this machine.
+    """Allow a Python check's exact content on this machine, or a key for a host.
 
     Read the file first: it runs as you, and can read what you can. A changed file needs trusting
-    again. Nothing else trusts a file, and no file of a workspace can.
+    again. 'trust env NAME HOST' lets workspaces send the variable NAME of your environment to
+    HOST (with or without a port). Nothing else trusts a file, and no file of a workspace can.
     """
     from evalstore.operations import trusting
 
@@ -46,6 +50,9 @@ def trust(
         raise EvalstoreError(
             "no file is named", hint="evalstore trust FILE, or evalstore trust --list"
         )
+    if paths and paths[0] == "env":
+        _trust_variable(paths[1:], network=network, revoke=revoke, json=json)
+        return
     if show:
         found = trusting.trusted_files()
     elif revoke:
@@ -53,12 +60,42 @@ def trust(
     else:
         found = trusting.trust(here(), paths or (), network=network)
     if json:
-        output.document({"files": [one.document() for one in found]})
+        content = {"files": [one.document() for one in found]}
+        if show:
+            content["variables"] = [one.document() for one in trusting.allowed_variables()]
+        output.document(content)
     elif show:
         _print_list(found)
+        _print_variables(trusting.allowed_variables())
     else:
         for one in found:
             _print_one(one)
+
+
+def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool) -> None:
+    from evalstore.operations import trusting
+
+    if len(words) != 2 or network:
+        raise EvalstoreError(
+            "'trust env' takes a variable and a host",
+            hint="as in: evalstore trust env DESK_KEY localhost:8000",
+        )
+    decide = trusting.revoke_variable if revoke else trusting.allow_variable
+    found = decide(*words)
+    if json:
+        output.document({"files": [], "variables": [found.document()]})
+        return
+    words_of = {
+        "trusted": "may be sent to",
+        "kept": "may be sent already to",
+        "revoked": "may no longer be sent to",
+    }
+    output.line(f"{found.variable}: {words_of[found.change]} {output.safe(found.host)}")
+
+
+def _print_variables(found: list[ShownVariable]) -> None:
+    if found:
+        output.table([(one.variable, one.host) for one in found], ("variable", "host"))
 
 
 def _print_list(found: list[Shown]) -> None:

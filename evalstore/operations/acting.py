@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -170,13 +169,7 @@ def carry_out(
         max_cost=planned.max_cost,
         fail_on="none",
     )
-    before = set(os.environ)
-    try:
-        report = run(where, replace(intent.wanted, offline=offline), orders, watcher)
-    finally:
-        # A run puts the keys of `.env` there; an edited key must not meet the old one.
-        for name in os.environ.keys() - before:
-            del os.environ[name]
+    report = run(where, replace(intent.wanted, offline=offline), orders, watcher)
     return _ended(where, intent, report)
 
 

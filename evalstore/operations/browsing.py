@@ -117,6 +117,9 @@ def runs(where: Where) -> list[RunLine]:
         return [_line(id, content) for id, content in store.find_runs()]
 
 
+_CHANGES = {True: "+", False: "", None: "?"}
+
+
 def _line(id: str, content: Json) -> RunLine:
     git = content.get("git") or {}
     return RunLine(
@@ -132,7 +135,7 @@ def _line(id: str, content: Json) -> RunLine:
         reused=content["reused"],
         failed=content.get("failed", 0),
         cost=content.get("cost"),
-        git=f"{git['commit'][:8]}{'+' * bool(git.get('dirty'))}" if git else "",
+        git=f"{git['commit'][:8]}{_CHANGES[git.get('dirty')]}" if git else "",
         is_partial=is_partial(content),
         models=tuple(dict.fromkeys(one["id"] for one in content.get("candidates", ()))),
     )

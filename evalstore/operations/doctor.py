@@ -10,9 +10,10 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import TYPE_CHECKING, Literal
 
 from evalstore import __version__
+from evalstore.env_files import NAMES
 from evalstore.errors import INCOMPLETE, OK, STORE_UNUSABLE, USAGE, EvalstoreError, WorkspaceError
 from evalstore.operations.desk import open_workspace, store_path
-from evalstore.operations.doors import DOTENV, Doorkeeper
+from evalstore.operations.doors import Doorkeeper
 from evalstore.operations.listing import find_unknown_prices
 from evalstore.operations.participants import find_model
 from evalstore.operations.pinging import Checkup, Target, examine_all
@@ -70,9 +71,9 @@ class Diagnosis:
 
     @property
     def exit_code(self) -> int:
-        """The worst: settings or files, then the store, then a model."""
+        """The worst: settings, files or keys, then the store, then a model."""
         failed = {one.topic for one in self.findings if one.level == "fail"}
-        if failed & {"settings", "files"}:
+        if failed & {"settings", "files", "environment"} or any(one.refused for one in self.models):
             return USAGE
         if "store" in failed:
             return STORE_UNUSABLE
@@ -110,10 +111,13 @@ def doctor(
         _settings(workspace),
         _files(reading),
         _store(where, workspace),
-        _environment(workspace),
-        *_currencies(reading),
     ]
-    keeper = Doorkeeper(workspace.root, reading.currencies)
+    try:
+        keeper = Doorkeeper(workspace.root, reading)
+    except EvalstoreError as error:
+        diagnosis.findings.append(Finding("environment", "fail", str(error), error.hint))
+        return diagnosis
+    diagnosis.findings += [*_environment(workspace, keeper), *_currencies(reading)]
     targets = list(_targets(workspace, reading, models))
     diagnosis.models = asyncio.run(examine_all(keeper, reading, targets, timeout if ping else None))
     costs = [one.cost for one in diagnosis.models if one.answered]
@@ -222,9 +226,11 @@ def describe_store(state: StoreState, name: str) -> Finding:
     return Finding("store", "ok", f"{facts}, writable ('evalstore fsck' checks its integrity)")
 
 
-def _environment(workspace: Workspace) -> Finding:
-    found = [name for name in DOTENV if (workspace.root / name).is_file()]
-    return Finding("environment", "ok", " and ".join(found) or "no .env file, which is no fault")
+def _environment(workspace: Workspace, keeper: Doorkeeper) -> Iterator[Finding]:
+    found = [name for name in NAMES if (workspace.root / name).is_file()]
+    yield Finding("environment", "ok", " and ".join(found) or "no .env file, which is no fault")
+    for warning in keeper.environment.warnings:
+        yield Finding("environment", "warn", warning)
 
 
 def _currencies(reading: Reading) -> Iterator[Finding]:

@@ -2,58 +2,63 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from evalstore.execute import Door
+from evalstore.operations.key_access import Access, KeyAccess, read_environment
 from evalstore.operations.times import today
 from evalstore.pace import Account
 from evalstore.pricing import find
 from evalstore.providers import Provider, open_provider
-from evalstore.trust import DECIDING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.catalogue import Currency, Model, Part
+    from evalstore.catalogue import Model, Part, ProviderFile
     from evalstore.cells import Candidate, Judge
     from evalstore.operations.desk import Desk
-
-
-DOTENV = (".env.local", ".env")
-"""Files of the workspace that may hold keys; the environment wins over them."""
+    from evalstore.workspace import Reading
 
 
 class Doorkeeper:
     """Opens providers with their keys, each account once."""
 
-    def __init__(self, root: Path, currencies: Mapping[str, Currency]) -> None:
+    def __init__(
+        self, root: Path, reading: Reading, agrees: Callable[[str], bool] = lambda question: False
+    ) -> None:
+        """`agrees` asks the user whether a variable may be sent to a host."""
         self.day = today()
-        self.environment = read_environment(root)
-        self.notes: list[str] = []
+        named = {one.provider.key_variable or "" for one in reading.models.values()}
+        self.environment = read_environment(root, named)
+        self.notes: list[str] = [*self.environment.warnings]
         """What the user should know before the first call."""
-        self._currencies = currencies
+        self._keys = KeyAccess(self.environment, agrees)
+        self._currencies = reading.currencies
         self._open: dict[tuple[object, ...], tuple[Provider, Account]] = {}
 
     def door(self, model: Model, part: Part, temperature: float | None) -> Door:
         """A model as it is called; raises `EvalstoreError` when it cannot be called at all."""
         provider = model.provider
-        key = self.environment.get(provider.key_variable) if provider.key_variable else None
-        if provider.key_variable and not key:
-            note = f"{provider.key_variable} is not set, so '{model.id}' is called without a key"
-            self.notes += [] if note in self.notes else [note]
+        access = self.find_access(provider)
+        if provider.key_variable and not self.environment.has(provider.key_variable):
+            self._note(
+                f"{provider.key_variable} is not set, so '{model.id}' is called without a key"
+            )
+        if access.warning:
+            self._note(access.warning)
         place = (
             provider.type,
-            provider.base_url,
-            key,
+            access.base_url,
+            access.api_key,
             model.id if provider.type == "scripted" else None,
         )
         if place not in self._open:
             opened = open_provider(
                 provider.type,
-                base_url=provider.base_url,
-                api_key=key,
+                base_url=access.base_url,
+                api_key=access.api_key,
+                parameters=access.parameters,
                 responses=model.responses,
                 supports_structured_outputs=provider.structured,
             )
@@ -75,6 +80,13 @@ class Doorkeeper:
             account=account,
         )
 
+    def find_access(self, provider: ProviderFile) -> Access:
+        """How a provider is reached; raises `KeyNotAllowedError`."""
+        return self._keys.find(provider)
+
+    def _note(self, note: str) -> None:
+        self.notes += [] if note in self.notes else [note]
+
     async def close(self) -> None:
         """Close every provider that was opened."""
         for provider, _ in self._open.values():
@@ -84,8 +96,8 @@ class Doorkeeper:
 class Doors(Doorkeeper):
     """Opens the doors that a plan needs."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk.workspace.root, desk.reading.currencies)
+    def __init__(self, desk: Desk, agrees: Callable[[str], bool]) -> None:
+        super().__init__(desk.workspace.root, desk.reading, agrees)
         self.desk = desk
 
     def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Door]:
@@ -102,17 +114,3 @@ class Doors(Doorkeeper):
             model = self.desk.find_model(judge.id, "evaluators")
             doors[id] = self.door(model, "evaluator", judge.temperature)
         return doors
-
-
-def read_environment(root: Path) -> dict[str, str]:
-    """The environment, filled up from `.env.local`, then `.env`; litellm sees the same.
-
-    What decides which Python files are trusted is not for a file of the workspace to say.
-    """
-    from dotenv import dotenv_values
-
-    for name in DOTENV:
-        for variable, value in dotenv_values(root / name, interpolate=False).items():
-            if value is not None and variable not in DECIDING:
-                os.environ.setdefault(variable, value)
-    return dict(os.environ)

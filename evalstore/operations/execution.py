@@ -84,7 +84,7 @@ def carry_out(
             finish(plan, nothing)
         return nothing
     settings = desk.settings
-    doors = Doors(desk)
+    doors = Doors(desk, watcher.agrees)
     executor = Executor(
         desk.store,
         doors.candidates(survey.candidates),

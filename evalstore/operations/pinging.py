@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.catalogue import provider_options
 from evalstore.errors import EvalstoreError
 from evalstore.operations.failures import hint_for
+from evalstore.operations.key_access import KeyNotAllowedError
 from evalstore.operations.model_table import describe_model
 from evalstore.providers.base import ProviderError
 from evalstore.providers.services import SCRIPTED
@@ -44,6 +45,8 @@ class Checkup:
     """What its provider was asked for: an override of its part may change it."""
     key_variable: str | None = None
     key_set: bool = False
+    refused: bool = False
+    """Whether its key may not be sent where it is."""
     pinged: bool = False
     reply: Reply | None = None
     cost: float | None = None
@@ -123,14 +126,17 @@ async def _examine(
     model, provider = target.model, target.model.provider
     facts = describe_model(model, reading, keeper.day)
     found = Checkup(target.id, facts, model.version(target.part).code, provider.key_variable)
-    found.key_set = bool(keeper.environment.get(provider.key_variable or "", "").strip())
+    found.key_set = keeper.environment.has(provider.key_variable or "")
     if provider.key_variable and not found.key_set:
         message = f"{provider.key_variable} is not set"
         found.problems.append(("warn", message, _key_hint(provider.key_variable)))
     found.problems += [("warn", message, hint) for message, hint in _doubts(found, model)]
     try:
         door = keeper.door(model, target.part, target.temperature)
+        if warning := keeper.find_access(provider).warning:
+            found.problems.append(("warn", warning, "change 'baseURL' of its provider"))
     except EvalstoreError as error:
+        found.refused = isinstance(error, KeyNotAllowedError)
         found.problems.append(("fail", str(error), error.hint))
         return found
     # A script has no server, and may have no answer to this question.

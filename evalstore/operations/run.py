@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import subprocess
 from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import __version__, hashing
 from evalstore.cells import portions
 from evalstore.errors import OK
+from evalstore.git import read_state
 from evalstore.operations.desk import Desk, Layout, open_desk, open_store
 from evalstore.operations.execution import Survey, carry_out, get_leave, keep_to
 from evalstore.operations.explain import Explainer
@@ -278,20 +278,9 @@ def _status(tally: Tally, outcome: Outcome) -> str:
 
 
 def git_state(root: Path) -> Json:
-    """The commit of the workspace and whether it has changes; None outside of git."""
-    try:
-        found = subprocess.run(
-            ["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no", "."],
-            cwd=root,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    lines = found.stdout.splitlines()
-    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid")), "")
-    if not commit or commit == "(initial)":
-        return None
-    return {"commit": commit, "dirty": any(not line.startswith("#") for line in lines)}
+    """The commit of the workspace and whether it has changes, null if that is not known.
+
+    None outside of git.
+    """
+    state = read_state(root)
+    return {"commit": state.commit, "dirty": state.dirty} if state else None

@@ -1,15 +1,17 @@
-"""`trust`: allow the exact content of Python files on this machine, list them, take it back."""
+"""`trust`: allow files to run and variables to be sent on this machine; list, take it back."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.base_urls import host_of, normalise_host
 from evalstore.errors import EvalstoreError
 from evalstore.operations.times import iso, now
 from evalstore.references import LARGEST_FILE
-from evalstore.trust import Trusted, TrustList, default_place, digest
+from evalstore.trust import Grant, Trusted, TrustList, default_place, digest
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -92,6 +94,73 @@ def revoke(where: Where, names: Sequence[str]) -> list[Shown]:
         Shown(one.path, one.sha256, one.size, one.network, at=one.at, change="revoked")
         for one in chosen.values()
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVariable:
+    """A variable that may be sent to a host, before and after a decision."""
+
+    variable: str
+    host: str
+    at: int | None = None
+    """When it was allowed, in microseconds since 1970."""
+    change: str = ""
+    """`trusted`, `revoked`, or `kept`: it was allowed already."""
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "variable": self.variable,
+            "host": self.host,
+            "trusted": iso(self.at) if self.at else None,
+            "change": self.change or None,
+        }
+
+
+def allow_variable(variable: str, host: str) -> ShownVariable:
+    """Allow a variable of the environment to be sent to a host."""
+    known = TrustList(default_place())
+    one = Grant(_checked(variable), _host(host), now())
+    is_new = known.grant(one)
+    return ShownVariable(one.variable, one.host, one.at, "trusted" if is_new else "kept")
+
+
+def allowed_variables() -> list[ShownVariable]:
+    """All variables that may be sent, in the order in which they were allowed."""
+    grants = TrustList(default_place()).grants
+    return [ShownVariable(one.variable, one.host, one.at) for one in grants]
+
+
+def revoke_variable(variable: str, host: str) -> ShownVariable:
+    """Allow a variable for a host no longer."""
+    found = TrustList(default_place()).withdraw(_checked(variable), _host(host))
+    if found is None:
+        raise EvalstoreError(
+            f"'{variable}' is not allowed for '{host}'",
+            hint="'evalstore trust --list' lists what is",
+        )
+    return ShownVariable(found.variable, found.host, found.at, "revoked")
+
+
+def _checked(variable: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+        raise EvalstoreError(
+            f"'{variable}' is not the name of a variable",
+            hint="the name and not the value, as in: evalstore trust env DESK_KEY localhost:8000",
+        )
+    return variable
+
+
+def _host(text: str) -> str:
+    try:
+        host = host_of(text) if "://" in text else normalise_host(text)
+    except ValueError:
+        host = None
+    if host is None:
+        raise EvalstoreError(
+            f"'{text}' is not a host", hint="as in: evalstore trust env DESK_KEY localhost:8000"
+        )
+    return host
 
 
 def _matching(known: TrustList, where: Where, name: str) -> Iterator[Trusted]:

@@ -15,10 +15,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evalstore.env_files import NAMES
 from evalstore.errors import EvalstoreError
 from evalstore.index import SUFFIXES, Seen, Stamp, walk
 from evalstore.operations.desk import Desk, open_desk, open_store, open_workspace
-from evalstore.operations.doors import DOTENV
 from evalstore.operations.quiet import see, see_mentioned
 from evalstore.operations.results import read_results
 from evalstore.operations.run import plan_run
@@ -45,7 +45,7 @@ class Lookout:
     def __init__(self, workspace: Workspace) -> None:
         self._root = str(workspace.root)
         self._took = 0.0
-        self._single = [str(workspace.config), *(os.path.join(self._root, one) for one in DOTENV)]
+        self._single = [str(workspace.config), *(os.path.join(self._root, one) for one in NAMES)]
         self._folders: dict[str, tuple[str, ...]] = {}
         self._mentioned: dict[str, Seen] = {}
         self.follow(workspace)
@@ -110,7 +110,6 @@ class Watch:
         self._where, self._wanted, self._orders = where, wanted, orders
         self._root = workspace.root
         self._lookout = Lookout(workspace)
-        self._environment = dict(os.environ)
         self._max_time = orders.max_time
         self._seen: object = None
         self._reported: object = None
@@ -126,9 +125,6 @@ class Watch:
 
     def plan(self) -> Status | None:
         """What a run would do now; None when there is nothing to do and nothing new to tell."""
-        # A run puts the keys of `.env` there; an edited key must not meet the old one.
-        os.environ.clear()
-        os.environ.update(self._environment)
         self._seen = self._read()
         found = plan_run(self._where, self._wanted, judge_only=self._orders.judge_only)
         return found if found.items or self._seen != self._reported else None

@@ -7,8 +7,8 @@ litellm, and a run that needs no litellm never imports it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlsplit
 
+from evalstore.base_urls import find_secret, split_base_url
 from evalstore.errors import EvalstoreError
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.plugged import PluggedProvider, plugged_in
@@ -23,14 +23,15 @@ def open_provider(
     *,
     base_url: str | None = None,
     api_key: str | None = None,
+    parameters: Mapping[str, str] | None = None,
     responses: Sequence[Mapping[str, Json]] = (),
     supports_structured_outputs: bool = True,
 ) -> Provider:
     """The provider of this kind, ready to be asked.
 
-    `responses` is the script of the kind `scripted`. A base URL or a key that no call
-    could use is an `EvalstoreError`; everything a server says comes later, as a
-    `ProviderError` of `ask`.
+    `parameters` are for litellm alone, beside the address and the key. `responses` is the
+    script of the kind `scripted`. A base URL or a key that no call could use is an
+    `EvalstoreError`; everything a server says comes later, as a `ProviderError` of `ask`.
     """
     if kind == SCRIPTED:
         from evalstore.providers.scripted import ScriptedProvider
@@ -47,6 +48,7 @@ def open_provider(
             litellm_name(kind),
             base_url=base_url,
             api_key=api_key,
+            parameters=parameters,
             supports_structured_outputs=supports_structured_outputs,
         )
     if base_url is None:
@@ -70,17 +72,12 @@ def _check_url(base_url: str | None) -> str | None:
     """The base URL without a slash at its end."""
     if base_url is None:
         return None
-    if "@" in base_url:
+    if secret := find_secret(base_url):
         raise EvalstoreError(
-            "the base URL holds a user name or a password",
+            f"the base URL holds {secret}",
             hint="base URLs are stored: name a variable in 'apiKeyEnvVar' instead",
         )
-    try:
-        parts = urlsplit(base_url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+    if split_base_url(base_url) is None:
         raise EvalstoreError(
             f"'{base_url}' is no base URL", hint="it looks like 'http://localhost:8000/v1'"
         )

@@ -155,10 +155,13 @@ def _bounded(seconds: float) -> float:
     return min(max(0.0, seconds), LONGEST_WAIT)
 
 
-def find_secrets(api_key: str | None) -> tuple[str, ...]:
-    """The key and every value of the environment that looks like one, longest first."""
+def find_secrets(api_key: str | None, *more: str) -> tuple[str, ...]:
+    """The key, `more` secrets, and every value of the environment that looks like one.
+
+    The longest first.
+    """
     found = {value for name, value in os.environ.items() if SECRET_NAME.search(name)}
-    secrets = {value for value in found if len(value) >= 8}
+    secrets = {value for value in (*found, *more) if len(value) >= 8}
     if api_key is not None and len(api_key) >= 4:
         secrets.add(api_key)
     return tuple(sorted(secrets, key=len, reverse=True))

@@ -25,6 +25,7 @@ from evalstore.providers.chat_format import (
     malformed,
     unsupported,
 )
+from evalstore.providers.credentials import secret_values
 from evalstore.providers.failures import (
     clean,
     deadline,
@@ -39,9 +40,11 @@ from evalstore.values import Json, Reply, Request
 
 SETTINGS = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else the import fetches a price table
-    "LITELLM_MODE": "PRODUCTION",  # else it loads any `.env` above the installed package
     "LITELLM_LOG": "ERROR",
 }
+NO_KEY = "none"
+"""The key for a host that the workspace names, when there is none: without one litellm would take
+a key of the environment there."""
 
 NOT_OPTIONS = frozenset(
     {
@@ -59,12 +62,44 @@ NOT_OPTIONS = frozenset(
     }
 )
 """Names litellm takes for itself: they would change who answers, or how often it is asked."""
+_REDIRECTS = re.compile(
+    r"^(aws|azure|s3|gcs|custom|hf|oci|langfuse|langsmith)?_|^model_(list|alias_map)$"
+    r"|(^|_)(api|base|url|uri|endpoint|host|proxy|credentials?|secret|token|password|tenant"
+    r"|callbacks?|ssl|oidc|oauth|deployment|account|arn|mock|client|litellm|fallbacks?)(_|$)",
+    re.IGNORECASE,
+)
+"""Names of options that could take a request, or what it is signed with, somewhere else."""
+_PLACES = frozenset({"aws_region_name", "region_name", "vertex_location", "vertex_project"})
+"""Options that become a part of a host's name: plain words only."""
+_PLACE = re.compile(r"[A-Za-z0-9-]{1,64}")
+_HEADERS = frozenset({"host", "authorization", "forwarded", "x-forwarded-host"})
+
+
+def find_refused(options: Mapping[str, Json]) -> str | None:
+    """An option that could send a request or a credential elsewhere; None if there is none."""
+    for name, value in options.items():
+        if name in _PLACES:
+            if isinstance(value, str) and _PLACE.fullmatch(value):
+                continue
+            return name
+        if name in NOT_OPTIONS or _REDIRECTS.search(name):
+            return name
+        is_headers = name in ("headers", "extra_headers") and isinstance(value, dict)
+        if is_headers and not _HEADERS.isdisjoint(str(one).casefold() for one in value):
+            return name
+        # litellm replaces such texts by a variable of the environment, or by a token.
+        if re.search(r"os\.environ/|\boidc/", json.dumps(value)):
+            return name
+    return None
 
 
 def load_litellm() -> Any:
     """Import litellm with no network access, no `.env`, and nothing printed."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
+    # Else it puts any `.env` above the installed package, perhaps the workspace's, into the
+    # environment.
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
     # By name: mypy would read thousands of modules for a statement.
     litellm: Any = importlib.import_module("litellm")
     litellm.suppress_debug_info = True
@@ -103,7 +138,8 @@ def _without_redirects(create: Callable[..., Any]) -> Callable[..., Any]:
 class LitellmProvider:
     """One of litellm's providers, by litellm's name for it.
 
-    Without a key litellm looks for one in the environment.
+    Without a base URL and a key litellm looks for a key in the environment. `parameters` are
+    what it is told beside them, such as a region.
     """
 
     def __init__(
@@ -112,19 +148,24 @@ class LitellmProvider:
         *,
         base_url: str | None = None,
         api_key: str | None = None,
+        parameters: Mapping[str, str] | None = None,
         supports_structured_outputs: bool = True,
     ) -> None:
         self._name = name
         self._base_url = base_url
         self._api_key = api_key
-        self._secrets = find_secrets(api_key)
+        self._parameters = dict(parameters or {})
+        self._secrets = find_secrets(api_key, *secret_values(self._parameters))
         self._supports_structured_outputs = supports_structured_outputs
         self._litellm: Any = None
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
         """Make one call; `timeout` is in seconds for the whole of it."""
-        if taken := sorted(NOT_OPTIONS & request.provider_options.keys()):
-            raise unsupported(f"the provider option '{taken[0]}' cannot be used")
+        if refused := find_refused(request.provider_options):
+            raise unsupported(f"the provider option '{refused}' cannot be used")
+        if "://" in request.code:
+            # Some of its providers would take that for the address.
+            raise unsupported("the name of the model is an address: use 'baseURL' of a provider")
         body = encode_request(
             request, supports_structured_outputs=self._supports_structured_outputs
         )
@@ -155,12 +196,12 @@ class LitellmProvider:
             self._litellm = None
 
     async def _complete(self, body: Body, timeout: float) -> Any:
-        call = body | {"model": f"{self._name}/{body['model']}"}
+        call = self._parameters | body | {"model": f"{self._name}/{body['model']}"}
         try:
             return await self._litellm.acompletion(
                 **call,
                 api_base=self._base_url,
-                api_key=self._api_key,
+                api_key=self._api_key or (NO_KEY if self._base_url else None),
                 timeout=timeout,
                 num_retries=0,
                 max_retries=0,

@@ -48,6 +48,7 @@ def server() -> Iterator[endpoint.Endpoint]:
 def desk(tmp_path: Path, server: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace with one model, at the server, and its key in the environment."""
     monkeypatch.setenv("DESK_KEY", KEY)
+    monkeypatch.setenv("EVALSTORE_ALLOW_ENV", "DESK_KEY=127.0.0.1")
     folder = tree(
         tmp_path / "w",
         {

@@ -63,6 +63,7 @@ def test_a_key_that_a_server_repeats_is_nowhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ECHO_CREDENTIAL", KEY)
+    monkeypatch.setenv("EVALSTORE_ALLOW_ENV", "ECHO_CREDENTIAL=127.0.0.1")
     workspace = tree(
         tmp_path / "w",
         {

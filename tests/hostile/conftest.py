@@ -1,5 +1,5 @@
 """What the tests of hostile input share with those of the commands."""
 
-from tests.cli.conftest import evalstore, workspace
-
-__all__ = ["evalstore", "workspace"]
+from tests.cli.conftest import documents as documents
+from tests.cli.conftest import evalstore as evalstore
+from tests.cli.conftest import workspace as workspace

@@ -1,0 +1,121 @@
+"""Reads the `.env` files of a workspace into values, never into the environment of a process.
+
+A file is read only when it is a regular file of the workspace and of a modest size; it cannot
+make a command hang, and what it says is never part of a message.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+
+from evalstore.errors import EvalstoreError
+
+NAMES = (".env.local", ".env")
+"""The files that are read; the first one that sets a variable wins."""
+LARGEST = 2**20
+"""Bytes of a file."""
+MOST_LINES = 10_000
+_SAVE = "save it as UTF-8"
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""A byte order mark and the encoding; the longer mark first: one is the start of another."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvFile:
+    """What one file says."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    unread: tuple[int, ...] = ()
+    """Lines that are not of the form `NAME=value`."""
+
+
+def read_env_files(root: Path) -> dict[str, EnvFile]:
+    """The `.env` files of a workspace by name; raises `EvalstoreError` with the place."""
+    found = {}
+    for name in NAMES:
+        data = _read_bytes(root, name)
+        if data is not None:
+            found[name] = parse_env_file(data, name)
+    return found
+
+
+def parse_env_file(data: bytes, name: str) -> EnvFile:
+    """The variables of a file; `name` is shown in errors. Raises `EvalstoreError`."""
+    text = _decode(data, name)
+    if text.count("\n") >= MOST_LINES:
+        raise EvalstoreError(
+            f"{name}: has more than {MOST_LINES:,} lines",
+            hint="keep only keys and addresses of providers in it",
+        )
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise EvalstoreError(f"{name}:{line}: holds a NUL character", hint=_SAVE)
+    from dotenv.parser import parse_stream
+
+    values: dict[str, str] = {}
+    unread: list[int] = []
+    for one in parse_stream(StringIO(text)):
+        if one.error:
+            unread.append(one.original.line)
+        elif one.key is not None and one.value is not None:
+            values[one.key] = one.value
+    return EnvFile(values, tuple(unread))
+
+
+def _decode(data: bytes, name: str) -> str:
+    encoding = next((known for mark, known in _MARKS if data.startswith(mark)), "utf-8")
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = encoding.removesuffix("-sig").upper()
+        raise EvalstoreError(f"{name}:{line}: is not {what}", hint=_SAVE) from error
+
+
+def _read_bytes(root: Path, name: str) -> bytes | None:
+    """The bytes of a regular file in the workspace; None when there is no file."""
+    path = root / name
+    try:
+        # Without O_NONBLOCK a pipe would be waited for.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(name, error) from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            hint = f"write keys into a file '{name}', or remove this one"
+            raise EvalstoreError(f"{name}: is not a regular file", hint=hint)
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+            raise EvalstoreError(
+                f"{name}: is a link to a file outside of the workspace",
+                hint="copy the file into the workspace",
+            )
+        if status.st_size > LARGEST:
+            raise EvalstoreError(
+                f"{name}: is too large: {status.st_size / 2**20:,.1f} MiB, "
+                f"at most {LARGEST // 2**20} MiB are read",
+                hint="keep only keys and addresses of providers in it",
+            )
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            return file.read(LARGEST)
+    except OSError as error:
+        raise _unreadable(name, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def _unreadable(name: str, error: OSError) -> EvalstoreError:
+    return EvalstoreError(f"{name}: cannot be read: {error.strerror}")

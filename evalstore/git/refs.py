@@ -1,0 +1,45 @@
+"""Which commit is checked out: HEAD, loose refs and packed refs (gitrepository-layout(5))."""
+
+from __future__ import annotations
+
+import re
+
+from evalstore.git.files import GitError, Repository, read_bytes, read_text
+
+_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_NAME = re.compile(r"refs(/(?!\.)[^\s/\x00-\x20~^:?*\[\\]+)+")
+_DEPTH = 5
+"""Symbolic refs that point to each other, at most."""
+
+
+def read_head(repository: Repository) -> str | None:
+    """The id of the commit that is checked out; None before the first commit."""
+    text = read_text(repository.folder / "HEAD").strip()
+    for _ in range(_DEPTH):
+        if _ID.fullmatch(text):
+            return text
+        if not text.startswith("ref:"):
+            raise GitError("HEAD is not readable")
+        name = text.removeprefix("ref:").strip()
+        if not _NAME.fullmatch(name) or ".." in name:
+            raise GitError("HEAD names no ref")
+        found = _read_ref(repository, name)
+        if found is None:
+            return None
+        text = found
+    raise GitError("HEAD leads in a circle")
+
+
+def _read_ref(repository: Repository, name: str) -> str | None:
+    for folder in dict.fromkeys((repository.folder, repository.common)):
+        path = folder / name
+        if path.is_file():
+            return read_text(path).strip()
+    packed = repository.common / "packed-refs"
+    if not packed.is_file():
+        return None
+    ending = f" {name}".encode()
+    for line in read_bytes(packed).splitlines():
+        if line.endswith(ending):
+            return line[: -len(ending)].decode("ascii", "replace")
+    return None

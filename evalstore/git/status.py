@@ -1,0 +1,172 @@
+"""Which commit a folder is at, and whether its tracked files differ from it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalstore.git.files import GitError, Repository, find_repository, read_bytes, read_text
+from evalstore.git.index import Tracked, parse_index, tree_id
+from evalstore.git.objects import Objects
+from evalstore.git.refs import read_head
+
+_LINK, _SUBMODULE = 0o120000, 0o160000
+_MOST_BYTES = 512 * 2**20
+"""Of all files that are compared by their contents."""
+_MOST_SECONDS = 10.0
+_LOW = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is checked out."""
+
+    commit: str
+    dirty: bool | None
+    """Whether tracked files below the folder differ from the commit; None: not known."""
+
+
+def read_state(folder: Path) -> State | None:
+    """The commit of the checkout that a folder is in, and whether the folder has changes.
+
+    Files that are not tracked do not count. None outside of a checkout, before its first commit,
+    and when its HEAD cannot be read. Runs nothing: no filter, no hook, no program.
+    """
+    try:
+        folder = folder.resolve()
+        repository = find_repository(folder)
+        commit = read_head(repository) if repository else None
+    except (GitError, OSError, ValueError):
+        return None
+    if repository is None or commit is None:
+        return None
+    try:
+        return State(commit, _is_dirty(repository, commit, folder))
+    except (GitError, OSError, ValueError, RecursionError):
+        return State(commit, None)
+
+
+def _is_dirty(repository: Repository, commit: str, folder: Path) -> bool | None:
+    path = repository.folder / "index"
+    written = path.stat().st_mtime_ns if path.exists() else 0
+    entries = parse_index(read_bytes(path), len(commit) // 2) if written else []
+    inside = folder.relative_to(repository.top.resolve())
+    below = b"".join(os.fsencode(part) + b"/" for part in inside.parts)
+    entries = [one for one in entries if one.path.startswith(below)]
+    if not all(one.is_merged and one.is_added for one in entries):
+        return True
+    staged = tree_id(entries, below)
+    if staged != _committed(Objects(repository.common), commit, below):
+        return True
+    return _Files(repository, written).differ(entries)
+
+
+def _committed(objects: Objects, commit: str, below: bytes) -> bytes | None:
+    """The id of the tree of a folder in a commit; None when it has no such folder."""
+    tree = objects.tree_of(commit)
+    for name in below.split(b"/")[:-1]:
+        found = objects.find_in_tree(tree, name)
+        if found is None or not stat.S_ISDIR(found[0]):
+            return None
+        tree = found[1]
+    empty = hashlib.sha1 if len(tree) == 40 else hashlib.sha256
+    id = bytes.fromhex(tree)
+    return None if id == empty(b"tree 0\0", usedforsecurity=False).digest() else id
+
+
+class _Files:
+    """Compares files with the index: by their stamps, and by their bytes where those differ."""
+
+    def __init__(self, repository: Repository, written: int) -> None:
+        self._top = os.fsencode(repository.top.resolve())
+        self._written = written
+        self._deadline = time.monotonic() + _MOST_SECONDS
+        self._left = _MOST_BYTES
+        self._attributes = repository.common / "info" / "attributes"
+        self._has_modes = True
+        with suppress(GitError):
+            config = read_text(repository.common / "config")
+            self._has_modes = not re.search(r"(?im)^\s*filemode\s*=\s*(false|no|off|0)\b", config)
+
+    def differ(self, entries: list[Tracked]) -> bool | None:
+        """Whether a file differs; None when one could not be compared, and none differs."""
+        known = True
+        for one in entries:
+            differs = self._differs(one) if one.is_looked_at else False
+            if differs:
+                return True
+            known = known and differs is False
+        return False if known else None
+
+    def _differs(self, one: Tracked) -> bool | None:
+        path = self._top + b"/" + one.path  # a name need not be UTF-8
+        try:
+            status = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return one.mode != _SUBMODULE
+        if one.mode == _SUBMODULE:
+            return self._submodule_differs(Path(os.fsdecode(path)), one)
+        if stat.S_IFMT(status.st_mode) != stat.S_IFMT(one.mode):
+            return True
+        if self._has_modes and one.mode != _LINK and (one.mode ^ status.st_mode) & 0o100:
+            return True
+        now = (
+            status.st_ctime_ns,
+            status.st_mtime_ns,
+            status.st_ino & _LOW,
+            status.st_size & _LOW,
+        )
+        # A file that is as young as the index may have changed within the grain of the clock.
+        if now == one.stamp and status.st_mtime_ns < self._written:
+            return False
+        return self._bytes_differ(path, one, status)
+
+    def _bytes_differ(self, path: bytes, one: Tracked, status: os.stat_result) -> bool | None:
+        self._left -= status.st_size
+        if self._left < 0 or time.monotonic() > self._deadline:
+            return None
+        try:
+            data = os.readlink(path) if one.mode == _LINK else _read_regular(path)  # noqa: PTH115
+        except (OSError, GitError):
+            return None
+        if _blob_id(data, len(one.id)) == one.id:
+            return False
+        if one.mode == _LINK:
+            return True
+        # A filter, or a conversion of line ends, might make the same bytes of it; none is run.
+        as_lines = _blob_id(data.replace(b"\r\n", b"\n"), len(one.id))
+        return None if as_lines == one.id or self._may_be_filtered(one.path) else True
+
+    def _may_be_filtered(self, path: bytes) -> bool:
+        """Whether an attributes file that concerns a file speaks of filters or encodings."""
+        folder = Path(os.fsdecode(self._top), *os.fsdecode(path).split("/")[:-1])
+        top = Path(os.fsdecode(self._top))
+        places = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
+        for name in (*(one / ".gitattributes" for one in places), self._attributes):
+            with suppress(GitError):
+                if re.search(r"filter=|ident\b|working-tree-encoding=", read_text(name)):
+                    return True
+        return False
+
+    def _submodule_differs(self, path: Path, one: Tracked) -> bool | None:
+        if not (path / ".git").exists():
+            return False
+        state = read_state(path)
+        if state is None:
+            return None
+        return True if bytes.fromhex(state.commit) != one.id else state.dirty
+
+
+def _read_regular(path: bytes) -> bytes:
+    return read_bytes(Path(os.fsdecode(path)), _MOST_BYTES)
+
+
+def _blob_id(data: bytes, size: int) -> bytes:
+    new = hashlib.sha1 if size == 20 else hashlib.sha256
+    return new(b"blob %d\0" % len(data) + data, usedforsecurity=False).digest()
