@@ -14,6 +14,8 @@ from evalstore.values import Json, Verdict
 
 RunCode = Callable[[Mapping[str, Json], Json, Sequence[Held]], Json]
 """Runs a Python check: from the check, what it looks at and the sessions to what it returned."""
+RunCheck = Callable[[Mapping[str, Json], Subject], Outcome]
+"""Makes one check, within limits or, where it is known to be quick, at once."""
 _LONGEST = 20_000
 """Characters of a feedback that are kept."""
 
@@ -44,6 +46,7 @@ class _Means(NamedTuple):
     schemas: Mapping[str, Json]
     """By version id."""
     run_code: RunCode | None = None
+    run: RunCheck = run_within_limits
 
 
 def judge_by_checks(
@@ -51,9 +54,10 @@ def judge_by_checks(
     sessions: Sequence[Held],
     schemas: Mapping[str, Json],
     run_code: RunCode | None = None,
+    run: RunCheck = run_within_limits,
 ) -> Checked:
     """The verdict on conversations that are judged together; the schemas are by version id."""
-    means = _Means(schemas, run_code)
+    means = _Means(schemas, run_code, run)
     results: list[Json] = []
     verdict: Verdict = "pass"
     feedback: list[str] = []
@@ -139,7 +143,7 @@ def _run_once(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
             answers=tuple(texts_of(sessions)),
             run_code=_with(means.run_code, sessions),
         )
-        outcome = run_within_limits(settled.check, subject)
+        outcome = means.run(settled.check, subject)
     except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
         return Outcome("error", _text(f"the check failed: {str(error) or type(error).__name__}"))
     return outcome._replace(feedback=_text(outcome.feedback)) if outcome.feedback else outcome

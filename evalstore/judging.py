@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.catalogue import provider_options
 from evalstore.checking import judge_by_checks, schemas_of
+from evalstore.checks import run_check
 from evalstore.checks.cost import is_cheap
 from evalstore.checks.judges import without_judge
 from evalstore.ledger import Ledger, sum_usage
+from evalstore.limited_checks import run_within_limits
 from evalstore.opinions import Opinions
 from evalstore.plan import CHECKS
 from evalstore.reply_forms import form_of
@@ -48,6 +50,8 @@ class Judging:
     ) -> None:
         """`limit` is the token limit of a judgement; `code` runs Python checks."""
         self._code = code
+        self._found_quick: tuple[str, int] | None = None
+        """The evaluation version, and the characters, for which no check may take time."""
         self._made: dict[tuple[tuple[str, ...], str], Checked] = {}
         """What checks that take time have found; taken when the evaluation is made."""
         self._doors = doors
@@ -116,8 +120,10 @@ class Judging:
         checks = self._material.content("evaluation", evaluation).get("checks", ())
         if not checks:
             return False
-        size = sum(len(turn.text or "") for one in sessions for turn in one.turns)
-        return not all(self._is_quick(check, size) for check in checks)
+        size = sum([len(turn.text or "") for one in sessions for turn in one.turns])
+        quick = all(self._is_quick(check, size) for check in checks)
+        self._found_quick = (evaluation, size) if quick else None
+        return not quick
 
     def _is_quick(self, check: Mapping[str, Json], size: int) -> bool:
         if "templates" in check:
@@ -155,7 +161,9 @@ class Judging:
     ) -> Evaluation:
         """What the checks of an evaluation version say of sessions that are judged together."""
         made = self._made.pop((ids, evaluation), None)
-        checked = made or judge_by_checks(*self._look(sessions, evaluation))
+        size = sum([len(turn.text or "") for one in sessions for turn in one.turns])
+        run = run_check if self._found_quick == (evaluation, size) else run_within_limits
+        checked = made or judge_by_checks(*self._look(sessions, evaluation), run)
         return Evaluation(
             sessions=ids,
             evaluation=evaluation,

@@ -337,7 +337,7 @@ def test_a_check_that_could_not_be_computed_is_repeated(
         return Outcome("error", "not now")
 
     with monkeypatch.context() as patch:
-        patch.setattr("evalstore.limited_checks.run_check", fail)
+        patch.setattr("evalstore.judging.run_check", fail)
         assert documents("run")["verdicts"]["error"] == 2
     assert plan(documents("status")) == (0, 0)
     found = documents("status", "--retry-errors")
