@@ -21,17 +21,20 @@ class Output(io.TextIOWrapper):
 
     error: OSError | None = None
     """Why nothing can be written any more."""
+    _original: io.TextIOWrapper | None = None
 
     @classmethod
     def over(cls, stream: io.TextIOWrapper) -> Self:
         """A stream that writes to the same place; without a locale, in UTF-8."""
-        return cls(
+        made = cls(
             stream.buffer,
             encoding="utf-8" if stream.encoding.lower() in _ASCII else stream.encoding,
             errors="backslashreplace",
             line_buffering=stream.line_buffering,
             write_through=stream.write_through,
         )
+        made._original = stream  # it would close the buffer
+        return made
 
     def write(self, text: str) -> int:
         """Write a text; its length."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.atomic_write import write_whole
+from evalstore.atomic_write import remove_abandoned, write_whole
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.fields import suggest
 from evalstore.formats.base import Imported, Left, Options
@@ -229,6 +229,11 @@ def _write(
             done.written[name] = there
             if not dry_run:
                 _put(path, there, content, exclusive=not force)
+    if not dry_run:
+        # An import that was killed may have left some where nothing is written this time.
+        ours = (*done.written.values(), *done.unchanged.values())
+        for place in {(workspace.root / there).parent for there in ours}:
+            remove_abandoned(place)
     return done
 
 

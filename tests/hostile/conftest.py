@@ -1,13 +1,21 @@
-"""A workspace in which every command has something to do."""
+"""A workspace in which every command has something to do, and a program that is loaded once."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.builders import tree
 from tests.cli.conftest import JUDGE, ONE, SETTINGS, WEATHER
+from tests.hostile.forking import Case, Ended
+
+ROOT = Path(__file__).parents[2]
 
 CALLS = {
     "grep": ("warm",),
@@ -34,3 +42,41 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     monkeypatch.chdir(folder)
     return folder
+
+
+class Program:
+    """The program, loaded once for many commands."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def run(
+        self,
+        *arguments: str,
+        folder: Path | None = None,
+        streams: str = "plain",
+        killed_at: int | None = None,
+        **environment: str,
+    ) -> Ended:
+        """Run a command in a folder; by default the current one."""
+        environment = {"HOME": os.environ["HOME"], **environment}
+        case = Case(arguments, str(folder or Path.cwd()), environment, streams, killed_at)
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(case) + "\n")
+        self._process.stdin.flush()
+        return Ended(*json.loads(self._process.stdout.readline()))
+
+
+@pytest.fixture(scope="session")
+def program() -> Iterator[Program]:
+    """The program, as the shell would start it."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.hostile.forking"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
+        yield Program(process)
