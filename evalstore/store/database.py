@@ -102,6 +102,16 @@ class Database:
         _remove_partial_copies(Path(self.path))
         if target.exists():
             return
+        try:
+            self._copy(target)
+        except OSError as error:
+            raise StoreError(
+                f"the store '{self.path}' cannot be copied, so it is not migrated: "
+                f"{error.strerror}",
+                hint="make room for a second store beside it, and try again",
+            ) from error
+
+    def _copy(self, target: Path) -> None:
         with (
             self._connect() as connection,
             temporary_file(target) as file,
