@@ -127,6 +127,7 @@ def test_a_shell_sees_the_same(workspace: Path, case: str, unbuffered: str) -> N
     )
     assert ran.returncode == exit_code, ran
     assert "Traceback" not in ran.stderr
+    assert ("1 pass, 1 fail" in ran.stdout) == (case in ("stderr closed", "stdin closed"))
 
 
 def test_a_shell_without_a_locale_is_no_reason_to_fail(workspace: Path) -> None:
