@@ -1,18 +1,64 @@
-"""Where `python -m evalstore` starts.
+"""Where the program starts, as `evalstore` and as `python -m evalstore`.
 
-Python then looks for modules in the working folder first, which may be a workspace with files of
-such names: the folder is taken away before anything is imported from it. Only what Python itself
-imports to get here, and a folder `evalstore` in the working folder, come before; `evalstore` and
-`python -P -m evalstore` are not open to that either.
+With `-m` Python looks for modules in the working folder first, which may be a workspace with
+files of such names: the folder is taken away before anything is imported from it. Only what
+Python itself imports to get here, and a folder `evalstore` in the working folder, come before;
+`evalstore` and `python -P -m evalstore` are not open to that either.
+
+This module imports next to nothing, so that an interruption is answered from the start on:
+while the program is loaded it ends the process at once, because an exception could get lost
+in a module that is half loaded. From then on `main` answers it.
 """
+
+from __future__ import annotations
 
 import os
 import sys
 
-if not sys.flags.safe_path and sys.path and sys.path[0] in ("", os.getcwd()):  # noqa: PTH109
+if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]
 
-from evalstore.cli.main import run
+import atexit
+import signal
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_INTERRUPTED = 130
+
+
+def run() -> int:
+    """Run the command of `sys.argv`; the exit code. An interruption ends it with 130."""
+    # A shell lets programs in the background ignore interruptions, and so it stays.
+    answers = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if answers:
+        signal.signal(signal.SIGINT, _leave)
+    from evalstore.cli import streams
+
+    streams.prepare()
+    from evalstore.cli.main import commands, main
+
+    commands()
+    try:
+        if answers:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        exit_code = main()
+    except KeyboardInterrupt:
+        exit_code = _INTERRUPTED
+    if answers:
+        # The command is done: what is left is to wait for threads and to take modules apart.
+        signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(exit_code))
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    return exit_code
+
+
+def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
+    try:
+        os.write(2, b"interrupted\n")
+    finally:
+        os._exit(_INTERRUPTED)
+
 
 if __name__ == "__main__":
     sys.exit(run())

@@ -16,6 +16,7 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
+from evalstore.atomic_write import write_whole
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
@@ -120,14 +121,10 @@ class Index:
             "depends": depends,
             "schemas": sorted(self.schemas),
         }
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        try:
+        data = json.dumps(content, separators=(",", ":")).encode()
+        with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
-            temporary.replace(path)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+            write_whole(path, data, durable=False)
         self.changed = False
 
 

@@ -12,10 +12,10 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from evalstore.atomic_write import write_whole
 from evalstore.base_urls import covers, normalise_host
 from evalstore.errors import EvalstoreError
 
@@ -144,18 +144,14 @@ class TrustList:
 
     def _write(self) -> None:
         """Write it in one step, for nobody else to read or write."""
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
         entries: list[Trusted | Grant] = [*self._entries.values(), *self._grants.values()]
         lines = [json.dumps(asdict(one), ensure_ascii=False) for one in entries]
+        # A path that is not UTF-8 has surrogates; JSON knows the escapes that stand for them.
+        data = "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in lines)
-            temporary.replace(self.path)
+            write_whole(self.path, data, mode=0o600)
         except OSError as error:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
             raise EvalstoreError(
                 f"the list of trusted files '{self.path}' cannot be written: {error.strerror}",
                 hint=f"name another place in {VARIABLE}",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from textual.theme import BUILTIN_THEMES
 
+from evalstore.atomic_write import write_whole
 from evalstore.tui.acting import Acting, Doing
 from evalstore.tui.app import Browser
 from evalstore.tui.grid import Grid
@@ -94,4 +95,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--print"]:
         sys.stdout.write(text)
     else:
-        PAGE.write_text(text, encoding="utf-8")
+        write_whole(PAGE, text.encode())

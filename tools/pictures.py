@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
+from evalstore.atomic_write import write_whole
 from evalstore.cli.main import main as evalstore
 from tests.tui.driving import drive, press
 
@@ -44,7 +45,7 @@ def main(folder: str) -> None:
     target = Path(folder).resolve()
     with tempfile.TemporaryDirectory() as place:
         for name, picture in draw(Path(place)):
-            (target / f"{name}.svg").write_text(picture, encoding="utf-8")
+            write_whole(target / f"{name}.svg", picture.encode())
 
 
 def draw(place: Path) -> Iterator[tuple[str, str]]:
@@ -58,11 +59,11 @@ def draw(place: Path) -> Iterator[tuple[str, str]]:
     try:
         evalstore(["run", "--quiet", "--message", "first"])
         wanted = text.replace('say "20 euros"', 'say "20 euros" and must give a reason')
-        late.write_text(wanted, encoding="utf-8")
+        write_whole(late, wanted.encode())
         evalstore(["run", "--quiet", "--message", "reasons are wanted"])
         greeting = workspace / "tests/greeting.md"
         edited = greeting.read_text(encoding="utf-8").replace("English", "Italian")
-        greeting.write_text(edited, encoding="utf-8")
+        write_whole(greeting, edited.encode())
         for name, keys in SCENES.items():
             yield name, _draw(keys)
     finally:

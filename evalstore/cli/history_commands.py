@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
 _FAILURES = 50
 """Failures that are listed when nobody says how many; `-v` lists all."""
+_MOST_LISTED = 1_000_000_000
 
 
 @app.command()
@@ -228,7 +229,8 @@ def log(
         str | None, typer.Argument(metavar="FILE", help="A test file: its own history.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("-n", metavar="N", min=1, help="At most this many.")
+        int | None,
+        typer.Option("-n", metavar="N", min=1, max=_MOST_LISTED, help="At most this many."),
     ] = None,
     oneline: Annotated[bool, typer.Option("--oneline", help="One line each.")] = False,
     failures: Annotated[

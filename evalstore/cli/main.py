@@ -6,20 +6,50 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
-from evalstore.cli import output
-from evalstore.errors import BUG, INTERRUPTED, OK, EvalstoreError
+from evalstore.cli import output, streams
+from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError
 from evalstore.operations.orders import Where
+
+
+class _Interrupted(Exception):  # noqa: N818 - it is no error
+    """An interruption, which typer would end without a word."""
+
+
+class _Commands(TyperGroup):
+    """All commands; interruptions and errors of the system come out of it as errors of ours."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with _translated():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _translated():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise _Interrupted from error
+    except OSError as error:
+        raise _explain(error) from error
+
 
 app = typer.Typer(
     name="evalstore",
+    cls=_Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -28,6 +58,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
+_LONGEST_NAME = 80
+"""Characters of the name of a file in an error of the system."""
 _FLAGS = ("-q", "--quiet", "-v", "--verbose")
 _VALUED = ("-C", "-c", "--config", "--store", "--color", "--progress")
 
@@ -72,14 +104,25 @@ def start(
     """
     output.use_color(color)
     output.quiet, output.verbose = quiet, verbose
-    base = Path.cwd()
-    Globals.directory = base if directory is None else (base / directory)
-    if not Globals.directory.is_dir():
-        raise EvalstoreError(f"there is no folder '{directory}'")
-    Globals.directory = Path(os.path.normpath(Globals.directory))
+    Globals.directory = _find_folder(directory)
     Globals.config = None if config is None else Globals.directory / config
     Globals.store = store
     Globals.progress = progress
+
+
+def _find_folder(named: Path | None) -> Path:
+    """The absolute path of a folder; without a name that of the current one."""
+    folder = named or Path()
+    if not folder.is_absolute():
+        try:
+            folder = Path.cwd() / folder
+        except FileNotFoundError as error:
+            raise EvalstoreError(
+                "the current folder has been removed", hint="change to another one with 'cd'"
+            ) from error
+    if not folder.is_dir():
+        raise EvalstoreError(f"there is no folder '{named}'")
+    return Path(os.path.normpath(folder))
 
 
 def here() -> Where:
@@ -111,6 +154,7 @@ def hoist(argv: Sequence[str]) -> list[str]:
 @lru_cache(maxsize=1)
 def commands() -> Callable[..., Any]:
     """All commands, made once however often a process calls `main`."""
+    gc.set_threshold(*_GARBAGE)
     from evalstore.cli import (  # noqa: F401
         doctor_command,
         history_commands,
@@ -132,28 +176,52 @@ _GARBAGE = (50_000, 10, 10)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
-    gc.set_threshold(*_GARBAGE)
+    """Run one command and return its exit code; 0 only if the whole output was written.
+
+    A reader such as `head` that closes its pipe has read what it wants.
+    """
+    exit_code = _run(argv)
+    lost = streams.lost_output()
+    if lost is None or isinstance(lost, BrokenPipeError):
+        return exit_code
+    output.failure(EvalstoreError(f"the standard output cannot be written: {lost.strerror}"))
+    return exit_code or USAGE
+
+
+def _run(argv: Sequence[str] | None) -> int:
     arguments = Globals.arguments = hoist(sys.argv[1:] if argv is None else argv)
     try:
+        if any("\0" in argument for argument in arguments):
+            raise EvalstoreError("an argument holds a NUL character")
         commands()(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
     except EvalstoreError as problem:
         output.failure(problem)
         return problem.exit_code
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else OK
-    except KeyboardInterrupt:
+    except (_Interrupted, KeyboardInterrupt):
+        output.to_stderr("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
-    except Exception:  # noqa: BLE001 - a bug must not end with 1, which means "tests failed"
-        traceback.print_exc()
-        sys.stderr.write("this is a bug in evalstore\n")
+    except Exception as error:  # noqa: BLE001 - a bug must not end with 1, which means "tests failed"
+        if isinstance(error, UnicodeEncodeError) and not all(map(_is_utf8, arguments)):
+            output.failure(EvalstoreError("an argument is not UTF-8"))
+            return USAGE
+        output.to_stderr("".join(traceback.format_exception(error)) + "this is a bug in evalstore")
         return BUG
     return OK
 
 
-def run() -> int:
-    """The entry point of the program."""
-    return main()
+def _explain(error: OSError) -> EvalstoreError:
+    """What the system refused, with the name of the file if it is about one."""
+    reason = error.strerror or str(error)
+    if error.filename is None:
+        return EvalstoreError(f"the system refuses: {reason}")
+    return EvalstoreError(f"'{output.clip(str(error.filename), _LONGEST_NAME)}': {reason}")
+
+
+def _is_utf8(argument: str) -> bool:
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

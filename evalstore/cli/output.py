@@ -16,6 +16,7 @@ from typing import Any
 
 import typer
 
+from evalstore.cli import streams
 from evalstore.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.wording import ago as ago
 from evalstore.wording import clip as clip
@@ -109,7 +110,7 @@ def line_part(text: str) -> None:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=not streams.is_utf8())
 
 
 def width() -> int:
@@ -136,30 +137,31 @@ def failure(error: EvalstoreError) -> None:
         for found in error.problems:
             problem(found)
         count = sum(1 for found in error.problems if found.severity == "error")
-        _err(
+        to_stderr(
             f"{plural(count, 'error')} in {plural(len({p.file for p in error.problems}), 'file')}; "
             "nothing was asked"
         )
         return
-    _err(f"{typer.style('error:', fg='red')} {safe(str(error), lines=True)}")
+    to_stderr(f"{typer.style('error:', fg='red')} {safe(str(error), lines=True)}")
     if error.hint:
-        _err(f"{typer.style('hint:', fg='cyan')} {safe(error.hint, lines=True)}")
+        to_stderr(f"{typer.style('hint:', fg='cyan')} {safe(error.hint, lines=True)}")
     cause = error.__cause__
     while verbose and cause is not None:
-        _err(faint(f"caused by {type(cause).__name__}: {safe(str(cause), lines=True)}"))
+        to_stderr(faint(f"caused by {type(cause).__name__}: {safe(str(cause), lines=True)}"))
         cause = cause.__cause__
 
 
 def problem(found: Problem) -> None:
     """One problem of a file on stderr, with the line of source when a column is known."""
     word = typer.style(f"{found.severity}:", fg="red" if found.severity == "error" else "yellow")
-    _err(f"{word} {safe(found.place)}: {safe(found.message)}")
+    to_stderr(f"{word} {safe(found.place)}: {safe(found.message)}")
     if found.excerpt is not None and found.column:
-        _err(f"    {safe(found.excerpt)}")
-        _err("    " + " " * columns_of(safe(found.excerpt[: found.column - 1])) + "^")
+        to_stderr(f"    {safe(found.excerpt)}")
+        to_stderr("    " + " " * columns_of(safe(found.excerpt[: found.column - 1])) + "^")
     if found.hint:
-        _err(f"{typer.style('hint:', fg='cyan')} {safe(found.hint)}")
+        to_stderr(f"{typer.style('hint:', fg='cyan')} {safe(found.hint)}")
 
 
-def _err(text: str) -> None:
+def to_stderr(text: str) -> None:
+    """A line for the person, also with `--quiet`."""
     typer.echo(text, err=True, color=color)

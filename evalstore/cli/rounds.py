@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Never
 
-from evalstore.cli import output
+from evalstore.cli import output, streams
 from evalstore.cli.main import Globals, here
 from evalstore.cli.progress import ProgressWatcher
 from evalstore.errors import (
@@ -46,7 +46,7 @@ def keep_watching(wanted: Wanted, orders: Orders, show: Callable[[RunReport], No
             exit_code = _go_round(watch, show, is_first=exit_code is None)
         except KeyboardInterrupt:
             exit_code = INTERRUPTED
-        if exit_code == INTERRUPTED:
+        if exit_code == INTERRUPTED or streams.lost_output():
             break
         if watch.is_used_up:
             output.talk("the watch ends: the next call may cost more than is left")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.atomic_write import remove_abandoned, write_whole
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.fields import suggest
 from evalstore.formats.base import Imported, Left, Options
@@ -215,6 +216,11 @@ def _write(
         kind, _, rest = name.partition("/")
         there = posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
         path = workspace.root / there
+        if not path.parent.resolve().is_relative_to(workspace.folder(kind).resolve()):
+            raise EvalstoreError(
+                f"{there}: a linked folder leads out of '{workspace.settings.paths[kind]}'",
+                hint="name another folder with --into",
+            )
         if path.is_file() and path.read_bytes() == content:
             done.unchanged[name] = there
         elif os.path.lexists(path) and not (force and path.is_file()):
@@ -222,13 +228,18 @@ def _write(
         else:
             done.written[name] = there
             if not dry_run:
-                _put(path, there, content)
+                _put(path, there, content, exclusive=not force)
+    if not dry_run:
+        # An import that was killed may have left some where nothing is written this time.
+        ours = (*done.written.values(), *done.unchanged.values())
+        for place in {(workspace.root / there).parent for there in ours}:
+            remove_abandoned(place)
     return done
 
 
-def _put(path: Path, place: str, content: bytes) -> None:
+def _put(path: Path, place: str, content: bytes, *, exclusive: bool) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        write_whole(path, content, exclusive=exclusive)
     except OSError as error:
         raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error

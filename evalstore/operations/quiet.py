@@ -21,6 +21,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from evalstore import __version__
+from evalstore.atomic_write import write_whole
 from evalstore.errors import EvalstoreError
 from evalstore.index import GRAIN, SUFFIXES, Seen, scan, stamp
 from evalstore.operations.orders import Wanted
@@ -201,10 +202,5 @@ class Memory:
                 **{name: getattr(found, name) for name in _REMEMBERED},
             },
         }
-        temporary = self._path.with_suffix(f".{os.getpid()}.tmp")
-        try:
-            temporary.write_text(json.dumps(memory), encoding="utf-8")
-            temporary.replace(self._path)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            write_whole(self._path, json.dumps(memory).encode(), durable=False)

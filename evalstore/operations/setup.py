@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evalstore.atomic_write import write_whole
 from evalstore.errors import EvalstoreError
 from evalstore.operations.desk import open_workspace, store_path
 from evalstore.operations.orders import Where
@@ -52,7 +54,7 @@ responses:
   - {when: "greeting in French", answer: {pass: false, feedback: "It is English, not French."}}
 """,
 }
-IGNORED = ".evalstore/\n"
+IGNORED = b".evalstore/"
 
 
 @dataclass
@@ -82,24 +84,25 @@ def init(
     adopt_from: Path | None = None,
     store: str | None = None,
 ) -> Initialised:
-    """Make a workspace and its store; files that exist are never overwritten."""
+    """Make a workspace and its store; files that exist are never overwritten.
+
+    The settings are written last: until they are there, the next `init` writes what is missing.
+    """
     made = Initialised(directory)
     if directory.exists() and not directory.is_dir():
         raise EvalstoreError(f"'{directory}' is not a folder")
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EvalstoreError(f"'{directory}' cannot be made: {error.strerror}") from error
     if adopt_from is not None:
         _adopt(made, adopt_from)
     elif example:
-        source = example_folder()
-        for path in sorted(source.rglob("*")):
-            name = path.relative_to(source).as_posix()
-            if path.is_file() and not name.startswith(".evalstore/"):
-                _write(made, name, path.read_bytes())
+        _write_all(made, _read_example())
     elif (directory / FILE).exists():
         made.kept.append(FILE)
     else:
-        for name, text in STARTER.items():
-            _write(made, name, text.encode())
+        _write_all(made, {name: text.encode() for name, text in STARTER.items()})
     _ignore(made)
     where = Where(directory, store=store)
     workspace = open_workspace(where)
@@ -110,36 +113,63 @@ def init(
     return made
 
 
-def _write(made: Initialised, name: str, data: bytes) -> None:
-    path = made.root / name
-    if path.exists():
-        made.kept.append(name)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    made.written.append(name)
+def _read_example() -> dict[str, bytes]:
+    source = example_folder()
+    names = (path.relative_to(source).as_posix() for path in sorted(source.rglob("*")))
+    return {
+        name: (source / name).read_bytes()
+        for name in names
+        if (source / name).is_file() and not name.startswith(".evalstore/")
+    }
+
+
+def _write_all(made: Initialised, files: Mapping[str, bytes]) -> None:
+    """Write the files that are not there, the settings last; list them in the order given."""
+    written = {
+        name: _write(made.root, name, files[name])
+        for name in sorted(files, key=lambda name: name == FILE)
+    }
+    made.written += [name for name in files if written[name]]
+    made.kept += [name for name in files if not written[name]]
+
+
+def _write(root: Path, name: str, data: bytes, *, exclusive: bool = True) -> bool:
+    """Write a file; False if there was one and it stays as it is."""
+    try:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(root / name, data, exclusive=exclusive)
+    except OSError as error:
+        if isinstance(error, FileExistsError) and os.path.lexists(root / name):
+            return False
+        raise EvalstoreError(f"{name}: cannot be written: {error.strerror}") from error
+    return True
 
 
 def _adopt(made: Initialised, source: Path) -> None:
     from evalstore.formats.ai_tester import adopt
 
-    if (made.root / FILE).exists():
-        raise EvalstoreError(
-            f"'{made.root / FILE}' exists already", hint="remove it first, or choose another folder"
-        )
+    settings = made.root / FILE
     text, notes = adopt(source.absolute(), made.root.absolute())
-    _write(made, FILE, text.encode())
+    if settings.exists() and not (settings.is_file() and settings.read_bytes() == text.encode()):
+        raise EvalstoreError(
+            f"'{settings}' exists already", hint="remove it first, or choose another folder"
+        )
+    _write_all(made, {FILE: text.encode()})
     made.notes += notes
 
 
 def _ignore(made: Initialised) -> None:
-    path = made.root / ".gitignore"
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    if ".evalstore/" not in text.split():
-        path.write_text(
-            text + ("" if not text or text.endswith("\n") else "\n") + IGNORED, encoding="utf-8"
-        )
-        made.written.append(".gitignore")
+    name = ".gitignore"
+    try:
+        data = (made.root / name).read_bytes()
+    except FileNotFoundError:
+        data = b""
+    except OSError as error:
+        raise EvalstoreError(f"{name}: cannot be read: {error.strerror}") from error
+    if IGNORED not in data.split():
+        lines = [data.removesuffix(b"\n"), IGNORED] if data else [IGNORED]
+        _write(made.root, name, b"\n".join([*lines, b""]), exclusive=False)
+        made.written.append(name)
 
 
 def example_folder() -> Path:

@@ -6,10 +6,10 @@ half-way. Errors of the database come out as `StoreError`.
 
 from __future__ import annotations
 
-import os
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +17,7 @@ from typing import Any, Self
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from evalstore.atomic_write import remove_abandoned, temporary_file
 from evalstore.errors import StoreError, StoreLockedError
 from evalstore.store import migrate
 from evalstore.store.tables import TABLES, Id, as_bytes, as_digits
@@ -97,17 +98,29 @@ class Database:
     def _back_up(self) -> None:
         """Copy the store as it is beside it, before a migration; a copy is there whole or not."""
         target = Path(f"{self.path}.before-{migrate.HEAD}")
+        remove_abandoned(target.parent)
+        _remove_partial_copies(Path(self.path))
         if target.exists():
             return
-        partial = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         try:
-            with self._connect() as connection, closing(sqlite3.connect(partial)) as copy:
-                raw = connection.connection.driver_connection
-                assert isinstance(raw, sqlite3.Connection)
-                raw.backup(copy)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+            self._copy(target)
+        except OSError as error:
+            raise StoreError(
+                f"the store '{self.path}' cannot be copied, so it is not migrated: "
+                f"{error.strerror}",
+                hint="make room for a second store beside it, and try again",
+            ) from error
+
+    def _copy(self, target: Path) -> None:
+        with (
+            self._connect() as connection,
+            temporary_file(target) as file,
+            closing(sqlite3.connect(file.name)) as copy,
+        ):
+            copy.execute("PRAGMA journal_mode = OFF")  # one that breaks off is thrown away
+            raw = connection.connection.driver_connection
+            assert isinstance(raw, sqlite3.Connection)
+            raw.backup(copy)
 
     def close(self) -> None:
         """Give the file back."""
@@ -192,6 +205,20 @@ class Database:
         with self._connect() as connection:
             found = [str(line) for line in connection.scalars(text("PRAGMA integrity_check"))]
         return [] if found == ["ok"] else found
+
+
+def _remove_partial_copies(store: Path) -> None:
+    """Remove copies of a store that earlier programs were killed in the middle of.
+
+    Only for who holds the store's lock: whoever copies a store holds it.
+    """
+    partial = re.compile(
+        rf"{re.escape(store.name)}\.before-[0-9a-z]+\.[0-9]+\.tmp(-journal|-wal|-shm)?"
+    )
+    for path in list(store.parent.iterdir()):
+        if partial.fullmatch(path.name):
+            with suppress(OSError):
+                path.unlink()
 
 
 def _identify(path: Path) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evalstore.atomic_write import write_whole
 from evalstore.errors import EvalstoreError
 from evalstore.tui.looks import PERSON, SIGNS
 from evalstore.wording import safe
@@ -65,8 +66,7 @@ def save(folder: Path, name: str, shown: Shown) -> Path:
         if path.suffix.lower() not in forms(shown):
             raise EvalstoreError(f"'{name}' ends in none of {', '.join(forms(shown))}")
         text = as_text(path.suffix.lower(), shown)
-        with path.open("x", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            file.write(text)
+        write_whole(path, text.encode(errors="backslashreplace"), exclusive=True)
     except FileExistsError:
         raise EvalstoreError(
             f"there is a '{name}' already", hint="nothing is overwritten: choose another name"

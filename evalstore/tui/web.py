@@ -200,13 +200,13 @@ async def _pass_on(text: str, service: Any, found: web.WebSocketResponse) -> Non
             await service.send_bytes(rest[0].encode("utf-8", "replace"))
         elif kind == "resize":
             await service.set_terminal_size(_size(rest[0]["width"]), _size(rest[0]["height"]))
-        elif kind == "ping":
+        elif kind == "ping" and isinstance(rest[0], str | int | float):
             await found.send_json(["pong", rest[0]])
         elif kind == "blur":
             await service.blur()
         elif kind == "focus":
             await service.focus()
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, RecursionError):
         return
 
 

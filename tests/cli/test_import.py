@@ -56,6 +56,31 @@ def test_importing_twice_is_importing_once(samples: Path, documents: Any) -> Non
     assert (again["written"], again["unchanged"]) == ([], first["written"])
 
 
+def test_a_linked_folder_leads_no_file_out(samples: Path, evalstore: Evalstore) -> None:
+    outside = samples.parent / "outside"
+    outside.mkdir()
+    (samples / "tests/capitals").symlink_to(outside)
+    ran = evalstore("import", "openai-evals", "source/capitals.jsonl")
+    assert (ran.exit_code, ran.stderr) == (
+        2,
+        "error: tests/capitals/capitals.jsonl: a linked folder leads out of 'tests'\n"
+        "hint: name another folder with --into\n",
+    )
+    assert list(outside.iterdir()) == []
+
+
+def test_forced_writing_replaces_a_link_and_not_what_it_names(
+    samples: Path, evalstore: Evalstore
+) -> None:
+    outside = samples.parent / "outside.md"
+    outside.write_text("mine")
+    tree(samples, {"tests/capitals/other.md": "x"})
+    (samples / "tests/capitals/capitals.md").symlink_to(outside)
+    evalstore("import", "openai-evals", "source/capitals.jsonl", "--force")
+    assert outside.read_text() == "mine"
+    assert (samples / "tests/capitals/capitals.md").read_text().startswith("---\n")
+
+
 @pytest.mark.parametrize(("force", "kept"), [((), 1), (("--force",), 0)])
 def test_an_edited_file_is_kept_unless_forced(
     samples: Path, documents: Any, force: tuple[str, ...], kept: int

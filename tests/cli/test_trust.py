@@ -44,6 +44,13 @@ def test_an_untrusted_check_waits_and_says_what_allows_it(
     assert f"'evalstore trust {FILE}' lets checks run that wait" in ran.stdout
 
 
+def test_a_file_whose_name_is_not_utf8_can_be_trusted(coded: Path, evalstore: Evalstore) -> None:
+    (coded / "\udc80.py").write_text(MINE)
+    assert evalstore("trust", "\udc80.py").exit_code == 0
+    ran = evalstore("trust", "--list")
+    assert (ran.exit_code, "\\udc80.py" in ran.stdout) == (0, True)
+
+
 def test_nothing_is_recorded_of_a_check_that_waits(coded: Path, documents: Any) -> None:
     found = documents("run")
     assert (found["asked"], found["judged"], found["failed"]) == (2, 0, 0)

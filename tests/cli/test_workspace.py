@@ -13,9 +13,10 @@ from typing import Any, get_args
 import pytest
 
 from evalstore.operations.orders import Kind
-from tests.builders import tree
+from tests.builders import HELLO, tree
 from tests.cli.conftest import Evalstore, Ran
 from tests.cli.test_run import edit
+from tests.formats.test_ai_tester import PROJECT
 
 SLOW = (
     "litellm",
@@ -65,6 +66,50 @@ def test_init_leaves_what_is_there(
     evalstore("init")
     assert (tmp_path / "evalstore.yaml").read_text() == "attempts: 2\n"
     assert (tmp_path / ".gitignore").read_text() == "*.pyc\n.evalstore/\n"
+
+
+def test_init_completes_what_a_killed_one_began(
+    tmp_path: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    evalstore("init", "whole")
+    tree(tmp_path / "new", {"tests/hello.md": (tmp_path / "whole/tests/hello.md").read_text()})
+    ran = evalstore("init", "new")
+    assert ran.exit_code == 0
+    assert "kept  tests/hello.md (it was there)\n" in ran.stdout
+    assert evalstore("-C", "new", "status").exit_code == 0
+
+
+def test_init_overwrites_no_link_and_no_byte_of_gitignore(
+    tmp_path: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree(tmp_path / "new", {".gitignore": b"\xff\xfe", "tests/a.md": HELLO})
+    (tmp_path / "new/tests/hello.md").symlink_to(tmp_path / "outside.md")
+    monkeypatch.chdir(tmp_path / "new")
+    assert evalstore("init").exit_code == 0
+    assert not (tmp_path / "outside.md").exists()
+    assert (tmp_path / "new/.gitignore").read_bytes() == b"\xff\xfe\n.evalstore/\n"
+
+
+def test_init_says_what_cannot_be_written(
+    tmp_path: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree(tmp_path / "new", {"tests": "a file"})
+    monkeypatch.chdir(tmp_path / "new")
+    assert evalstore("init") == Ran(
+        2, "", "error: tests/hello.md: cannot be written: File exists\n"
+    )
+
+
+def test_init_adopts_the_same_project_again(
+    tmp_path: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree(tmp_path / "project", PROJECT))
+    assert evalstore("init", "--from", ".").exit_code == 0
+    ran = evalstore("init", "--from", ".")
+    assert (ran.exit_code, ran.stdout) == (0, "kept  evalstore.yaml (it was there)\n")
+    (tmp_path / "project/evalstore.yaml").write_text("attempts: 2\n")
+    assert evalstore("init", "--from", ".").exit_code == 2
 
 
 def test_init_with_the_example(

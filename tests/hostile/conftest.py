@@ -1,5 +1,84 @@
-"""What the tests of hostile input share with those of the commands."""
+"""A workspace in which every command has something to do, and a program that is loaded once."""
 
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import JUDGE, ONE, SETTINGS, WEATHER
 from tests.cli.conftest import documents as documents
 from tests.cli.conftest import evalstore as evalstore
-from tests.cli.conftest import workspace as workspace
+from tests.hostile.forking import Case, Ended
+
+ROOT = Path(__file__).parents[2]
+
+CALLS = {
+    "grep": ("warm",),
+    "import": ("openai-evals", "source/capitals.jsonl"),
+    "label": ("tests/weather.md::city=Rome", "pass"),
+    "trust": ("check.py",),
+}
+"""What each command is called with, if it needs anything."""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with one test of two rows, something to import and something to trust."""
+    folder = tree(
+        tmp_path / "w",
+        {
+            "evalstore.yaml": SETTINGS,
+            "models/one.yaml": ONE,
+            "models/judge.yaml": JUDGE,
+            "tests/weather.md": WEATHER,
+            "source/capitals.jsonl": '{"input": "Capital of Norway?", "ideal": "Oslo"}\n',
+            "check.py": "def check(answer):\n    return True\n",
+        },
+    )
+    monkeypatch.chdir(folder)
+    return folder
+
+
+class Program:
+    """The program, loaded once for many commands."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def run(
+        self,
+        *arguments: str,
+        folder: Path | None = None,
+        streams: str = "plain",
+        killed_at: int | None = None,
+        **environment: str,
+    ) -> Ended:
+        """Run a command in a folder; by default the current one."""
+        environment = {"HOME": os.environ["HOME"], **environment}
+        case = Case(arguments, str(folder or Path.cwd()), environment, streams, killed_at)
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(case) + "\n")
+        self._process.stdin.flush()
+        return Ended(*json.loads(self._process.stdout.readline()))
+
+
+@pytest.fixture(scope="session")
+def program() -> Iterator[Program]:
+    """The program, as the shell would start it."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.hostile.forking"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
+        yield Program(process)

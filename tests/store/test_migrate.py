@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -97,6 +98,44 @@ def test_an_older_store_is_copied_then_migrated(
     assert "extra" in columns_of(older, "runs")
     assert "extra" not in columns_of(copy, "runs")
     assert sorted(path.name for path in older.parent.glob("store.db*tmp*")) == []
+
+
+def test_copies_that_were_broken_off_are_removed(
+    older: Path, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue("newer_program")
+    left = (
+        "store.db.before-0002.4711.tmp",
+        "store.db.before-0002.4711.tmp-journal",
+        "store.db.before-next.1.tmp",
+        ".store.db.before-next.evalstore-0123abcd.tmp",
+        ".store.db.before-next.evalstore-0123abcd.tmp-journal",
+    )
+    others = ("store.db.before-0001", "other.db.before-0002.4711.tmp", "store.db.tmp")
+    for name in (*left, *others):
+        older.with_name(name).write_bytes(b"half")
+    Store.open(older).close()
+    names = {path.name for path in older.parent.iterdir()}
+    assert names.isdisjoint(left)
+    assert names.issuperset({*others, "store.db.before-next"})
+
+
+def test_a_copy_that_fails_leaves_nothing(
+    older: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request.getfixturevalue("newer_program")
+
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    before = sorted(path.name for path in older.parent.iterdir())
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fail)
+        with pytest.raises(StoreError, match="No space left"):
+            Store.open(older)
+    after = sorted(path.name for path in older.parent.iterdir())
+    assert [name for name in after if not name.endswith(("-wal", "-shm"))] == before
+    assert version_of(older) == OURS
 
 
 def test_a_copy_holds_everything(older: Path, request: pytest.FixtureRequest) -> None:

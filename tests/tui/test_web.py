@@ -107,7 +107,11 @@ def test_a_socket_is_a_browser_of_its_own(workspace: Path) -> None:
             aiohttp.ClientSession(trust_env=False) as session,
             session.ws_connect(f"{address}ws?width=100&height=30", headers={"Origin": base}) as one,
         ):
-            await one.send_str("no JSON")
+            for odd in ("no JSON", "[" * 10_000, '{"a":' * 10_000, "[]", "7", "{}", '[["ping"]]'):
+                await one.send_str(odd)
+            await one.send_str('["stdin", ' + "[" * 10_000)
+            await one.send_str('["ping", ' + "9" * 5_000 + "]")
+            await one.send_str('["ping", ' + "[" * 980 + "]" * 981)
             await one.send_json(["resize", {"width": "wide"}])
             await one.send_str('["resize", {"width": 1e999, "height": -1e999}]')
             await one.send_json(["ping", 7])

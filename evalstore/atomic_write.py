@@ -1,0 +1,149 @@
+"""Writing files whole: whoever reads, and whatever ends the program, a file is old or new.
+
+The content goes into a temporary file in the same folder, which takes the place of the file in
+one step. The writer holds a lock on its temporary file, and the system drops that lock however
+the writer ends. So the next writer in the folder can tell which temporary files are left over
+from writers that were killed, and removes them.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from stat import S_IMODE, S_ISREG
+from typing import BinaryIO
+
+_TEMPORARY = re.compile(r"\..*\.evalstore-[0-9a-f]{8}\.tmp(-journal|-wal|-shm)?", re.DOTALL)
+"""The names of temporary files, and of the files that SQLite puts beside a database."""
+_LONGEST = 50
+"""Characters of a name that the name of its temporary file repeats."""
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+"""Errors of file systems that have no hard links."""
+
+
+def write_whole(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int | None = None,
+    exclusive: bool = False,
+    durable: bool = True,
+) -> None:
+    """Write a file in one step; raises `OSError`, and then nothing has changed.
+
+    The parameters are those of `temporary_file`.
+    """
+    with temporary_file(path, mode=mode, exclusive=exclusive, durable=durable) as file:
+        file.write(data)
+
+
+@contextmanager
+def temporary_file(
+    path: Path, *, mode: int | None = None, exclusive: bool = False, durable: bool = True
+) -> Iterator[BinaryIO]:
+    """An empty file beside `path`, open, that takes its place at the end of the block.
+
+    Its `name` is its path. If the block fails, it is removed and `path` stays as it was. A
+    replaced file keeps its permissions, unless `mode` is given. A symbolic link is replaced, not
+    followed. With `exclusive`, nothing is replaced: `FileExistsError` is raised if there is
+    something at `path`. With `durable`, the content is on the disk before the name stands for it.
+    """
+    if exclusive and os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    _remove_abandoned(path.parent)
+    file = _create(path, 0o666 if mode is None else mode)
+    temporary = Path(file.name)
+    try:
+        if mode is None and (kept := _mode_of(path)) is not None:
+            os.fchmod(file.fileno(), kept)
+        yield file
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+        if exclusive:
+            _link(temporary, path)
+        else:
+            temporary.replace(path)
+        if durable:
+            _sync_folder(path.parent)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # what could not be written has been reported
+            file.close()
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files of writers that have ended; those of living ones stay."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if _TEMPORARY.fullmatch(entry.name)]
+        for name in names:
+            with suppress(OSError):
+                _remove_unlocked(folder / name)
+
+
+_remove_abandoned = lru_cache(maxsize=256)(remove_abandoned)
+"""Once for each folder in a process: an import writes thousands of files."""
+
+
+def _remove_unlocked(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _create(path: Path, mode: int) -> BinaryIO:
+    """A new temporary file for a path, locked."""
+    while True:
+        name = f".{path.name[:_LONGEST]}.evalstore-{os.urandom(4).hex()}.tmp"
+        try:
+            file = open(  # noqa: SIM115 - pathlib has no opener; the caller closes it
+                path.with_name(name), "xb", opener=lambda place, flags: os.open(place, flags, mode)
+            )
+        except FileExistsError:
+            continue
+        with suppress(OSError):  # a file system without locks: nobody removes it, either
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()  # another writer has taken it for abandoned before it was locked
+
+
+def _mode_of(path: Path) -> int | None:
+    """The permissions of a regular file; None if there is none."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return S_IMODE(status.st_mode) if S_ISREG(status.st_mode) else None
+
+
+def _link(temporary: Path, path: Path) -> None:
+    """Give a file a name that nothing has; raises `FileExistsError`."""
+    try:
+        os.link(temporary, path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from error
+        temporary.replace(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk; some file systems cannot do that."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,155 @@
+"""Runs commands, each in a fork of one process that has loaded the program.
+
+Each line that is read is a case, and each line that is written is how it ended.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import BuiltinFunctionType, FrameType
+from typing import IO, Any, NamedTuple
+
+import evalstore
+from evalstore.__main__ import run
+from evalstore.cli.main import commands
+
+CLOSED = {"stdin closed": 0, "stdout closed": 1, "stderr closed": 2}
+FULL = {"stdout full": 1, "stderr full": 2}
+UNREAD = {"stdout unread": 1, "stderr unread": 2}
+ENCODED = {"ascii": "ascii", "latin": "iso-8859-1"}
+STREAMS = ("plain", *CLOSED, *FULL, *UNREAD, *ENCODED, "all closed", "folder gone")
+NAMES = ("stdin", "stdout", "stderr")
+STEPS = {
+    *("open", "write", "flush", "fsync", "flock", "fchmod"),
+    *("replace", "rename", "link", "unlink", "mkdir"),
+    *("execute", "executemany", "commit", "backup"),
+}
+"""Functions that write, and those around them."""
+OWNERS = {"posix", "fcntl", "io", "_io", "sqlite3"}
+"""The modules of these functions."""
+
+
+class Case(NamedTuple):
+    """A command to run."""
+
+    arguments: tuple[str, ...]
+    folder: str
+    environment: Mapping[str, str] = {}
+    streams: str = "plain"
+    """One of `STREAMS`."""
+    killed_at: int | None = None
+    """Before or after which step of writing the process is killed; 0: the steps are counted."""
+
+
+class Ended(NamedTuple):
+    """How it ended; in the texts each byte is a character."""
+
+    exit_code: int
+    out: str
+    err: str
+    steps: int = 0
+
+
+def change(streams: str) -> None:
+    """Give this process the streams that a case names."""
+    if streams in FULL:
+        os.dup2(os.open("/dev/full", os.O_WRONLY), FULL[streams])
+    if streams in UNREAD:
+        reading, writing = os.pipe()
+        os.dup2(writing, UNREAD[streams])
+        os.close(reading)
+        os.close(writing)
+    # The streams of the parent remember what they were: a file.
+    encoding = ENCODED.get(streams, "utf-8")
+    sys.stdout, sys.stderr = (os.fdopen(n, "w", encoding=encoding, closefd=False) for n in (1, 2))
+    for number in range(3) if streams == "all closed" else [CLOSED.get(streams)]:
+        if number is not None:
+            os.close(number)
+            setattr(sys, NAMES[number], None)
+    if streams == "folder gone":
+        os.chdir(tempfile.mkdtemp())
+        Path.cwd().rmdir()
+
+
+class Killer:
+    """Kills the process at the n-th step of writing, and counts the steps."""
+
+    def __init__(self, killed_at: int) -> None:
+        self.killed_at = killed_at
+        self.steps = 0
+
+    def __call__(self, _frame: FrameType, event: str, called: Any) -> None:
+        if not isinstance(called, BuiltinFunctionType) or called.__name__ not in STEPS:
+            return
+        owner = called.__self__
+        if getattr(owner, "__name__", type(owner).__module__) in OWNERS:
+            self.steps += 1
+            if self.steps == self.killed_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def run_case(case: Case, steps: IO[bytes]) -> None:
+    """Do what the program does, in this process."""
+    os.chdir(case.folder)
+    os.environ.update(case.environment)
+    change(case.streams)
+    sys.argv = ["evalstore", *case.arguments]
+    if case.killed_at is None:
+        sys.exit(run())
+    killer = Killer(case.killed_at)
+    threading.setprofile(killer)
+    sys.setprofile(killer)
+    exit_code = run()
+    sys.setprofile(None)
+    steps.write(str(killer.steps).encode())
+    steps.flush()
+    sys.exit(exit_code)
+
+
+def fork(case: Case) -> Ended:
+    """Run a case in a process of its own."""
+    with (
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+        tempfile.TemporaryFile() as steps,
+    ):
+        child = os.fork()
+        if not child:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            run_case(case, steps)
+        _, status = os.waitpid(child, 0)
+        texts = []
+        for file in (out, err, steps):
+            file.seek(0)
+            texts.append(file.read().decode("latin-1"))
+        code = os.waitstatus_to_exitcode(status)
+        return Ended(code, texts[0], texts[1], int(texts[2] or 0))
+
+
+def main() -> None:
+    """Run all cases, one after the other."""
+    commands()
+    for module in pkgutil.walk_packages(evalstore.__path__, "evalstore."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)  # once, not in each fork
+    gc.collect()
+    gc.freeze()
+    while line := sys.stdin.buffer.readline():
+        sys.stdout.write(json.dumps(fork(Case(*json.loads(line)))) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""A command that is killed while it writes leaves files that are whole, and can be repeated."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from evalstore.cli.main import main
+from evalstore.store import migrate
+from tests.builders import tree
+from tests.formats.test_ai_tester import PROJECT
+from tests.hostile.conftest import CALLS, Program
+from tests.hostile.forking import Ended
+
+TEMPORARY = re.compile(r"\..*\.evalstore-[0-9a-f]{8}\.tmp(-journal)?")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that writes, with what it does when nothing disturbs it."""
+
+    arguments: tuple[str, ...]
+    exit_code: int = 0
+    before: tuple[str, ...] = ()
+    """A command that is run first."""
+    edited: str = ""
+    """A file that is edited before."""
+    is_migration: bool = False
+
+
+SAMPLES = [f"source/{letter}.jsonl" for letter in "abcdef"]
+IMPORT = ("import", "openai-evals", "source")
+COMMANDS = {
+    "init": Command(("init", "new")),
+    "init the example": Command(("init", "--example", "new")),
+    "init from a project": Command(("init", "--from", "project", "project")),
+    "import": Command(IMPORT),
+    "import --force": Command((*IMPORT, "--force"), before=IMPORT, edited="tests/source/a.md"),
+    "run": Command(("run",), 1),
+    "judge": Command(("judge", "--refresh"), 1, before=("run",)),
+    "label": Command(("label", *CALLS["label"]), before=("run",)),
+    "trust": Command(("trust", *CALLS["trust"])),
+    "status": Command(("status",), before=("run",)),
+    "grep": Command(("grep", "warm"), before=("run",)),
+    "migration": Command(("log",), before=("run",), is_migration=True),
+}
+
+
+@pytest.fixture
+def prepared(workspace: Path) -> Path:
+    """The workspace with more to import, and a project to adopt."""
+    questions = "".join(f'{{"input": "Is {n} even?", "ideal": "yes"}}\n' for n in range(50))
+    return tree(
+        workspace,
+        {
+            **dict.fromkeys(SAMPLES, questions),
+            **{f"project/{name}": content for name, content in PROJECT.items()},
+        },
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_killed_command_leaves_whole_files(prepared: Path, program: Program, name: str) -> None:
+    kill_and_repeat(program, prepared, COMMANDS[name], kills=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_killed_at_any_step_leaves_whole_files(
+    prepared: Path, program: Program, name: str
+) -> None:
+    kill_and_repeat(program, prepared, COMMANDS[name], kills=60)
+
+
+def kill_and_repeat(program: Program, workspace: Path, command: Command, kills: int) -> None:
+    """Kill a command at steps that are spread evenly, and repeat it each time."""
+    if command.before:
+        main([*command.before, "-q"])
+    if command.edited:
+        (workspace / command.edited).write_text("edited")
+    if command.is_migration:
+        age(workspace / ".evalstore/store.db")
+    shutil.copytree(workspace, workspace.parent / "before")
+    before = contents(workspace)
+    undisturbed = start(program, workspace, command, 0)
+    assert undisturbed.exit_code == command.exit_code, undisturbed
+    wanted = contents(workspace)
+    steps = undisturbed.steps
+    assert steps
+    kills = min(kills, steps)
+    for number in range(kills):
+        shutil.rmtree(workspace)
+        shutil.copytree(workspace.parent / "before", workspace)
+        step = 1 + (2 * number + 1) * steps // (2 * kills)
+        killed = start(program, workspace, command, step)
+        assert killed.exit_code == -signal.SIGKILL, (step, killed)
+        for path, content in contents(workspace).items():
+            assert content in (before.get(path), wanted[path]), (step, path)
+        again = start(program, workspace, command, 0)
+        assert again.exit_code == command.exit_code, (step, again)
+        assert contents(workspace) == wanted, step
+        check_private_files(workspace)
+
+
+def start(program: Program, workspace: Path, command: Command, step: int) -> Ended:
+    state = workspace / "state"  # the list of trusted files is put back, too
+    return program.run(
+        *command.arguments, folder=workspace, killed_at=step, XDG_STATE_HOME=str(state)
+    )
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files by their paths, but for temporary ones and those that belong to a machine."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not {".evalstore", "state"} & set(path.relative_to(folder).parts)
+        and not TEMPORARY.fullmatch(path.name)
+    }
+
+
+def check_private_files(workspace: Path) -> None:
+    """Whether the store is sound and what lies beside it can be read."""
+    for store in workspace.rglob("store.db*"):
+        assert ".tmp" not in store.name
+        if not store.name.endswith(("-wal", "-shm")):
+            with closing(sqlite3.connect(store)) as database:
+                assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    for file in workspace.rglob(".evalstore/*.json"):
+        json.loads(file.read_bytes())
+    for trusted in workspace.rglob("state/evalstore/trusted"):
+        assert [json.loads(line)["path"] for line in trusted.read_text().splitlines()]
+
+
+def age(store: Path) -> None:
+    """Make a store what the first version of the program made."""
+    assert migrate.KNOWN[0] == "0001"
+    with closing(sqlite3.connect(store)) as database:
+        database.executescript("DROP TABLE runners; DROP TABLE leases")
+        database.execute("UPDATE alembic_version SET version_num = '0001'")
+        database.commit()
+
+
+def test_nobody_reads_a_temporary_file(prepared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check"])
+    before = capsys.readouterr()
+    name = ".weather.md.evalstore-0123abcd.tmp"
+    tree(prepared, {f"tests/{name}": "# half", f"models/{name}": "id: ["})
+    main(["check"])
+    assert capsys.readouterr() == before
+
+
+def test_an_import_removes_what_a_killed_one_left(
+    prepared: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = ".a.md.evalstore-0123abcd.tmp"
+    main(["import", "openai-evals", "source"])
+    tree(prepared, {f"tests/source/{name}": "# half"})
+    main(["import", "openai-evals", "source"])
+    assert not (prepared / "tests/source" / name).exists()
+    assert name not in capsys.readouterr().out

@@ -1,0 +1,81 @@
+"""Nothing but `atomic_write` writes files: a new writer would leave half a file when killed."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+METHODS = frozenset({"write_text", "write_bytes", "touch"})
+FUNCTIONS = frozenset(
+    {
+        *(f"shutil.{name}" for name in ("copy", "copy2", "copyfile", "copytree", "move")),
+        *(f"tempfile.{name}" for name in ("mkstemp", "NamedTemporaryFile", "TemporaryFile")),
+    }
+)
+FLAGS = ("O_WRONLY", "O_RDWR", "O_CREAT")
+ALLOWED = {
+    ("atomic_write.py", "open"): "it is the one place",
+    ("worker/__main__.py", "os.fdopen"): "a pipe",
+    ("worker/__main__.py", "os.open"): "the null device",
+    ("cli/streams.py", "os.fdopen"): "the null device",
+    ("cli/streams.py", "os.open"): "the null device",
+}
+
+
+def writers(source: str) -> list[str]:
+    """The functions that a module calls and that may write a file."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    return [ast.unparse(call.func) for call in calls if writes(call)]
+
+
+def writes(call: ast.Call) -> bool:
+    called = ast.unparse(call.func)
+    name = called.rpartition(".")[2]
+    if name in METHODS or called in FUNCTIONS:
+        return True
+    if called == "os.open":
+        return any(flag in ast.unparse(call) for flag in FLAGS)
+    return name in {"open", "fdopen"} and any(
+        isinstance(given, ast.Constant)
+        and isinstance(given.value, str)
+        and len(given.value) <= len("rb+")
+        and not set("wax+").isdisjoint(given.value)
+        for given in (*call.args, *(keyword.value for keyword in call.keywords))
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("p.write_text('')", ["p.write_text"]),
+        ("p.open('w')", ["p.open"]),
+        ("p.open(mode='ab')", ["p.open"]),
+        ("open(p, 'x')", ["open"]),
+        ("os.fdopen(3, 'r+')", ["os.fdopen"]),
+        ("os.open(p, os.O_WRONLY | os.O_CREAT)", ["os.open"]),
+        ("shutil.copy2(a, b)", ["shutil.copy2"]),
+        ("p.open('rb'); p.open(); values.copy(); os.open(p, os.O_RDONLY); open('wax.md')", []),
+    ],
+)
+def test_what_writes_is_recognised(source: str, expected: list[str]) -> None:
+    assert writers(source) == expected
+
+
+def test_files_are_written_in_one_place_only() -> None:
+    base = ROOT / "evalstore"
+    found = {
+        (path.relative_to(base).as_posix(), name)
+        for path in base.rglob("*.py")
+        for name in writers(path.read_text(encoding="utf-8"))
+    }
+    assert found == ALLOWED.keys()
+
+
+def test_tools_write_files_in_the_same_way() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tools").glob("*.py")]
+    assert [name for source in sources for name in writers(source)] == [
+        "shutil.copytree"  # into a temporary folder
+    ]
