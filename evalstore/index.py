@@ -12,15 +12,18 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.file_access import LARGEST_CACHE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from evalstore.file_access import Boundary
 
 SUFFIXES = {
     "tests": (".md",),
@@ -88,10 +91,10 @@ class Index:
         self.changed = self.changed or bool(gone)
 
     @classmethod
-    def read(cls, path: Path) -> Index:
+    def read(cls, path: Path, boundary: Boundary) -> Index:
         """The index at a path; empty when there is none, or none that this version reads."""
         try:
-            content = json.loads(path.read_bytes())
+            content = read_cache(path, boundary)
             if content["format"] != _FORMAT:
                 return cls()
             depends = content["depends"]
@@ -99,9 +102,20 @@ class Index:
                 name: Entry((a, b, c, d), settled, digest, node, depends[number])
                 for name, (a, b, c, d, settled, digest, node, number) in content["files"].items()
             }
-            return cls(files, set(content["schemas"]))
-        except (OSError, ValueError, KeyError, TypeError, IndexError):
+            found = cls(files, set(content["schemas"]))
+        except (ValueError, KeyError, TypeError, IndexError):
             return cls()
+        return found if found.is_sound(depends) else cls()
+
+    def is_sound(self, depends: list[Any]) -> bool:
+        """Whether all texts and mappings are what this program writes."""
+        return (
+            all(type(one) is dict for one in depends)
+            and all(type(one) is str for one in self.schemas)
+            and all(
+                type(one.node) is str and type(one.digest) is str for one in self.files.values()
+            )
+        )
 
     def write(self, path: Path) -> None:
         """Write it in one step; a workspace that cannot be written to is left alone."""
@@ -120,20 +134,46 @@ class Index:
             "depends": depends,
             "schemas": sorted(self.schemas),
         }
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        try:
+        with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
-            temporary.replace(path)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+            write_cache(path, json.dumps(content, separators=(",", ":")))
         self.changed = False
 
 
-def walk(folder: str, prefix: str, suffixes: tuple[str, ...], found: dict[str, Stamp]) -> None:
-    """Add the files below a folder to `found`; hidden ones and linked folders are passed over."""
-    for under, files in scan(folder, prefix, suffixes):
+def read_cache(path: Path, boundary: Boundary) -> Any:
+    """The JSON of a file that `write_cache` wrote; raises `ValueError` for one that it did not."""
+    try:
+        return json.loads(boundary.read(path, LARGEST_CACHE))
+    except (FileProblem, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def write_cache(path: Path, text: str) -> None:
+    """Write a file in one step, through no link that is in its place; raises `OSError`."""
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)
+    try:
+        with temporary.open("x", encoding="utf-8") as file:
+            file.write(text)
+        temporary.replace(path)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def walk(
+    folder: str,
+    prefix: str,
+    suffixes: tuple[str, ...],
+    found: dict[str, Stamp],
+    links: list[str] | None = None,
+) -> None:
+    """Add the files below a folder to `found`; hidden ones and linked folders are passed over.
+
+    Those that are links are added to `links`, too.
+    """
+    for under, files in scan(folder, prefix, suffixes, links):
         for name, *seen in files:
             found[under + name] = (seen[0], seen[1], seen[2], seen[3])
 
@@ -142,11 +182,14 @@ Seen = tuple[str, int, int, int, int]
 """A name and the stamp of what it names; all zero when nothing can be seen there."""
 
 
-def scan(folder: str, prefix: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, list[Seen]]]:
+def scan(
+    folder: str, prefix: str, suffixes: tuple[str, ...], links: list[str] | None = None
+) -> Iterator[tuple[str, list[Seen]]]:
     """The files of a folder and of the folders below it, each folder at once.
 
     Yields the path of a folder, from `prefix` on, and the names and stamps of its files.
-    Opening folders by descriptor saves the kernel the way to each file.
+    Opening folders by descriptor saves the kernel the way to each file. The paths of files that
+    are links are added to `links`.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -172,6 +215,10 @@ def scan(folder: str, prefix: str, suffixes: tuple[str, ...]) -> Iterator[tuple[
                         continue
                     if S_ISREG(seen.st_mode):
                         files.append((name, *stamp(seen)))
+                    elif not S_ISDIR(seen.st_mode):  # such as a pipe: reading it will tell
+                        files.append((name, 0, 0, 0, 0))
+                    if links is not None and entry.is_symlink():
+                        links.append(prefix + name)
     finally:
         os.close(descriptor)
     try:
@@ -180,7 +227,7 @@ def scan(folder: str, prefix: str, suffixes: tuple[str, ...]) -> Iterator[tuple[
         _refuse_names(prefix, [*(one[0] for one in files), *folders])
     yield prefix, files
     for name in folders:
-        yield from scan(f"{folder}/{name}", f"{prefix}{name}/", suffixes)
+        yield from scan(f"{folder}/{name}", f"{prefix}{name}/", suffixes, links)
 
 
 def _refuse_names(prefix: str, names: list[str]) -> None:

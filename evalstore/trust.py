@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from evalstore.errors import EvalstoreError
 
@@ -21,6 +22,8 @@ VARIABLE = "EVALSTORE_TRUST_FILE"
 DECIDING = frozenset({VARIABLE, "XDG_STATE_HOME", "HOME"})
 """Variables that decide where the list is: only the real environment may set them."""
 _HEX = 64
+_NAME = "trusted files"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,45 +90,59 @@ class TrustList:
         return found is not None
 
     def _write(self) -> None:
-        """Write it in one step, for nobody else to read or write."""
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
-        lines = [json.dumps(asdict(one), ensure_ascii=False) for one in self._entries.values()]
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in lines)
-            temporary.replace(self.path)
-        except OSError as error:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise EvalstoreError(
-                f"the list of trusted files '{self.path}' cannot be written: {error.strerror}",
-                hint=f"name another place in {VARIABLE}",
-            ) from error
+        write_list(self.path, _NAME, [asdict(one) for one in self._entries.values()])
 
 
 def _read(path: Path) -> dict[str, Trusted]:
+    return {one.sha256: one for one in read_list(path, _NAME, _entry)}
+
+
+def write_list(path: Path, name: str, entries: Iterable[Mapping[str, object]]) -> None:
+    """Write a list of this user in one step, for nobody else to read or write.
+
+    `name` says in messages what the list is of. Raises `EvalstoreError`.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    lines = [json.dumps(one, ensure_ascii=False) for one in entries]
     try:
-        with path.open(encoding="utf-8") as file:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        temporary.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise EvalstoreError(
+            f"the list of {name} '{path}' cannot be written: {error.strerror}",
+            hint=f"name another place in {VARIABLE}",
+        ) from error
+
+
+def read_list(path: Path, name: str, entry: Callable[[Mapping[str, object]], T]) -> list[T]:
+    """The entries of a list of this user; none when there is no list.
+
+    Raises `EvalstoreError` when it is damaged, and when others can write to it.
+    """
+    try:
+        with path.open(encoding="utf-8", errors="surrogateescape") as file:
             if os.fstat(file.fileno()).st_mode & 0o022:
                 raise EvalstoreError(
-                    f"others can write to the list of trusted files '{path}'",
+                    f"others can write to the list of {name} '{path}'",
                     hint=f"see whether it is right, then 'chmod go-w {path}'",
                 )
-            found = [_entry(json.loads(line)) for line in file if line.strip()]
+            return [entry(json.loads(line)) for line in file if line.strip()]
     except FileNotFoundError:
-        return {}
+        return []
     except OSError as error:
         raise EvalstoreError(
-            f"the list of trusted files '{path}' cannot be read: {error.strerror}"
+            f"the list of {name} '{path}' cannot be read: {error.strerror}"
         ) from error
     except (ValueError, TypeError, KeyError) as error:
         raise EvalstoreError(
-            f"the list of trusted files '{path}' is damaged",
-            hint="remove it, and trust the files again",
+            f"the list of {name} '{path}' is damaged",
+            hint="remove it, and allow again what it allowed",
         ) from error
-    return {one.sha256: one for one in found}
 
 
 def _entry(value: Mapping[str, object]) -> Trusted:

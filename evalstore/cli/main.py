@@ -28,7 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-_FLAGS = ("-q", "--quiet", "-v", "--verbose")
+_FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside")
 _VALUED = ("-C", "-c", "--config", "--store", "--color", "--progress")
 
 
@@ -38,6 +38,7 @@ class Globals:
     directory: Path
     config: Path | None
     store: str | None
+    allow_outside: bool
     progress: Literal["auto", "plain", "none"]
     arguments: list[str]
     """The whole command line: what stands after `--` are paths."""
@@ -57,6 +58,13 @@ def start(
         str | None,
         typer.Option("--store", metavar="PATH", help="The store, instead of the settings' one."),
     ] = None,
+    allow_outside: Annotated[
+        bool,
+        typer.Option(
+            "--allow-outside",
+            help="Let the workspace, or an import, use files outside of it; remembered.",
+        ),
+    ] = False,
     color: Annotated[
         Literal["auto", "always", "never"], typer.Option("--color", help="When to use colours.")
     ] = "auto",
@@ -79,12 +87,15 @@ def start(
     Globals.directory = Path(os.path.normpath(Globals.directory))
     Globals.config = None if config is None else Globals.directory / config
     Globals.store = store
+    Globals.allow_outside = allow_outside
     Globals.progress = progress
 
 
 def here() -> Where:
     """The workspace that the global options name."""
-    return Where(Globals.directory, Globals.config, Globals.store)
+    return Where(
+        Globals.directory, Globals.config, Globals.store, allow_outside=Globals.allow_outside
+    )
 
 
 def hoist(argv: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from evalstore.cli.main import app, here
 from evalstore.errors import EvalstoreError
 
 if TYPE_CHECKING:
+    from evalstore.allowed_paths import AllowedPath
     from evalstore.operations.trusting import Shown
 
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 def trust(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="Python files; with --revoke also hashes."),
+        typer.Argument(
+            metavar="FILE", help="Python files; with --revoke also hashes and allowed paths."
+        ),
     ] = None,
     network: Annotated[
         bool, typer.Option("--network", help="Also allow it the network, for checks that ask.")
@@ -46,19 +50,31 @@ def trust(
         raise EvalstoreError(
             "no file is named", hint="evalstore trust FILE, or evalstore trust --list"
         )
+    allowed: list[AllowedPath] = []
     if show:
-        found = trusting.trusted_files()
+        found, allowed = trusting.trusted_files(), trusting.allowed_paths()
     elif revoke:
-        found = trusting.revoke(here(), paths or ())
+        found, allowed = trusting.revoke(here(), paths or ())
     else:
         found = trusting.trust(here(), paths or (), network=network)
     if json:
-        output.document({"files": [one.document() for one in found]})
+        listed = {"paths": [asdict(one) for one in allowed]} if allowed else {}
+        output.document({"files": [one.document() for one in found], **listed})
     elif show:
         _print_list(found)
+        _print_allowed(allowed)
     else:
         for one in found:
             _print_one(one)
+        for path in allowed:
+            output.line(f"{output.safe(path.path)}: no longer allowed")
+            output.line(f"  for the workspace {output.safe(path.workspace)}")
+
+
+def _print_allowed(allowed: list[AllowedPath]) -> None:
+    if allowed:
+        header = ("allowed path", "workspace")
+        output.table([(one.path, one.workspace) for one in allowed], header)
 
 
 def _print_list(found: list[Shown]) -> None:
