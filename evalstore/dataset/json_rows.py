@@ -88,7 +88,7 @@ class Reader:
             raise self._source.bad_row(f"a row must be an object, not {kind}", line, hint=hint)
         if self._wrong:
             raise self._source.bad_row(self._wrong[0], line)
-        if (text is None or text.count("[") + text.count("{") > DEEPEST) and _is_deep(value):
+        if (text is None or text.count("[") + text.count("{") > DEEPEST) and is_deep(value):
             raise self._source.bad_row(_DEEP, line)
         if (text is None or "\\u" in text) and not _is_text(value):
             message = (
@@ -112,7 +112,8 @@ def _is_text(value: Json) -> bool:
     return True
 
 
-def _is_deep(value: Json) -> bool:
+def is_deep(value: Json) -> bool:
+    """Whether a value has more than `DEEPEST` levels."""
     level: list[Any] = [value]
     for _ in range(DEEPEST):
         inner = (one.values() if isinstance(one, dict) else one for one in level)

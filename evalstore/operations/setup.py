@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalstore.errors import EvalstoreError
+from evalstore.formats.sources import reading_from
 from evalstore.operations.desk import open_workspace, store_path
 from evalstore.operations.orders import Where
 from evalstore.settings import FILE
@@ -81,6 +82,7 @@ def init(
     example: bool = False,
     adopt_from: Path | None = None,
     store: str | None = None,
+    allow_outside: bool = False,
 ) -> Initialised:
     """Make a workspace and its store; files that exist are never overwritten."""
     made = Initialised(directory)
@@ -88,7 +90,8 @@ def init(
         raise EvalstoreError(f"'{directory}' is not a folder")
     directory.mkdir(parents=True, exist_ok=True)
     if adopt_from is not None:
-        _adopt(made, adopt_from)
+        with reading_from([adopt_from, directory], allow_outside=allow_outside):
+            _adopt(made, adopt_from)
     elif example:
         source = example_folder()
         for path in sorted(source.rglob("*")):
@@ -101,7 +104,7 @@ def init(
         for name, text in STARTER.items():
             _write(made, name, text.encode())
     _ignore(made)
-    where = Where(directory, store=store)
+    where = Where(directory, store=store, allow_outside=allow_outside)
     workspace = open_workspace(where)
     path = store_path(workspace, where)
     if not path.exists():
@@ -112,7 +115,7 @@ def init(
 
 def _write(made: Initialised, name: str, data: bytes) -> None:
     path = made.root / name
-    if path.exists():
+    if os.path.lexists(path):
         made.kept.append(name)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
