@@ -27,6 +27,8 @@ LARGEST_FILE = 100 * MIB
 """Bytes of a file that tests mention."""
 LARGEST_DATASET = 2048 * MIB
 """Bytes of a data file, which is read row by row, and of what it is when it is unpacked."""
+LARGEST_DOCUMENT = 256 * MIB
+"""Characters of a data file that is one JSON document, which is read as a whole."""
 LARGEST_SOURCE = 1024 * MIB
 """Bytes of a file of another system, and of what it is when it is unpacked."""
 LARGEST_CACHE = 256 * MIB

@@ -103,7 +103,7 @@ class Index:
                 for name, (a, b, c, d, settled, digest, node, number) in content["files"].items()
             }
             found = cls(files, set(content["schemas"]))
-        except (ValueError, KeyError, TypeError, IndexError):
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             return cls()
         return found if found.is_sound(depends) else cls()
 

@@ -6,10 +6,13 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evalstore.errors import EvalstoreError
+from evalstore.allowed_paths import workspace_boundary
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.file_access import LARGEST_TEXT
 from evalstore.formats.sources import reading_from
 from evalstore.operations.desk import open_workspace, store_path
 from evalstore.operations.orders import Where
+from evalstore.parse import normalise
 from evalstore.settings import FILE
 from evalstore.store import Store
 from evalstore.values import Json
@@ -137,7 +140,13 @@ def _adopt(made: Initialised, source: Path) -> None:
 
 def _ignore(made: Initialised) -> None:
     path = made.root / ".gitignore"
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = ""
+    if os.path.lexists(path):
+        try:
+            text = normalise(workspace_boundary(made.root).read(path, LARGEST_TEXT))
+        except FileProblem as problem:
+            made.notes.append(f".gitignore: {problem.message}; add '.evalstore/' to it")
+            return
     if ".evalstore/" not in text.split():
         path.write_text(
             text + ("" if not text or text.endswith("\n") else "\n") + IGNORED, encoding="utf-8"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,36 @@ from evalstore.values import Json
 from evalstore.yaml_core import Document, read_yaml
 
 PREFIX = "file://"
+_DEEPEST = 20
+"""Files of tests, each named by the one before."""
+_MOST_FILES = 10_000
+"""Files of tests that one configuration leads to, each as often as it is named."""
 _CODE = (".js", ".cjs", ".mjs", ".ts", ".py", ".rb", ".sh", ".bash", ".pl", ".exe")
+
+
+class Nesting:
+    """The files of tests that name each other: none may lead to itself, and there is an end."""
+
+    def __init__(self) -> None:
+        self._open: set[Path] = set()
+        self._count = 0
+
+    @contextmanager
+    def enter(self, path: Path) -> Iterator[None]:
+        """Read a file and what it names; raises `NotTakenError` when that would not end."""
+        real = path.resolve()
+        if real in self._open:
+            raise NotTakenError(f"'{path.name}' names itself")
+        self._count += 1
+        if self._count > _MOST_FILES:
+            raise NotTakenError(f"more than {_MOST_FILES:,} files of tests are named")
+        if len(self._open) >= _DEEPEST:
+            raise NotTakenError(f"'{path.name}' is named by a file of a file, and so on")
+        self._open.add(real)
+        try:
+            yield
+        finally:
+            self._open.discard(real)
 
 
 def is_code(name: str) -> bool:
