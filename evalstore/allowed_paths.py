@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from evalstore.file_access import Boundary
+from evalstore.errors import EvalstoreError, FileProblem, OutsideError
+from evalstore.file_access import Boundary, OutsideProblem
 from evalstore.trust import default_place, read_list, write_list
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _NAME = "allowed paths"
 
@@ -66,17 +65,48 @@ def list_file() -> Path:
     return trusted.with_name(f"{trusted.name}-paths")
 
 
-def workspace_boundary(root: Path, *, allow_all: bool = False) -> Boundary:
-    """What may be read of a workspace; with `allow_all` everything, until `record_added`."""
-    real = os.path.realpath(root)
-    return Boundary([real], "workspace", lambda: AllowedPaths().of(real), allow_all=allow_all)
+class WorkspaceBoundary(Boundary):
+    """What may be used of one workspace, and outside of it."""
 
+    def __init__(self, root: Path, *, allow_all: bool = False) -> None:
+        """With `allow_all` everything may be used, and `record` remembers what was."""
+        self.root = os.path.realpath(root)
+        super().__init__(
+            [self.root], "workspace", lambda: AllowedPaths().of(self.root), allow_all=allow_all
+        )
 
-def record_added(root: Path, boundary: Boundary) -> None:
-    """Remember for this user what a workspace was allowed to use; raises `EvalstoreError`."""
-    if boundary.added:
-        AllowedPaths().add(os.path.realpath(root), boundary.added)
-        boundary.added.clear()
+    def require(self, path: Path, place: str) -> None:
+        """Raise `OutsideError` unless a path may be used; `place` is what the message calls it."""
+        try:
+            self.resolve(path)
+        except OutsideProblem as problem:
+            raise OutsideError(f"{place}: {problem.message}", hint=problem.hint) from problem
+        except FileProblem as problem:
+            raise EvalstoreError(f"{place}: {problem.message}") from problem
+        self.record()
+
+    def require_database(self, path: Path, place: str) -> None:
+        """The same for a database with the files that SQLite keeps beside it.
+
+        Their names begin with that of the database.
+        """
+        self.require(path, place)
+        real = Path(os.path.realpath(path))
+        links: list[Path] = []
+        with suppress(OSError), os.scandir(real.parent) as beside:
+            links += [
+                Path(one.path)
+                for one in beside
+                if one.name.startswith(real.name) and one.is_symlink()
+            ]
+        for link in links:
+            self.require(link, os.path.relpath(link, self.root))
+
+    def record(self) -> None:
+        """Remember for this user what was allowed by now; raises `EvalstoreError`."""
+        if self.added:
+            AllowedPaths().add(self.root, self.added)
+            self.added.clear()
 
 
 def _entry(value: Mapping[str, object]) -> AllowedPath:

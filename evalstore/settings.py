@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from evalstore.allowed_paths import workspace_boundary
+from evalstore.allowed_paths import WorkspaceBoundary
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.file_access import LARGEST_TEXT, read_file
@@ -429,7 +429,7 @@ def browser_settings(directory: Path, config: Path | None = None) -> tuple[str, 
     """
     try:
         path = config or find_root(directory) / FILE
-        read = read_file if config else workspace_boundary(path.parent).read
+        read = read_file if config else WorkspaceBoundary(path.parent).read
         return path.name, read_settings(read(path, LARGEST_TEXT).decode("utf-8-sig")).browser
     except (EvalstoreError, FileProblem, UnicodeDecodeError):
         return FILE, BrowserSettings()

@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore import catalogue, hashing
-from evalstore.allowed_paths import record_added, workspace_boundary
+from evalstore.allowed_paths import WorkspaceBoundary
 from evalstore.dataset import DatasetSpec
 from evalstore.definitions import read_schema, read_tool
-from evalstore.errors import EvalstoreError, FileProblem, OutsideError, Problem, WorkspaceError
+from evalstore.errors import EvalstoreError, FileProblem, Problem, WorkspaceError
 from evalstore.expand import expand_prompt, expand_test
 from evalstore.fields import is_json, suggest
-from evalstore.file_access import LARGEST_TEXT, OutsideProblem, read_file
+from evalstore.file_access import LARGEST_TEXT, read_file
 from evalstore.index import Entry, Index, Stamp, is_settled, walk
 from evalstore.judge_prompts import INSTRUCTIONS, shows_instructions
 from evalstore.library import KEPT_AT_ONCE, Library, Sink
@@ -87,9 +86,9 @@ class Workspace:
         """
         self.root = root
         self.config = config or root / FILE
-        self.boundary = workspace_boundary(root, allow_all=allow_outside)
+        self.boundary = WorkspaceBoundary(root, allow_all=allow_outside)
         self.settings, self.ignored = self._read_settings(is_own=config is None)
-        self.require_inside(self.private, self.private.name)
+        self.boundary.require(self.private, self.private.name)
 
     def _read_settings(self, *, is_own: bool) -> tuple[Settings, list[tuple[str, str]]]:
         name = self.config.name
@@ -97,7 +96,8 @@ class Workspace:
             read = self.boundary.read if is_own else read_file
             text = normalise(read(self.config, LARGEST_TEXT))
         except FileProblem as problem:
-            raise _at(name, problem) from problem
+            place = name if problem.line is None else f"{name}:{problem.line}"
+            raise EvalstoreError(f"{place}: {problem.message}", hint=problem.hint) from problem
         try:
             settings = read_settings(text)
         except FileProblem as problem:
@@ -107,38 +107,13 @@ class Workspace:
         self._store_line = document.line("store")
         return settings, ignored_settings(value)
 
-    def require_inside(self, path: Path, place: str) -> None:
-        """Raise `OutsideError` unless a path may be used; `place` is what the message calls it."""
-        try:
-            self.boundary.resolve(path)
-        except OutsideProblem as problem:
-            raise OutsideError(f"{place}: {problem.message}", hint=problem.hint) from problem
-        except FileProblem as problem:
-            raise _at(place, problem) from problem
-        record_added(self.root, self.boundary)
-
     def locate_store(self) -> Path:
         """The file of the store that the settings name; raises `OutsideError`."""
         name = self.settings.store
         path = self.root / name
         place = f"{self.config.name}:{self._store_line}: the store '{name}'"
-        self.require_inside(path, place)
-        self.require_beside_inside(path)
+        self.boundary.require_database(path, place)
         return path
-
-    def require_beside_inside(self, database: Path) -> None:
-        """Raise `OutsideError` if a database, or a file that SQLite keeps beside it, leads out.
-
-        Their names begin with that of the database.
-        """
-        real = Path(os.path.realpath(database))
-        links: list[Path] = [database]
-        with suppress(OSError), os.scandir(real.parent) as beside:
-            for one in beside:
-                if one.name.startswith(real.name) and one.is_symlink():
-                    links.append(Path(one.path))
-        for link in links:
-            self.require_inside(link, self.name_of(link))
 
     @property
     def private(self) -> Path:
@@ -162,7 +137,7 @@ class Workspace:
         """
         folder = self.folder(kind)
         prefix = self.name_of(folder)
-        self.require_inside(folder, prefix)
+        self.boundary.require(folder, prefix)
         found: dict[str, Stamp] = {}
         links: list[str] = []
         walk(str(folder), "" if prefix == "." else prefix + "/", suffixes, found, links)
@@ -190,7 +165,8 @@ class Workspace:
         Without `tests`, only what tests refer to: prompts, models, currencies and the like.
         """
         reading = Reading()
-        index = self._read_index() if load_nodes else Index()
+        kept = self.private / "index.json"
+        index = Index.read(kept, self.boundary) if load_nodes else Index()
         self._read_catalogue(reading)
         self.references = references = References(
             self.root,
@@ -202,7 +178,7 @@ class Workspace:
         reading.library = self._read_library(reading, index, references)
         if tests:
             self._read_tests(reading, index, reading.library, references, load_nodes, keep)
-        record_added(self.root, self.boundary)
+        self.boundary.record()
         if not tests:
             return reading
         self._find_shared_ids(reading)
@@ -211,9 +187,6 @@ class Workspace:
         self.index = index
         reading.problems.sort(key=lambda problem: (problem.file, problem.line or 0))
         return reading
-
-    def _read_index(self) -> Index:
-        return Index.read(self.private / "index.json", self.boundary)
 
     def save_index(self) -> None:
         """Remember what was read; only when all of it is in the store."""
@@ -502,11 +475,6 @@ def is_known_kind(name: str) -> bool:
     from evalstore.providers.prices import is_known_provider
 
     return is_known_provider(name)
-
-
-def _at(name: str, problem: FileProblem) -> EvalstoreError:
-    place = name if problem.line is None else f"{name}:{problem.line}"
-    return EvalstoreError(f"{place}: {problem.message}", hint=problem.hint)
 
 
 class _Current:

@@ -218,7 +218,7 @@ def _write(
         kind, _, rest = name.partition("/")
         there = posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
         path = workspace.root / there
-        workspace.require_inside(path, there)
+        workspace.boundary.require(path, there)
         if path.is_file() and _has(path, content):
             done.unchanged[name] = there
         elif os.path.lexists(path) and not (force and path.is_file()):

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
-from evalstore.allowed_paths import AllowedPaths, workspace_boundary
+from evalstore.allowed_paths import AllowedPaths, WorkspaceBoundary
 from evalstore.errors import EvalstoreError
 from evalstore.index import GRAIN, SUFFIXES, Seen, read_cache, scan, stamp, write_cache
 from evalstore.operations.orders import Wanted
@@ -69,7 +69,7 @@ def _recall(where: Where, *, whole: bool) -> Status | None:
     else:
         return None
     try:
-        boundary = workspace_boundary(root)
+        boundary = WorkspaceBoundary(root)
         memory = read_cache(root / ".evalstore" / _FILE, boundary)
         if memory["format"] != _FORMAT or memory["asked"] != _asked(root, where):
             return None

@@ -82,7 +82,7 @@ def open_index(where: Where) -> SearchIndex:
     """The index of a workspace."""
     workspace = open_workspace(where)
     path = workspace.private / _FILE
-    workspace.require_beside_inside(path)
+    workspace.boundary.require_database(path, workspace.name_of(path))
     return SearchIndex.open(path)
 
 

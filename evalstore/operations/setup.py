@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evalstore.allowed_paths import workspace_boundary
+from evalstore.allowed_paths import WorkspaceBoundary
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.file_access import LARGEST_TEXT
 from evalstore.formats.sources import reading_from
@@ -143,7 +143,7 @@ def _ignore(made: Initialised) -> None:
     text = ""
     if os.path.lexists(path):
         try:
-            text = normalise(workspace_boundary(made.root).read(path, LARGEST_TEXT))
+            text = normalise(WorkspaceBoundary(made.root).read(path, LARGEST_TEXT))
         except FileProblem as problem:
             made.notes.append(f".gitignore: {problem.message}; add '.evalstore/' to it")
             return
