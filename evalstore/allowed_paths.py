@@ -9,18 +9,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from evalstore.errors import EvalstoreError, FileProblem, OutsideError
 from evalstore.file_access import Boundary, OutsideProblem
-from evalstore.trust import default_place, read_list, write_list
+from evalstore.user_lists import default_place, read_list, write_list
 
 _NAME = "allowed paths"
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedPath:
+class AllowedPath(NamedTuple):
     """A folder or file outside that one workspace may use."""
 
     workspace: str
@@ -56,7 +55,7 @@ class AllowedPaths:
         self._write()
 
     def _write(self) -> None:
-        write_list(self.file, _NAME, map(asdict, self._entries))
+        write_list(self.file, _NAME, [one._asdict() for one in self._entries])
 
 
 def list_file() -> Path:

@@ -9,7 +9,6 @@ between the check and the reading. Opening never waits: a named pipe is refused 
 
 from __future__ import annotations
 
-import math
 import os
 import stat
 from collections.abc import Callable, Iterable
@@ -166,10 +165,10 @@ def read_file(path: str | Path, largest: int) -> bytes:
     return _read(descriptor, status.st_size, largest)
 
 
-def too_large(size: float, largest: int) -> FileProblem:
+def too_large(size: int, largest: int) -> FileProblem:
     """The problem of a file with so many bytes."""
     return FileProblem(
-        f"the file has {math.ceil(size / MIB * 10) / 10:,} MiB; "
+        f"the file has {-(-size * 10 // MIB) / 10:,} MiB; "
         f"at most {largest / MIB:,.0f} MiB are read",
         hint="split it, or take out what is not needed",
     )

@@ -8,22 +8,21 @@ ids of the store are no protection from somebody who looks for two files with on
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError
+from evalstore.user_lists import VARIABLE, default_place, read_list, write_list
 
-VARIABLE = "EVALSTORE_TRUST_FILE"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["DECIDING", "TrustList", "Trusted", "default_place", "digest"]
+
 DECIDING = frozenset({VARIABLE, "XDG_STATE_HOME", "HOME"})
 """Variables that decide where the list is: only the real environment may set them."""
 _HEX = 64
 _NAME = "trusted files"
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +42,6 @@ class Trusted:
 def digest(data: bytes) -> str:
     """What a file is known by: the SHA-256 of its bytes."""
     return hashlib.sha256(data).hexdigest()
-
-
-def default_place() -> Path:
-    """Where the list of this user is."""
-    if named := os.environ.get(VARIABLE):
-        return Path(named)
-    state = os.environ.get("XDG_STATE_HOME", "")
-    # A relative path there counts for nothing, says the XDG specification.
-    base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"  # noqa: PTH117
-    return base / "evalstore" / "trusted"
 
 
 class TrustList:
@@ -95,54 +84,6 @@ class TrustList:
 
 def _read(path: Path) -> dict[str, Trusted]:
     return {one.sha256: one for one in read_list(path, _NAME, _entry)}
-
-
-def write_list(path: Path, name: str, entries: Iterable[Mapping[str, object]]) -> None:
-    """Write a list of this user in one step, for nobody else to read or write.
-
-    `name` says in messages what the list is of. Raises `EvalstoreError`.
-    """
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    lines = [json.dumps(one, ensure_ascii=False) for one in entries]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.writelines(f"{line}\n" for line in lines)
-        temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise EvalstoreError(
-            f"the list of {name} '{path}' cannot be written: {error.strerror}",
-            hint=f"name another place in {VARIABLE}",
-        ) from error
-
-
-def read_list(path: Path, name: str, entry: Callable[[Mapping[str, object]], T]) -> list[T]:
-    """The entries of a list of this user; none when there is no list.
-
-    Raises `EvalstoreError` when it is damaged, and when others can write to it.
-    """
-    try:
-        with path.open(encoding="utf-8", errors="surrogateescape") as file:
-            if os.fstat(file.fileno()).st_mode & 0o022:
-                raise EvalstoreError(
-                    f"others can write to the list of {name} '{path}'",
-                    hint=f"see whether it is right, then 'chmod go-w {path}'",
-                )
-            return [entry(json.loads(line)) for line in file if line.strip()]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise EvalstoreError(
-            f"the list of {name} '{path}' cannot be read: {error.strerror}"
-        ) from error
-    except (ValueError, TypeError, KeyError) as error:
-        raise EvalstoreError(
-            f"the list of {name} '{path}' is damaged",
-            hint="remove it, and allow again what it allowed",
-        ) from error
 
 
 def _entry(value: Mapping[str, object]) -> Trusted:

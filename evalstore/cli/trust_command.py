@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,7 +57,7 @@ def trust(
     else:
         found = trusting.trust(here(), paths or (), network=network)
     if json:
-        listed = {"paths": [asdict(one) for one in allowed]} if allowed else {}
+        listed = {"paths": [one._asdict() for one in allowed]} if allowed else {}
         output.document({"files": [one.document() for one in found], **listed})
     elif show:
         _print_list(found)

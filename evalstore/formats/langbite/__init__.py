@@ -46,6 +46,8 @@ def read(paths: list[Path], _options: Options) -> Imported:
     scenarios = list(_scenarios(sources, imported))
     requirements = [one for _, scenario in scenarios for one in scenario.requirements]
     libraries = list(_libraries(sources, requirements, imported))
+    if (not scenarios or not libraries) and imported.left:
+        return imported
     if not scenarios or not libraries:
         what = "requirements model (JSON)" if libraries else "templates (CSV)"
         raise EvalstoreError(
