@@ -464,7 +464,9 @@ def test_an_import_of_langbite_follows_no_links_outside(root: Path, run: Run) ->
     tree(root, {"src/model.json": '{"requirements": []}'})
     link("src/prompts_en_us.csv", home / "p.csv")
     code, said = run("import", "langbite", "src")
-    assert (code, SECRET in said) == (2, False)
+    assert (code, SECRET in said) == (1, False)
+    assert f"src/prompts_en_us.csv: leads to '{home / 'p.csv'}'" in said
+    assert "outside of the imported folder; '--allow-outside' allows it" in said
 
 
 def test_an_import_writes_nothing_outside(root: Path, run: Run) -> None:
