@@ -117,7 +117,7 @@ def _is_text(value: Json) -> bool:
 
 def is_deep(value: Json) -> bool:
     """Whether a value has more than `DEEPEST` levels."""
-    level: list[Any] = [value]
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
     for _ in range(DEEPEST):
         inner = (one.values() if isinstance(one, dict) else one for one in level)
         level = [one for values in inner for one in values if isinstance(one, dict | list)]

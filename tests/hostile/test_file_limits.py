@@ -19,6 +19,7 @@ from evalstore.cli.main import main
 from evalstore.errors import FileProblem
 from evalstore.file_access import MIB, open_file, read_file
 from evalstore.formats import sources
+from evalstore.formats.shapes import parse_json
 from evalstore.index import Index
 from tests.builders import tree
 
@@ -313,6 +314,16 @@ def test_deep_json_breaks_no_import(
     code, said = run("import", format, "src")
     assert code in (0, 1, 2)
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(0, True), (1, True), (100, True), (101, False)])
+def test_json_of_imports_has_a_depth(depth: int, fits: bool) -> None:
+    text = "[" * depth + "1" + "]" * depth
+    if fits:
+        assert parse_json(text) == json.loads(text)
+    else:
+        with pytest.raises(ValueError, match="nested too deeply"):
+            parse_json(text)
 
 
 @pytest.mark.parametrize("what", WHATS)
