@@ -20,7 +20,6 @@ from evalstore.errors import FileProblem
 from evalstore.file_access import MIB, open_file, read_file
 from evalstore.formats import sources
 from evalstore.formats.shapes import parse_json
-from evalstore.index import Index
 from tests.builders import tree
 
 SETTINGS = "candidates: [one]\n"
@@ -247,30 +246,25 @@ def test_a_broken_cache_is_made_again(root: Path, run: Run, name: str, content: 
 @pytest.mark.parametrize(
     "change",
     [
-        {"depends": [[]]},
-        {"depends": [None]},
-        {"depends": {}},
-        {"schemas": [1]},
-        {"schemas": [[]]},
-        {"files": {"tests/a.md": [1, 2, 3, 4, True, "d", [], 0]}},
-        {"files": {"tests/a.md": [1, 2, 3, 4, True, 5, "n", 0]}},
-        {"files": {"tests/a.md": [1, 2, 3, 4, True, "d", "n", "0"]}},
-        {"files": {"tests/a.md": []}},
-        {"files": []},
+        lambda index: index.update(depends=[[] for _ in index["depends"]]),
+        lambda index: index.update(depends=[None for _ in index["depends"]]),
+        lambda index: index["files"]["tests/a.md"].__setitem__(6, []),
+        lambda index: index["files"]["tests/a.md"].__setitem__(6, 5),
+        lambda index: index.update(files=[]),
     ],
+    ids=["depends is a list", "depends is null", "id is a list", "id is a number", "files"],
 )
 def test_an_index_of_another_shape_is_made_again(
-    root: Path, run: Run, change: dict[str, Any]
+    root: Path, run: Run, change: Callable[[dict[str, Any]], None]
 ) -> None:
-    now = 10**9
-    for path in (root / "tests/a.md", root / "tests"):
-        os.utime(path, (now, now))
-    index = Index()
-    index.write(root / ".evalstore/index.json")
-    content = json.loads((root / ".evalstore/index.json").read_bytes())
-    content["depends"] = [{}]
-    tree(root, {".evalstore/index.json": json.dumps({**content, **change})})
+    path = root / ".evalstore/index.json"
     for command in ("run", "status", "check"):
+        assert run("run")[0] == 0
+        content = json.loads(path.read_bytes())
+        assert content["files"]["tests/a.md"][6]  # the entry is in use
+        change(content)
+        path.write_text(json.dumps(content))
+        (root / ".evalstore/quiet.json").unlink(missing_ok=True)
         assert run(command)[0] == 0
 
 
