@@ -34,6 +34,10 @@ class RevisionError(EvalstoreError):
     """A text names no thing in the store, or several."""
 
 
+class OutsideError(EvalstoreError):
+    """The workspace uses a path outside of itself that its user has not allowed."""
+
+
 class NothingSelectedError(EvalstoreError):
     """The selection leaves no case."""
 

@@ -12,16 +12,19 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
 from evalstore.atomic_write import write_whole
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.file_access import LARGEST_CACHE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from evalstore.file_access import Boundary
 
 SUFFIXES = {
     "tests": (".md",),
@@ -89,10 +92,10 @@ class Index:
         self.changed = self.changed or bool(gone)
 
     @classmethod
-    def read(cls, path: Path) -> Index:
+    def read(cls, path: Path, boundary: Boundary) -> Index:
         """The index at a path; empty when there is none, or none that this version reads."""
         try:
-            content = json.loads(path.read_bytes())
+            content = read_cache(path, boundary)
             if content["format"] != _FORMAT:
                 return cls()
             depends = content["depends"]
@@ -100,9 +103,20 @@ class Index:
                 name: Entry((a, b, c, d), settled, digest, node, depends[number])
                 for name, (a, b, c, d, settled, digest, node, number) in content["files"].items()
             }
-            return cls(files, set(content["schemas"]))
-        except (OSError, ValueError, KeyError, TypeError, IndexError):
+            found = cls(files, set(content["schemas"]))
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             return cls()
+        return found if found.is_sound(depends) else cls()
+
+    def is_sound(self, depends: list[Any]) -> bool:
+        """Whether all texts and mappings are what this program writes."""
+        return (
+            all(type(one) is dict for one in depends)
+            and all(type(one) is str for one in self.schemas)
+            and all(
+                type(one.node) is str and type(one.digest) is str for one in self.files.values()
+            )
+        )
 
     def write(self, path: Path) -> None:
         """Write it in one step; a workspace that cannot be written to is left alone."""
@@ -128,9 +142,26 @@ class Index:
         self.changed = False
 
 
-def walk(folder: str, prefix: str, suffixes: tuple[str, ...], found: dict[str, Stamp]) -> None:
-    """Add the files below a folder to `found`; hidden ones and linked folders are passed over."""
-    for under, files in scan(folder, prefix, suffixes):
+def read_cache(path: Path, boundary: Boundary) -> Any:
+    """The JSON of a file that saves work; raises `ValueError` for one that is not whole."""
+    try:
+        return json.loads(boundary.read(path, LARGEST_CACHE))
+    except (FileProblem, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def walk(
+    folder: str,
+    prefix: str,
+    suffixes: tuple[str, ...],
+    found: dict[str, Stamp],
+    links: list[str] | None = None,
+) -> None:
+    """Add the files below a folder to `found`; hidden ones and linked folders are passed over.
+
+    Those that are links are added to `links`, too.
+    """
+    for under, files in scan(folder, prefix, suffixes, links):
         for name, *seen in files:
             found[under + name] = (seen[0], seen[1], seen[2], seen[3])
 
@@ -139,11 +170,14 @@ Seen = tuple[str, int, int, int, int]
 """A name and the stamp of what it names; all zero when nothing can be seen there."""
 
 
-def scan(folder: str, prefix: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, list[Seen]]]:
+def scan(
+    folder: str, prefix: str, suffixes: tuple[str, ...], links: list[str] | None = None
+) -> Iterator[tuple[str, list[Seen]]]:
     """The files of a folder and of the folders below it, each folder at once.
 
     Yields the path of a folder, from `prefix` on, and the names and stamps of its files.
-    Opening folders by descriptor saves the kernel the way to each file.
+    Opening folders by descriptor saves the kernel the way to each file. The paths of files that
+    are links are added to `links`.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -169,6 +203,10 @@ def scan(folder: str, prefix: str, suffixes: tuple[str, ...]) -> Iterator[tuple[
                         continue
                     if S_ISREG(seen.st_mode):
                         files.append((name, *stamp(seen)))
+                    elif not S_ISDIR(seen.st_mode):  # such as a pipe: reading it will tell
+                        files.append((name, 0, 0, 0, 0))
+                    if links is not None and entry.is_symlink():
+                        links.append(prefix + name)
     finally:
         os.close(descriptor)
     try:
@@ -177,7 +215,7 @@ def scan(folder: str, prefix: str, suffixes: tuple[str, ...]) -> Iterator[tuple[
         _refuse_names(prefix, [*(one[0] for one in files), *folders])
     yield prefix, files
     for name in folders:
-        yield from scan(f"{folder}/{name}", f"{prefix}{name}/", suffixes)
+        yield from scan(f"{folder}/{name}", f"{prefix}{name}/", suffixes, links)
 
 
 def _refuse_names(prefix: str, names: list[str]) -> None:

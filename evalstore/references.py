@@ -6,35 +6,36 @@ hold keys or the store.
 
 
 # Paths are texts here: thousands of mentions are looked up when nothing has changed.
-# ruff: noqa: PTH113, PTH114, PTH116, PTH118, PTH120, PTH122, PTH206
+# ruff: noqa: PTH114, PTH116, PTH118, PTH120, PTH122, PTH206
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Mapping
-from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from evalstore import hashing, media
 from evalstore.dataset import read_dataset, resolve_path
 from evalstore.errors import FileProblem
+from evalstore.file_access import FLAG, LARGEST_DATASET, LARGEST_FILE, too_large
 from evalstore.index import Entry, Index, Seen, is_settled, stamp
 from evalstore.private_files import PrivateFiles, is_private_name
 from evalstore.values import FileVersion
 
 if TYPE_CHECKING:
-    from evalstore.dataset import Dataset, DatasetSpec
+    from pathlib import Path
 
-LARGEST_FILE = 32 * 2**20
-"""Bytes of a referenced file; providers refuse larger ones anyway."""
+    from evalstore.dataset import Dataset, DatasetSpec
+    from evalstore.file_access import Boundary
 
 
 class References:
     """The mentioned files of one workspace."""
 
     def __init__(
-        self, root: Path, tests: str, index: Index, roots: Mapping[str, str] | None = None
+        self, root: Path, tests: str, index: Index, roots: Mapping[str, str], boundary: Boundary
     ) -> None:
         """`roots` are the folders of data by the beginning of the paths that name them."""
         self.seen: set[str] = set()
@@ -42,7 +43,8 @@ class References:
         self.looked: dict[str, Seen] = {}
         """Where files were looked for: the path it leads to, and the stamp of what is there."""
         self._tests = tests
-        self._roots = roots or {}
+        self._roots = roots
+        self._boundary = boundary
         self._index = index
         self._root = os.path.realpath(root)
         self._private = PrivateFiles(self._root)
@@ -76,15 +78,10 @@ class References:
     def _read(self, mentioned: str, file: str) -> tuple[FileVersion, str]:
         read_at = time.time_ns()
         path, status = self._find(mentioned, file)
-        if status.st_size > LARGEST_FILE:
-            raise FileProblem(
-                f"'{mentioned}' is too large: {status.st_size / 2**20:.1f} MiB, "
-                f"at most {LARGEST_FILE // 2**20} MiB are read"
-            )
         try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise FileProblem(f"'{mentioned}' cannot be read: {error.strerror}") from error
+            data = self._boundary.read(path, LARGEST_FILE)
+        except FileProblem as problem:
+            raise FileProblem(_of(mentioned, problem), hint=problem.hint) from problem
         version = FileVersion(media.media_type(mentioned, data), data)
         id = hashing.identify(hashing.describe_file(version))[0]
         key = self._key(path, mentioned)
@@ -97,7 +94,7 @@ class References:
         """The rows of a dataset of `file`, and the digest of the data."""
         path, digest = self._find_data(spec, file)
         shown = os.path.relpath(path, self._root).replace(os.sep, "/")
-        return read_dataset(spec, lambda: Path(path).open("rb"), shown), digest
+        return read_dataset(spec, lambda: self._boundary.open(path, LARGEST_DATASET), shown), digest
 
     def identify_data(self, spec: DatasetSpec, file: str) -> str:
         """The digest of the data of a dataset; an unchanged file is not read."""
@@ -111,8 +108,9 @@ class References:
         name = os.path.join(self._root, "" if rooted else os.path.dirname(file), named)
         path = os.path.realpath(name)
         inside = os.path.relpath(path, self._root).split(os.sep)
-        if inside[0] == ".." and not rooted:
-            hint = "copy the data into the workspace, or name their folder in 'datasetRoots'"
+        folder = self._root_folder(named) if rooted else path
+        if not (self._boundary.contains(folder) and self._boundary.contains(path)):
+            hint = f"copy the data into the workspace, or allow '{folder}' with '{FLAG}'"
             raise spec.problem("path", f"'{spec.path}' is outside of the workspace", hint)
         if is_private_name(os.path.join(*inside)):
             raise spec.problem("path", f"'{spec.path}' is private, so it is no data")
@@ -125,23 +123,33 @@ class References:
             raise spec.problem("path", f"'{spec.path}' cannot be read: {reason}", hint) from error
         now = stamp(status)
         self.looked[name] = (path, *now)
-        if not os.path.isfile(path):
+        if not S_ISREG(status.st_mode):
             raise spec.problem("path", f"'{spec.path}' is no file")
         if self._private.holds(path, status):
             raise spec.problem("path", f"'{spec.path}' is private, so it is no data")
+        if status.st_size > LARGEST_DATASET:
+            problem = too_large(status.st_size, LARGEST_DATASET)
+            raise spec.problem("path", _of(spec.path, problem), problem.hint)
         key = f"data:{path if rooted else '/'.join(inside)}"
         entry = self._index.files.get(key)
         self.seen.add(key)
         if entry is None or not entry.settled or entry.stamp != now:
             try:
-                with Path(path).open("rb") as data:
+                with self._boundary.open(path, LARGEST_DATASET) as data:
                     digest = hashing.hash_stream(iter(lambda: data.read(1 << 20), b""))
+            except FileProblem as problem:
+                raise spec.problem("path", _of(spec.path, problem), problem.hint) from problem
             except OSError as error:
                 message = f"'{spec.path}' cannot be read: {error.strerror}"
                 raise spec.problem("path", message) from error
             entry = Entry(now, is_settled(now, read_at), "", digest)
             self._index.put(key, entry)
         return path, entry.node
+
+    def _root_folder(self, named: str) -> str:
+        """The folder of `datasetRoots` that a path begins with, without links."""
+        fitting = [one for one in self._roots.values() if named.startswith(f"{one.rstrip('/')}/")]
+        return os.path.realpath(os.path.join(self._root, max(fitting, key=len)))
 
     def locate(self, mentioned: str, file: str) -> str:
         """Where a mentioned file is, relative to the workspace; raises `FileProblem`."""
@@ -161,8 +169,7 @@ class References:
             try:
                 path = self._real_path(name)
                 self.looked[name] = (path, 0, 0, 0, 0)
-                inside = os.path.relpath(path, self._root).split(os.sep)
-                if inside[0] == "..":
+                if not self._boundary.contains(path):
                     outside = True
                     continue
                 status = os.stat(path)
@@ -174,12 +181,12 @@ class References:
                 raise FileProblem(f"'{mentioned}' cannot be read: {reason}") from error
             if self._private.holds(path, status):
                 raise FileProblem(f"'{mentioned}' is private, so it is not shown to a model")
-            if os.path.isfile(path):
+            if S_ISREG(status.st_mode):
                 return path, status
         if outside:
             raise FileProblem(
                 f"'{mentioned}' is outside of the workspace",
-                hint="copy the file into the workspace",
+                hint=f"copy the file into the workspace, or allow it with '{FLAG}'",
             )
         raise FileProblem(
             f"there is no file '{mentioned}'",
@@ -195,3 +202,7 @@ class References:
         if real is None:
             real = self._real_folders[folder] = os.path.realpath(folder)
         return os.path.join(real, name)
+
+
+def _of(mentioned: str, problem: FileProblem) -> str:
+    return f"'{mentioned}': {problem.message}"

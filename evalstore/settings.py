@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from evalstore.allowed_paths import WorkspaceBoundary
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.fields import MOST_SAMPLES, Collector, Fields
+from evalstore.file_access import LARGEST_TEXT, read_file
 from evalstore.yaml_core import Document, read_yaml
 
 if TYPE_CHECKING:
@@ -184,10 +186,6 @@ class Settings:
     """Parts of the results, for `stats --query`."""
 
 
-_LARGEST = 8 * 2**20
-"""Bytes of the settings."""
-
-
 def find_root(start: Path) -> Path:
     """The folder of the nearest `evalstore.yaml`, upwards from `start`."""
     for folder in (start, *start.parents):
@@ -201,18 +199,6 @@ def find_root(start: Path) -> Path:
 SETTING_NAMES = tuple(
     re.sub(r"_([a-z])", lambda found: found[1].upper(), one.name) for one in fields(Settings)
 )
-
-
-def read_settings_file(path: Path) -> bytes:
-    """The bytes of the settings; raises `OSError`, and `EvalstoreError` for a file too large."""
-    with path.open("rb") as file:
-        data = file.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
-        raise EvalstoreError(
-            f"{path.name}: is too large, at most {_LARGEST // 2**20} MiB are read",
-            hint="is it the file of the settings?",
-        )
-    return data
 
 
 def read_settings(text: str) -> Settings:
@@ -443,6 +429,7 @@ def browser_settings(directory: Path, config: Path | None = None) -> tuple[str, 
     """
     try:
         path = config or find_root(directory) / FILE
-        return path.name, read_settings(read_settings_file(path).decode("utf-8-sig")).browser
-    except (EvalstoreError, FileProblem, OSError, UnicodeDecodeError):
+        read = read_file if config else WorkspaceBoundary(path.parent).read
+        return path.name, read_settings(read(path, LARGEST_TEXT).decode("utf-8-sig")).browser
+    except (EvalstoreError, FileProblem, UnicodeDecodeError):
         return FILE, BrowserSettings()

@@ -9,21 +9,23 @@ from somebody who looks for two files with one id.
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from evalstore.atomic_write import write_whole
 from evalstore.base_urls import covers, normalise_host
 from evalstore.errors import EvalstoreError
+from evalstore.user_lists import default_place, read_list, write_list
 
-VARIABLE = "EVALSTORE_TRUST_FILE"
-"""Says where the list is; only the environment of the process can set it."""
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Grant", "TrustList", "Trusted", "default_place", "digest", "read_allowed"]
+
 ALLOWED_VARIABLES = "EVALSTORE_ALLOW_ENV"
 """Allows variables for hosts, as in `OPENAI_API_KEY=proxy.example.com,DESK_KEY=localhost`."""
 _HEX = 64
+_NAME = "trusted files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +72,6 @@ def read_allowed(text: str) -> list[Grant]:
 def digest(data: bytes) -> str:
     """What a file is known by: the SHA-256 of its bytes."""
     return hashlib.sha256(data).hexdigest()
-
-
-def default_place() -> Path:
-    """Where the list of this user is."""
-    if named := os.environ.get(VARIABLE):
-        return Path(named)
-    state = os.environ.get("XDG_STATE_HOME", "")
-    # A relative path there counts for nothing, says the XDG specification.
-    base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"  # noqa: PTH117
-    return base / "evalstore" / "trusted"
 
 
 class TrustList:
@@ -143,41 +135,12 @@ class TrustList:
         return found
 
     def _write(self) -> None:
-        """Write it in one step, for nobody else to read or write."""
         entries: list[Trusted | Grant] = [*self._entries.values(), *self._grants.values()]
-        lines = [json.dumps(asdict(one), ensure_ascii=False) for one in entries]
-        # A path that is not UTF-8 has surrogates; JSON knows the escapes that stand for them.
-        data = "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_whole(self.path, data, mode=0o600)
-        except OSError as error:
-            raise EvalstoreError(
-                f"the list of trusted files '{self.path}' cannot be written: {error.strerror}",
-                hint=f"name another place in {VARIABLE}",
-            ) from error
+        write_list(self.path, _NAME, map(asdict, entries))
 
 
 def _read(path: Path) -> list[Trusted | Grant]:
-    try:
-        with path.open(encoding="utf-8") as file:
-            if os.fstat(file.fileno()).st_mode & 0o022:
-                raise EvalstoreError(
-                    f"others can write to the list of trusted files '{path}'",
-                    hint=f"see whether it is right, then 'chmod go-w {path}'",
-                )
-            return [_entry(json.loads(line)) for line in file if line.strip()]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise EvalstoreError(
-            f"the list of trusted files '{path}' cannot be read: {error.strerror}"
-        ) from error
-    except (ValueError, TypeError, KeyError) as error:
-        raise EvalstoreError(
-            f"the list of trusted files '{path}' is damaged",
-            hint="remove it, and trust the files again",
-        ) from error
+    return read_list(path, _NAME, _entry)
 
 
 def _entry(value: Mapping[str, object]) -> Trusted | Grant:

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore import catalogue, hashing
+from evalstore.allowed_paths import WorkspaceBoundary
 from evalstore.dataset import DatasetSpec
 from evalstore.definitions import read_schema, read_tool
 from evalstore.errors import EvalstoreError, FileProblem, Problem, WorkspaceError
 from evalstore.expand import expand_prompt, expand_test
 from evalstore.fields import is_json, suggest
+from evalstore.file_access import LARGEST_TEXT, read_file
 from evalstore.index import Entry, Index, Stamp, is_settled, walk
 from evalstore.judge_prompts import INSTRUCTIONS, shows_instructions
 from evalstore.library import KEPT_AT_ONCE, Library, Sink
@@ -31,7 +33,6 @@ from evalstore.settings import (
     Settings,
     ignored_settings,
     read_settings,
-    read_settings_file,
 )
 from evalstore.values import CaseFile, FileVersion
 from evalstore.yaml_core import read_yaml, split_frontmatter
@@ -39,9 +40,8 @@ from evalstore.yaml_core import read_yaml, split_frontmatter
 if TYPE_CHECKING:
     from evalstore.catalogue import Currency, Model, ProviderFile
 
-LARGEST_TEXT = 8 * 2**20
-"""Bytes of a test, prompt or definition file."""
-
+_NOT_TO_BE_READ: Stamp = (0, 0, 0, 0)
+"""The stamp of a link that leads out of the workspace: no file that was read has it."""
 _BUILT_IN = Path(__file__).parent / "prompts" / f"{DEFAULT_PROMPT}.md"
 
 
@@ -83,28 +83,45 @@ LoadNodes = Callable[[list[str]], Mapping[str, CaseFile]]
 class Workspace:
     """A folder with its settings and its index."""
 
-    def __init__(self, root: Path, config: Path | None = None) -> None:
+    def __init__(
+        self, root: Path, config: Path | None = None, *, allow_outside: bool = False
+    ) -> None:
+        """Read the settings, from `config` instead of the workspace's own file if it is given.
+
+        With `allow_outside` the user lets it use whatever it names elsewhere, and that is
+        remembered. Raises `EvalstoreError`.
+        """
         self.root = root
         self.config = config or root / FILE
         self._private_files: PrivateFiles | None = None
-        self.settings, self.ignored = self._read_settings()
+        self.boundary = WorkspaceBoundary(root, allow_all=allow_outside)
+        self.settings, self.ignored = self._read_settings(is_own=config is None)
+        self.boundary.require(self.private, self.private.name)
 
-    def _read_settings(self) -> tuple[Settings, list[tuple[str, str]]]:
+    def _read_settings(self, *, is_own: bool) -> tuple[Settings, list[tuple[str, str]]]:
         name = self.config.name
         try:
-            text = normalise(read_settings_file(self.config))
-        except OSError as error:
-            raise EvalstoreError(f"{name}: {error.strerror}") from error
+            read = self.boundary.read if is_own else read_file
+            text = normalise(read(self.config, LARGEST_TEXT))
         except FileProblem as problem:
-            raise EvalstoreError(
-                f"{name}:{problem.line}: {problem.message}", hint=problem.hint
-            ) from problem
+            place = name if problem.line is None else f"{name}:{problem.line}"
+            raise EvalstoreError(f"{place}: {problem.message}", hint=problem.hint) from problem
         try:
             settings = read_settings(text)
         except FileProblem as problem:
             raise WorkspaceError(problem.all_at(name, text.split("\n"))) from problem
-        value = read_yaml(text).value
-        return settings, ignored_settings(value if isinstance(value, dict) else {})
+        document = read_yaml(text)
+        value = document.value if isinstance(document.value, dict) else {}
+        self._store_line = document.line("store")
+        return settings, ignored_settings(value)
+
+    def locate_store(self) -> Path:
+        """The file of the store that the settings name; raises `OutsideError`."""
+        name = self.settings.store
+        path = self.root / name
+        place = f"{self.config.name}:{self._store_line}: the store '{name}'"
+        self.boundary.require_database(path, place)
+        return path
 
     @property
     def private(self) -> Path:
@@ -122,28 +139,33 @@ class Workspace:
     # --- finding files
 
     def find_files(self, kind: str, *suffixes: str) -> dict[str, Stamp]:
-        """The files of a kind with their stamps, sorted by path; hidden ones are passed over."""
+        """The files of a kind with their stamps, sorted by path; hidden ones are passed over.
+
+        Raises `OutsideError` when their folder is a link that leads out of the workspace.
+        """
         folder = self.folder(kind)
-        found: dict[str, Stamp] = {}
         prefix = self.name_of(folder)
-        walk(str(folder), "" if prefix == "." else prefix + "/", suffixes, found)
+        self.boundary.require(folder, prefix)
+        found: dict[str, Stamp] = {}
+        links: list[str] = []
+        walk(str(folder), "" if prefix == "." else prefix + "/", suffixes, found, links)
+        for name in links:
+            if not self.boundary.contains(os.path.realpath(self.root / name)):
+                found[name] = _NOT_TO_BE_READ
         return dict(sorted(found.items()))
 
     def read_bytes(self, name: str, largest: int) -> bytes:
         """The bytes of a file of the workspace; raises `FileProblem`."""
-        path = self.root / name
+        path = f"{self.root}{os.sep}{name}"
         try:
-            status = path.stat()
-            if (status.st_nlink > 1 or path.is_symlink()) and self._is_private(path, status):
-                raise FileProblem("is private, so it is not read: it holds keys")
-            size = status.st_size
-            if size > largest:
-                raise FileProblem(
-                    f"is too large: {size / 2**20:.1f} MiB, at most {largest // 2**20} MiB are read"
-                )
-            return path.read_bytes()
-        except OSError as error:
-            raise FileProblem(f"cannot be read: {error.strerror}") from error
+            status = os.stat(path)  # noqa: PTH116 - a text, as thousands are opened in a row
+        except (OSError, ValueError) as error:
+            words = getattr(error, "strerror", None) or error
+            raise FileProblem(f"cannot be read: {words}") from error
+        is_linked = status.st_nlink > 1 or Path(path).is_symlink()
+        if is_linked and self._is_private(Path(path), status):
+            raise FileProblem("is private, so it is not read: it holds keys")
+        return self.boundary.read(path, largest)
 
     def _is_private(self, path: Path, status: os.stat_result) -> bool:
         if self._private_files is None:
@@ -165,15 +187,22 @@ class Workspace:
         Without `tests`, only what tests refer to: prompts, models, currencies and the like.
         """
         reading = Reading()
-        index = Index.read(self.private / "index.json") if load_nodes else Index()
+        kept = self.private / "index.json"
+        index = Index.read(kept, self.boundary) if load_nodes else Index()
         self._read_catalogue(reading)
         self.references = references = References(
-            self.root, self.settings.paths["tests"], index, self.settings.dataset_roots
+            self.root,
+            self.settings.paths["tests"],
+            index,
+            self.settings.dataset_roots,
+            self.boundary,
         )
         reading.library = self._read_library(reading, index, references)
+        if tests:
+            self._read_tests(reading, index, reading.library, references, load_nodes, keep)
+        self.boundary.record()
         if not tests:
             return reading
-        self._read_tests(reading, index, reading.library, references, load_nodes, keep)
         self._find_shared_ids(reading)
         self._find_unknown_participants(reading)
         index.keep_only(references.seen | reading.nodes.keys())

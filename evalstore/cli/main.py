@@ -60,7 +60,7 @@ app = typer.Typer(
 
 _LONGEST_NAME = 80
 """Characters of the name of a file in an error of the system."""
-_FLAGS = ("-q", "--quiet", "-v", "--verbose")
+_FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside")
 _VALUED = ("-C", "-c", "--config", "--store", "--color", "--progress")
 
 
@@ -70,6 +70,7 @@ class Globals:
     directory: Path
     config: Path | None
     store: str | None
+    allow_outside: bool
     progress: Literal["auto", "plain", "none"]
     arguments: list[str]
     """The whole command line: what stands after `--` are paths."""
@@ -89,6 +90,13 @@ def start(
         str | None,
         typer.Option("--store", metavar="PATH", help="The store, instead of the settings' one."),
     ] = None,
+    allow_outside: Annotated[
+        bool,
+        typer.Option(
+            "--allow-outside",
+            help="Let the workspace, or an import, use files outside of it; remembered.",
+        ),
+    ] = False,
     color: Annotated[
         Literal["auto", "always", "never"], typer.Option("--color", help="When to use colours.")
     ] = "auto",
@@ -107,6 +115,7 @@ def start(
     Globals.directory = _find_folder(directory)
     Globals.config = None if config is None else Globals.directory / config
     Globals.store = store
+    Globals.allow_outside = allow_outside
     Globals.progress = progress
 
 
@@ -127,7 +136,9 @@ def _find_folder(named: Path | None) -> Path:
 
 def here() -> Where:
     """The workspace that the global options name."""
-    return Where(Globals.directory, Globals.config, Globals.store)
+    return Where(
+        Globals.directory, Globals.config, Globals.store, allow_outside=Globals.allow_outside
+    )
 
 
 def hoist(argv: Sequence[str]) -> list[str]:

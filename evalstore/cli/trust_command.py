@@ -10,8 +10,10 @@ import typer
 from evalstore.cli import options, output
 from evalstore.cli.main import app, here
 from evalstore.errors import EvalstoreError
+from evalstore.values import Json
 
 if TYPE_CHECKING:
+    from evalstore.allowed_paths import AllowedPath
     from evalstore.operations.trusting import Shown, ShownVariable
 
 
@@ -21,7 +23,8 @@ def trust(
         list[str] | None,
         typer.Argument(
             metavar="FILE | env NAME HOST",
-            help="Python files; with --revoke also hashes. Or a variable and a host.",
+            help="Python files; with --revoke also hashes and allowed paths. "
+            "Or a variable and a host.",
         ),
     ] = None,
     network: Annotated[
@@ -53,23 +56,36 @@ def trust(
     if paths and paths[0] == "env":
         _trust_variable(paths[1:], network=network, revoke=revoke, json=json)
         return
+    allowed: list[AllowedPath] = []
     if show:
-        found = trusting.trusted_files()
+        found, allowed = trusting.trusted_files(), trusting.allowed_paths()
     elif revoke:
-        found = trusting.revoke(here(), paths or ())
+        found, allowed = trusting.revoke(here(), paths or ())
     else:
         found = trusting.trust(here(), paths or (), network=network)
     if json:
-        content = {"files": [one.document() for one in found]}
+        content: dict[str, Json] = {"files": [one.document() for one in found]}
         if show:
             content["variables"] = [one.document() for one in trusting.allowed_variables()]
+        if allowed:
+            content["paths"] = [one._asdict() for one in allowed]
         output.document(content)
     elif show:
         _print_list(found)
         _print_variables(trusting.allowed_variables())
+        _print_allowed(allowed)
     else:
         for one in found:
             _print_one(one)
+        for path in allowed:
+            output.line(f"{output.safe(path.path)}: no longer allowed")
+            output.line(f"  for the workspace {output.safe(path.workspace)}")
+
+
+def _print_allowed(allowed: list[AllowedPath]) -> None:
+    if allowed:
+        header = ("allowed path", "workspace")
+        output.table([(one.path, one.workspace) for one in allowed], header)
 
 
 def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool) -> None:

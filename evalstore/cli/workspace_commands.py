@@ -42,6 +42,7 @@ def init(
         example=example,
         adopt_from=None if adopt is None else base / adopt,
         store=Globals.store,
+        allow_outside=Globals.allow_outside,
     )
     if json:
         output.document(made.document())

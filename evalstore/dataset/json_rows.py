@@ -6,10 +6,12 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Set
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evalstore.checks.base import shorten
 from evalstore.dataset.problems import BadRow, DataProblem
+from evalstore.file_access import LARGEST_DOCUMENT, too_large
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 100
 """Levels of nesting."""
+_LINES_AT_ONCE = 10_000
 MOST_COLUMNS = 10_000
 """Of one file, all rows together."""
 _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
@@ -88,7 +91,7 @@ class Reader:
             raise self._source.bad_row(f"a row must be an object, not {kind}", line, hint=hint)
         if self._wrong:
             raise self._source.bad_row(self._wrong[0], line)
-        if (text is None or text.count("[") + text.count("{") > DEEPEST) and _is_deep(value):
+        if (text is None or text.count("[") + text.count("{") > DEEPEST) and is_deep(value):
             raise self._source.bad_row(_DEEP, line)
         if (text is None or "\\u" in text) and not _is_text(value):
             message = (
@@ -112,8 +115,9 @@ def _is_text(value: Json) -> bool:
     return True
 
 
-def _is_deep(value: Json) -> bool:
-    level: list[Any] = [value]
+def is_deep(value: Json) -> bool:
+    """Whether a value has more than `DEEPEST` levels."""
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
     for _ in range(DEEPEST):
         inner = (one.values() if isinstance(one, dict) else one for one in level)
         level = [one for values in inner for one in values if isinstance(one, dict | list)]
@@ -199,10 +203,23 @@ class JsonDocument:
     def records(self) -> Iterator[Record | BadRow]:
         """The rows in order, and what is wrong with those that cannot be used."""
         if self._records is None:
-            with self._source.open() as lines:
-                text = "".join(lines)
+            text = self._text()
             self._records = list(self._at_path(text) if self._path else self._listed(text))
         yield from self._records
+
+    def _text(self) -> str:
+        """The whole document; joined bit by bit, as there may be very many very short lines."""
+        parts: list[str] = []
+        length = 0
+        with self._source.open() as lines:
+            while part := "".join(islice(lines, _LINES_AT_ONCE)):
+                parts.append(part)
+                length += len(part)
+                if length > LARGEST_DOCUMENT:
+                    problem = too_large(length, LARGEST_DOCUMENT)
+                    hint = "write each row on a line of its own, as JSON Lines: they may be larger"
+                    raise self._source.problem(problem.message, hint=hint)
+        return "".join(parts)
 
     def _listed(self, text: str) -> Iterator[Record | BadRow]:
         """The rows of a document that is a list, with their lines."""

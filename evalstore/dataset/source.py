@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from evalstore.dataset.problems import BadRow, DataProblem
+from evalstore.file_access import LARGEST_DATASET, too_large
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of one line."""
@@ -89,6 +90,7 @@ class Lines:
         self.number = 0
         """Of the line that was read last, counted from 1."""
         self._offset = 0
+        """Bytes up to the next line; characters where a byte is not always one."""
         self._encoding = source.encoding
         self._readline: Callable[[int], bytes | str] = binary.readline
         try:
@@ -114,11 +116,14 @@ class Lines:
         self.number += 1
         if len(raw) == MOST_BYTES:
             raise self.source.problem("this line is too long for a row", self.number)
+        start = self._offset
+        self._offset += len(raw)
+        if self._offset > LARGEST_DATASET:  # packed data may be many times as large as their file
+            problem = too_large(self._offset, LARGEST_DATASET)
+            raise self.source.problem(problem.message, self.number, hint=problem.hint)
         if isinstance(raw, str):
             text = raw
         else:
-            start = self._offset
-            self._offset += len(raw)
             try:
                 text = raw.decode(self._encoding)
             except UnicodeError as error:

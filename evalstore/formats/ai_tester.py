@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.ai_tester_models import Models, read_models
+from evalstore.formats.sources import read_source
 from evalstore.parse import normalise
 from evalstore.settings import FOLDERS, read_settings
 from evalstore.yaml_core import read_yaml
@@ -78,6 +79,8 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
     variables = _read_variables(folder)
     notes = [f"{name}: {why}" for name, why in _LEFT_OUT.items() if name in variables]
     config = {**_limits(variables, notes), **_config(folder, variables)}
+    of_folders: list[str] = []
+    lines = _paths(folder.resolve(), (root or folder).resolve(), variables, of_folders)
     models = read_models(folder / (variables.get("AI_TESTER_MODELS_DIR") or FOLDERS["models"]))
     parts = []
     for name in config:
@@ -92,10 +95,8 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
         if name == "analysisQueries" and isinstance(value, list):
             value = [_query(entry, models, notes) for entry in value]
         parts.append(_setting(name, value))
-    parts.append(
-        "paths:\n" + "".join(_paths(folder.resolve(), (root or folder).resolve(), variables, notes))
-    )
-    notes = list(dict.fromkeys([*notes, *models.notes]))
+    parts.append("paths:\n" + "".join(lines))
+    notes = list(dict.fromkeys([*notes, *of_folders, *models.notes]))
     text = "".join(parts)
     try:
         read_settings(text)
@@ -127,11 +128,10 @@ def _read_variables(folder: Path) -> dict[str, str]:
 
 def _text(path: Path, name: str) -> str:
     try:
-        return normalise(path.read_bytes())
-    except OSError as error:
-        raise EvalstoreError(f"{name}: cannot be read: {error.strerror}") from error
+        return normalise(read_source(path))
     except FileProblem as problem:
-        raise EvalstoreError(f"{name}:{problem.line}: {problem.message}") from problem
+        place = name if problem.line is None else f"{name}:{problem.line}"
+        raise EvalstoreError(f"{place}: {problem.message}", hint=problem.hint) from problem
 
 
 def _config(folder: Path, variables: dict[str, str]) -> dict[str, Json]:

@@ -5,15 +5,16 @@ The tests themselves are files that are read as they are; nothing is written for
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import By, Conversed, Imported, Left, Options, Ruling
+from evalstore.formats.shapes import parse_json
+from evalstore.formats.sources import require_regular
 from evalstore.markdown import SPACE
 from evalstore.values import SPECIAL_TAGS, Json, Reply, Role, ToolCall, ToolVersion, Usage
 
@@ -36,8 +37,11 @@ def read(paths: list[Path], options: Options) -> Imported:
     imported = Imported()
     for path in paths:
         try:
+            require_regular(path)
             with closing(_open(path)) as database:
                 _Reader(path, database, imported).read()
+        except FileProblem as problem:
+            raise EvalstoreError(f"'{path.name}' {problem.message}", hint=problem.hint) from problem
         except sqlite3.Error as error:
             raise EvalstoreError(
                 f"'{path.name}' cannot be read as ai-tester's database: {error}",
@@ -175,7 +179,7 @@ class _Reader:
         return By(
             provider=self._providers[model["provider_id"]]["code"],
             code=model["provider_model_code"],
-            options=None if options is None else json.loads(options),
+            options=None if options is None else parse_json(options),
             current=bool(model.get("active", True)),
         )
 
@@ -201,7 +205,7 @@ def _answer(text: str, *, may_call: bool) -> dict[str, Any]:
     """The answer: a text, or the calls of tools that it stands for."""
     if may_call and text.startswith("["):
         try:
-            calls = json.loads(text)
+            calls = parse_json(text)
         except ValueError:
             return {"text": text}
         if calls and all(
@@ -219,12 +223,12 @@ def _finished(reason: str | None) -> str | None:
 
 
 def _tool(text: str) -> ToolVersion:
-    found = json.loads(text)
+    found = parse_json(text)
     return ToolVersion(found["name"], found.get("description") or "", found["parameters"])
 
 
 def _json(value: str) -> Json:
-    return json.loads(value)
+    return parse_json(value)
 
 
 def _usage(row: Record) -> Usage:

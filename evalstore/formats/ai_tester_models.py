@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.errors import FileProblem
+from evalstore.formats.sources import read_source
 from evalstore.parse import normalise
 from evalstore.yaml_core import read_yaml
 
@@ -47,8 +48,8 @@ def read_models(folder: Path) -> Models:
         if path.suffix not in (".yaml", ".yml") or not path.is_file():
             continue
         try:
-            given = read_yaml(normalise(path.read_bytes())).value
-        except (OSError, FileProblem):
+            given = read_yaml(normalise(read_source(path))).value
+        except FileProblem:
             continue
         if not isinstance(given, dict):
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import re
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING
 from evalstore.dataset.json_rows import JsonLines, Record
 from evalstore.dataset.problems import DataProblem
 from evalstore.dataset.source import Source
-from evalstore.errors import EvalstoreError
+from evalstore.errors import FileProblem
 from evalstore.formats.base import Left
+from evalstore.formats.sources import read_unpacked, reason_of
 from evalstore.markdown import SPACE
 
 if TYPE_CHECKING:
@@ -42,16 +42,6 @@ class Row:
         return replace(self, values={**self.values, **values}, raw=None)
 
 
-def read_bytes(path: Path) -> bytes:
-    """The bytes of a file, unpacked; raises `EvalstoreError`."""
-    try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise EvalstoreError(f"{path}: cannot be read: {reason}") from error
-
-
 def json_as_yaml(text: str) -> str:
     """A JSON document as YAML has it, line for line: so its values have their lines."""
     pairs = _PAIR.sub(lambda found: json.loads(f'"{found[0]}"'), text)
@@ -60,7 +50,11 @@ def json_as_yaml(text: str) -> str:
 
 def read_rows(path: Path, left: list[Left]) -> list[Row]:
     """The rows that can be read; what is wrong with the others goes to `left`."""
-    data = read_bytes(path)
+    try:
+        data = read_unpacked(path)
+    except FileProblem as problem:
+        left.append(Left(str(path), reason_of(problem)))
+        return []
     lines = data.split(b"\n")
     source = Source(lambda: io.BytesIO(data), str(path), "utf-8", zipped=False)
     rows = []

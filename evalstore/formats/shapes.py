@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+from evalstore.dataset.json_rows import is_deep
+
+
+def parse_json(text: str | bytes, **options: Any) -> Any:
+    """The value of a JSON text; raises `ValueError`, also for one that is nested too deeply.
+
+    `options` are those of `json.loads`.
+    """
+    try:
+        value = json.loads(text, **options)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if is_deep(value):
+        raise ValueError("it is nested too deeply")
+    return value
 
 
 def mapping(value: Any) -> dict[str, Any]:

@@ -341,21 +341,18 @@ def require_store(path: Path, where: Where) -> None:
 def open_workspace(where: Where) -> Workspace:
     """Find the workspace and read its settings."""
     root = find_root(where.directory)
-    return Workspace(root, where.config)
+    return Workspace(root, where.config, allow_outside=where.allow_outside)
 
 
 def store_path(workspace: Workspace, where: Where) -> Path:
-    """Where the store is."""
-    if where.store:
-        text, base = where.store, where.directory
-    else:
-        text, base = workspace.settings.store, workspace.root
+    """Where the store is; raises `OutsideError` when the workspace may not name this place."""
+    text = where.store or workspace.settings.store
     if re.match(r"[a-z][a-z0-9+]+://", text):
         raise EvalstoreError(
             f"the store '{text}' is not a file",
             hint="this version keeps its store in a SQLite file",
         )
-    return base / text
+    return where.directory / where.store if where.store else workspace.locate_store()
 
 
 def files_of(reading: Reading) -> Mapping[str, CaseFile]:

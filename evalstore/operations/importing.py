@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.atomic_write import remove_abandoned, write_whole
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.fields import suggest
+from evalstore.file_access import LARGEST_SOURCE, read_file
 from evalstore.formats.base import Imported, Left, Options
 from evalstore.formats.registry import find_importer
+from evalstore.formats.sources import reading_from
 from evalstore.operations.adopting import adopt_answers
 from evalstore.operations.desk import open_desk, open_workspace
 from evalstore.operations.keeping import Kept, store_history
@@ -95,7 +97,8 @@ def import_files(
             raise _missing(path, where.directory)
     folder = _folder(into) if into is not None else _name_of(format, paths)
     try:
-        imported = importer(paths, Options(folder, sessions=sessions))
+        with reading_from(paths, allow_outside=where.allow_outside):
+            imported = importer(paths, Options(folder, sessions=sessions))
     except FileProblem as problem:
         raise EvalstoreError(
             problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
@@ -216,12 +219,8 @@ def _write(
         kind, _, rest = name.partition("/")
         there = posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
         path = workspace.root / there
-        if not path.parent.resolve().is_relative_to(workspace.folder(kind).resolve()):
-            raise EvalstoreError(
-                f"{there}: a linked folder leads out of '{workspace.settings.paths[kind]}'",
-                hint="name another folder with --into",
-            )
-        if path.is_file() and path.read_bytes() == content:
+        workspace.boundary.require(path, there)
+        if path.is_file() and _has(path, content):
             done.unchanged[name] = there
         elif os.path.lexists(path) and not (force and path.is_file()):
             done.kept[name] = there
@@ -235,6 +234,13 @@ def _write(
         for place in {(workspace.root / there).parent for there in ours}:
             remove_abandoned(place)
     return done
+
+
+def _has(path: Path, content: bytes) -> bool:
+    try:
+        return read_file(path, LARGEST_SOURCE) == content
+    except FileProblem:
+        return False
 
 
 def _put(path: Path, place: str, content: bytes, *, exclusive: bool) -> None:

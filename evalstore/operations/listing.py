@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evalstore import restoring
 from evalstore.checks import known_kinds
-from evalstore.errors import EvalstoreError, Problem, WorkspaceError
+from evalstore.errors import EvalstoreError, OutsideError, Problem, WorkspaceError
 from evalstore.operations.code_trust import CodeTrust
 from evalstore.operations.desk import (
     Desk,
@@ -85,6 +85,8 @@ def _known_store(where: Where, workspace: Workspace) -> Iterator[Store | None]:
     try:
         path = store_path(workspace, where)
         store = Store.open(path, create=False) if path.exists() else None
+    except OutsideError:
+        raise
     except EvalstoreError:
         store = None
     try:

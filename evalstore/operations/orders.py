@@ -37,6 +37,8 @@ class Where:
     """Instead of the settings' store."""
     was_seen: bool = False
     """Whether the store was there before: when it has gone, no other is made in its place."""
+    allow_outside: bool = False
+    """Whether the workspace, or an import, may use what it names outside of itself."""
 
 
 @dataclass(frozen=True, slots=True)

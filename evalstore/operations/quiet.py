@@ -18,12 +18,13 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstore import __version__
+from evalstore.allowed_paths import AllowedPaths, WorkspaceBoundary
 from evalstore.atomic_write import write_whole
 from evalstore.errors import EvalstoreError
-from evalstore.index import GRAIN, SUFFIXES, Seen, scan, stamp
+from evalstore.index import GRAIN, SUFFIXES, Seen, read_cache, scan, stamp
 from evalstore.operations.orders import Wanted
 from evalstore.operations.summary import Change, Status
 from evalstore.operations.times import now, today
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from evalstore.file_access import Boundary
     from evalstore.operations.orders import Where
     from evalstore.workspace import Workspace
 
-_FORMAT = [3, __version__]
+_FORMAT = [4, __version__]
 """Raise the number when the answer comes from anything else, or is made in another way."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
@@ -68,13 +70,14 @@ def _recall(where: Where, *, whole: bool) -> Status | None:
     else:
         return None
     try:
-        memory = json.loads((root / ".evalstore" / _FILE).read_bytes())
+        boundary = WorkspaceBoundary(root)
+        memory = read_cache(root / ".evalstore" / _FILE, boundary)
         if memory["format"] != _FORMAT or memory["asked"] != _asked(root, where):
             return None
         if whole and not memory["whole"]:
             return None
         digest = _Digest()
-        look(digest, memory["root"], memory["config"], memory["folders"], memory["store"])
+        look(digest, boundary, root, memory["config"], memory["folders"], memory["store"])
         for name in memory["mentioned"]:
             digest.add([see_mentioned(name)])
         if memory["digest"] != digest.hexdigest():
@@ -84,15 +87,16 @@ def _recall(where: Where, *, whole: bool) -> Status | None:
         skipped = [(file, row, model, lacks) for file, row, model, lacks in known.pop("skipped")]
         found = Status(items=[], changes=changes, skipped=skipped, **known)
         return found if now() < found.stands_until else None
-    except (OSError, ValueError, KeyError, TypeError, EvalstoreError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EvalstoreError):
         return None
 
 
-def _asked(root: Path, where: Where) -> list[str | None]:
-    """What of the command line decides which files and which store are meant; and the day."""
+def _asked(root: Path, where: Where) -> list[Any]:
+    """What decides which files and which store are meant, and may be used; and the day."""
     config = None if where.config is None else str(where.config)
     folder = str(where.directory) if where.store else None
-    return [str(root), config, where.store, folder, today()]
+    allowed = AllowedPaths().of(os.path.realpath(root))
+    return [str(root), config, where.store, folder, allowed, today()]
 
 
 class _Digest:
@@ -122,12 +126,24 @@ class _Newest(_Digest):
         super().add(seen)
 
 
-def look(digest: _Digest, root: str, config: str, folders: Mapping[str, str], store: str) -> None:
-    """Add the stamps of the settings, the files of the workspace and the store as they are now."""
+def look(
+    digest: _Digest,
+    boundary: Boundary,
+    root: Path,
+    config: str,
+    folders: Mapping[str, str],
+    store: str,
+) -> None:
+    """Add the stamps of the settings, the files of the workspace and the store as they are now.
+
+    Raises `EvalstoreError` for a folder that cannot be read, or that is outside.
+    """
     real = os.path.realpath(store)
     digest.add([see(name) for name in (config, store, real, f"{real}-wal", f"{real}-journal")])
     for kind, suffixes in {"": (".md",), **SUFFIXES}.items():
         folder = os.path.join(root, folders[kind]) if kind else _PROMPTS
+        if kind and not boundary.contains(os.path.realpath(folder)):
+            raise EvalstoreError(f"{folder} is outside of the workspace")
         for under, files in scan(folder, f"{folder}/", suffixes):
             digest.add([(under, 0, 0, 0, 0), *files])
 
@@ -158,7 +174,6 @@ class Memory:
         self._memory = {
             "format": _FORMAT,
             "asked": _asked(workspace.root, where),
-            "root": str(workspace.root),
             "config": str(workspace.config),
             "folders": workspace.settings.paths,
             "store": str(store),
@@ -167,7 +182,8 @@ class Memory:
         try:
             look(
                 self._digest,
-                str(workspace.root),
+                workspace.boundary,
+                workspace.root,
                 str(workspace.config),
                 workspace.settings.paths,
                 str(store),

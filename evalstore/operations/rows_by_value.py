@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.cases import Drafter
 from evalstore.checks.base import as_text
+from evalstore.file_access import LARGEST_TEXT
 from evalstore.parse import normalise, parse_test
 from evalstore.values import Case, Json
-from evalstore.workspace import LARGEST_TEXT
 
 if TYPE_CHECKING:
     from evalstore.operations.desk import Desk

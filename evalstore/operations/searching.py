@@ -80,7 +80,10 @@ class Searcher:
 
 def open_index(where: Where) -> SearchIndex:
     """The index of a workspace."""
-    return SearchIndex.open(open_workspace(where).private / _FILE)
+    workspace = open_workspace(where)
+    path = workspace.private / _FILE
+    workspace.boundary.require_database(path, workspace.name_of(path))
+    return SearchIndex.open(path)
 
 
 # --- grep

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evalstore.allowed_paths import WorkspaceBoundary
 from evalstore.atomic_write import write_whole
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.file_access import LARGEST_TEXT
+from evalstore.formats.sources import reading_from
 from evalstore.operations.desk import open_workspace, store_path
 from evalstore.operations.orders import Where
 from evalstore.settings import FILE
@@ -83,6 +86,7 @@ def init(
     example: bool = False,
     adopt_from: Path | None = None,
     store: str | None = None,
+    allow_outside: bool = False,
 ) -> Initialised:
     """Make a workspace and its store; files that exist are never overwritten.
 
@@ -96,7 +100,8 @@ def init(
     except OSError as error:
         raise EvalstoreError(f"'{directory}' cannot be made: {error.strerror}") from error
     if adopt_from is not None:
-        _adopt(made, adopt_from)
+        with reading_from([adopt_from, directory], allow_outside=allow_outside):
+            _adopt(made, adopt_from)
     elif example:
         _write_all(made, _read_example())
     elif (directory / FILE).exists():
@@ -104,7 +109,7 @@ def init(
     else:
         _write_all(made, {name: text.encode() for name, text in STARTER.items()})
     _ignore(made)
-    where = Where(directory, store=store)
+    where = Where(directory, store=store, allow_outside=allow_outside)
     workspace = open_workspace(where)
     path = store_path(workspace, where)
     if not path.exists():
@@ -159,17 +164,18 @@ def _adopt(made: Initialised, source: Path) -> None:
 
 
 def _ignore(made: Initialised) -> None:
-    name = ".gitignore"
-    try:
-        data = (made.root / name).read_bytes()
-    except FileNotFoundError:
-        data = b""
-    except OSError as error:
-        raise EvalstoreError(f"{name}: cannot be read: {error.strerror}") from error
+    path = made.root / ".gitignore"
+    data = b""
+    if os.path.lexists(path):
+        try:
+            data = WorkspaceBoundary(made.root).read(path, LARGEST_TEXT)
+        except FileProblem as problem:
+            made.notes.append(f".gitignore: {problem.message}; add '.evalstore/' to it")
+            return
     if IGNORED not in data.split():
         lines = [data.removesuffix(b"\n"), IGNORED] if data else [IGNORED]
-        _write(made.root, name, b"\n".join([*lines, b""]), exclusive=False)
-        made.written.append(name)
+        _write(made.root, ".gitignore", b"\n".join([*lines, b""]), exclusive=False)
+        made.written.append(".gitignore")
 
 
 def example_folder() -> Path:

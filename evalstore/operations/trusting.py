@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.allowed_paths import AllowedPath, AllowedPaths
 from evalstore.base_urls import host_of, normalise_host
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.file_access import LARGEST_FILE, read_file
 from evalstore.operations.times import iso, now
-from evalstore.references import LARGEST_FILE
 from evalstore.trust import Grant, Trusted, TrustList, default_place, digest
 from evalstore.values import Json
 
@@ -77,23 +78,39 @@ def trusted_files() -> list[Shown]:
     ]
 
 
-def revoke(where: Where, names: Sequence[str]) -> list[Shown]:
-    """Allow files no longer: by their path, now or then, or by the beginning of their hash."""
-    known = TrustList(default_place())
+def allowed_paths() -> list[AllowedPath]:
+    """What workspaces may use outside of themselves, in the order in which it was allowed."""
+    return AllowedPaths().entries
+
+
+def revoke(where: Where, names: Sequence[str]) -> tuple[list[Shown], list[AllowedPath]]:
+    """Allow files no longer: by their path, now or then, or by the beginning of their hash.
+
+    A path that workspaces may use is taken from all of them, and by the folder of a workspace
+    all that it may use.
+    """
+    known, allowed = TrustList(default_place()), AllowedPaths()
     chosen: dict[str, Trusted] = {}
+    paths: list[AllowedPath] = []
     for name in names:
         matching = list(_matching(known, where, name))
-        if not matching:
+        places = {name, str((where.directory / name).resolve())}
+        outside = [one for one in allowed.entries if places & {one.path, one.workspace}]
+        paths += outside
+        if not matching and not outside:
             raise EvalstoreError(
                 f"'{name}' is not trusted", hint="'evalstore trust --list' lists what is"
             )
         chosen |= {one.sha256: one for one in matching}
     for sha256 in chosen:
         known.remove(sha256)
-    return [
+    if paths:
+        allowed.remove(paths)
+    files = [
         Shown(one.path, one.sha256, one.size, one.network, at=one.at, change="revoked")
         for one in chosen.values()
     ]
+    return files, list(dict.fromkeys(paths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +182,10 @@ def _host(text: str) -> str:
 
 def _matching(known: TrustList, where: Where, name: str) -> Iterator[Trusted]:
     path = where.directory / name
-    current = digest(path.read_bytes()) if path.is_file() else None
+    try:
+        current = digest(read_file(path, LARGEST_FILE))
+    except FileProblem:
+        current = None
     for one in known.entries:
         by_hash = len(name) >= _SHORTEST and one.sha256.startswith(name.lower())
         if by_hash or one.path == str(path.resolve()) or one.sha256 == current:
@@ -177,11 +197,9 @@ def _read(where: Where, name: str) -> tuple[Path, bytes]:
     try:
         if not path.is_file():
             raise EvalstoreError(f"there is no file '{name}'")
-        if path.stat().st_size > LARGEST_FILE:
-            raise EvalstoreError(f"'{name}' is too large to be a check")
-        return path.resolve(), path.read_bytes()
-    except OSError as error:
-        raise EvalstoreError(f"'{name}' cannot be read: {error.strerror}") from error
+        return path.resolve(), read_file(path, LARGEST_FILE)
+    except FileProblem as problem:
+        raise EvalstoreError(f"{name}: {problem.message}", hint=problem.hint) from problem
 
 
 def _show(one: Trusted, data: bytes, change: str) -> Shown:

@@ -56,6 +56,7 @@ class Lookout:
             os.path.join(self._root, workspace.settings.paths[kind]): suffixes
             for kind, suffixes in SUFFIXES.items()
         }
+        self._boundary = workspace.boundary
         if folders != self._folders:
             self._folders = folders
             self._files = self._look()
@@ -90,6 +91,8 @@ class Lookout:
         found = {name: see(name)[1:] for name in self._single}
         for folder, suffixes in self._folders.items():
             try:
+                if not self._boundary.contains(os.path.realpath(folder)):
+                    raise EvalstoreError(f"{folder} is outside of the workspace")
                 walk(folder, f"{folder}/", suffixes, found)
             except EvalstoreError:
                 found[folder] = _UNREADABLE  # reading it will tell why
@@ -131,7 +134,9 @@ class Watch:
 
     def _read(self) -> object:
         """Learn what must be looked at; what the selected cases are, to be compared."""
-        workspace = Workspace(self._root, self._where.config)
+        workspace = Workspace(
+            self._root, self._where.config, allow_outside=self._where.allow_outside
+        )
         self._lookout.follow(workspace)
         if self._orders.max_time is None:
             self._max_time = workspace.settings.max_time

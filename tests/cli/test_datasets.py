@@ -253,7 +253,11 @@ def test_data_can_lie_in_a_folder_outside_that_the_settings_name(
     settings = "candidates: [scripted/one]\ndatasetRoots: {'my://': ../shared}\n"
     tree(Path(), {"evalstore.yaml": settings})
     write(ROW, to="../shared/q.jsonl", test=TEST.replace("data/q.jsonl", "my://q.jsonl"))
-    assert verdicts(documents("run")) == [("", "pass")]
+    ran = evalstore("run")
+    assert ran.exit_code == 2
+    assert "tests/t.md:2: 'my://q.jsonl' is outside of the workspace" in ran.stderr
+    assert f"allow '{Path('../shared').resolve()}' with '--allow-outside'" in ran.stderr
+    assert verdicts(documents("run", "--allow-outside")) == [("", "pass")]
     Path("../shared/q.jsonl").unlink()
     said = evalstore("status").stderr
     assert "tests/t.md:2: 'my://q.jsonl' cannot be read" in said

@@ -309,7 +309,7 @@ def test_broken_settings_do_not_end_the_watch(workspace: Path, play: Play) -> No
         lambda: file.write_text("candidates: ["), file.unlink, lambda: file.write_text(settings)
     )
     assert "error: evalstore.yaml:" in played.rounds[1]
-    assert "error: evalstore.yaml: No such file or directory" in played.rounds[2]
+    assert "error: evalstore.yaml: cannot be read: No such file or directory" in played.rounds[2]
     assert "nothing to do" in played.rounds[3]
     assert played.exit_code == 1
 

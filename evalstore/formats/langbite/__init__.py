@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import Imported, Left, Options
 from evalstore.formats.langbite.composing import compose
 from evalstore.formats.langbite.requirements import (
@@ -19,6 +18,8 @@ from evalstore.formats.langbite.requirements import (
     read_scenario,
 )
 from evalstore.formats.langbite.templates import Rejected, Template, read_list, read_table
+from evalstore.formats.shapes import parse_json
+from evalstore.formats.sources import read_source, reason_of
 from evalstore.formats.writing import file_name
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def read(paths: list[Path], _options: Options) -> Imported:
     scenarios = list(_scenarios(sources, imported))
     requirements = [one for _, scenario in scenarios for one in scenario.requirements]
     libraries = list(_libraries(sources, requirements, imported))
+    if (not scenarios or not libraries) and imported.left:
+        return imported
     if not scenarios or not libraries:
         what = "requirements model (JSON)" if libraries else "templates (CSV)"
         raise EvalstoreError(
@@ -69,9 +72,9 @@ def _files(path: Path) -> list[Path]:
 
 def _text(path: Path, imported: Imported) -> str | None:
     try:
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        imported.left.append(Left(str(path), f"cannot be read: {error.strerror}"))
+        return read_source(path).decode("utf-8-sig")
+    except FileProblem as problem:
+        imported.left.append(Left(str(path), reason_of(problem)))
     except UnicodeDecodeError as error:
         imported.left.append(Left(str(path), f"is not UTF-8: {error.reason}"))
     return None
@@ -129,8 +132,8 @@ def _libraries(
 
 def _prompts(path: Path) -> dict[str, Json] | None:
     try:
-        given = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        given = parse_json(read_source(path))
+    except (FileProblem, ValueError):
         return None
     return given if isinstance(given, dict) and "prompts" in given else None
 

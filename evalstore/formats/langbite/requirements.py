@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
+
+from evalstore.formats.shapes import parse_json
 
 if TYPE_CHECKING:
     from evalstore.values import Json
@@ -71,8 +72,8 @@ class Scenario:
 def read_scenario(text: str) -> Scenario:
     """A requirements model from its JSON; raises `BadRequirementError`."""
     try:
-        given = json.loads(text, parse_float=Decimal)
-    except (ValueError, RecursionError) as error:
+        given = parse_json(text, parse_float=Decimal)
+    except ValueError as error:
         raise BadRequirementError(f"is not JSON: {error}") from None
     wanted = given.get("requirements") if isinstance(given, dict) else None
     if not isinstance(wanted, list):

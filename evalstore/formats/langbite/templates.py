@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.formats.shapes import parse_json
+
 if TYPE_CHECKING:
     from evalstore.values import Json
 
@@ -142,11 +144,9 @@ def _id(written: str) -> str:
 def read_prediction(kind: str, text: str) -> tuple[str, tuple[str, ...], str]:
     """The operation, the expected texts and the key; raises `ValueError` for what is no oracle."""
     try:
-        given = json.loads(text)
+        given = parse_json(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON: {error.msg} (character {error.colno})") from None
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
     if not isinstance(given, dict):
         raise ValueError("it must be a mapping")
     operation = given.get("operation")

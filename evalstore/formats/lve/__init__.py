@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import Imported, Left, Options, Recorded
 from evalstore.formats.lve.checkers import translate
 from evalstore.formats.lve.composing import (
@@ -32,6 +32,7 @@ from evalstore.formats.lve.instances import (
 from evalstore.formats.lve.judging import Test
 from evalstore.formats.lve.prompts import name_of_turn
 from evalstore.formats.lve.taking import NotTakenError, line_of, shown
+from evalstore.formats.sources import read_source, reason_of
 from evalstore.formats.writing import file_name
 
 _TEST = "test.json"
@@ -106,11 +107,15 @@ class _Reader:
 
     def _text(self, path: Path) -> str:
         try:
-            return path.read_bytes().decode("utf-8-sig")
-        except OSError as error:
-            raise NotTakenError(f"cannot be read: {error.strerror}") from None
+            return self._bytes(path).decode("utf-8-sig")
         except UnicodeDecodeError:
             raise NotTakenError("is not UTF-8") from None
+
+    def _bytes(self, path: Path) -> bytes:
+        try:
+            return read_source(path)
+        except FileProblem as problem:
+            raise NotTakenError(reason_of(problem)) from problem
 
     def _prompt(self, path: str) -> str:
         """The text of a prompt file of the test; one from elsewhere is not read."""
@@ -182,7 +187,7 @@ class _Reader:
         """The Python files of the test's own checkers, by their path below `checker`."""
         folder = self.folder / "checker"
         return {
-            path.relative_to(folder).as_posix(): path.read_bytes()
+            path.relative_to(folder).as_posix(): self._bytes(path)
             for path in sorted(folder.rglob("*.py"))
             if path.is_file() and path.name != "__init__.py"
         }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.formats.lve import prompts
 from evalstore.formats.lve.taking import NotTakenError, shown
+from evalstore.formats.shapes import parse_json
 
 if TYPE_CHECKING:
     from evalstore.formats.lve.prompts import Prompt
@@ -95,10 +96,10 @@ def read_definition(text: str, read_file: ReadFile) -> Definition:
 
 def _parse(text: str) -> dict[str, Json]:
     try:
-        given = json.loads(text)
+        given = parse_json(text)
     except json.JSONDecodeError as error:
         raise NotTakenError(f"is not JSON: {error.msg}", line=error.lineno) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise NotTakenError(f"cannot be read: {error}", line=1) from None
     if not isinstance(given, dict):
         raise NotTakenError("a test must be a mapping", line=1)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from evalstore.formats.lve.taking import NotTakenError, shown
+from evalstore.formats.shapes import parse_json
 
 if TYPE_CHECKING:
     from evalstore.values import Json
@@ -38,8 +38,8 @@ class Instance:
 def read_instance(line: int, text: str) -> Instance:
     """An instance from its line; raises `NotTakenError`."""
     try:
-        given = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        given = parse_json(text)
+    except ValueError as error:
         raise NotTakenError(f"is not JSON: {error}", line=line) from None
     if not isinstance(given, dict):
         raise NotTakenError(f"an instance must be a mapping, not {shown(given)}", line=line)

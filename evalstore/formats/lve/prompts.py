@@ -6,13 +6,13 @@ message on each line. An assistant's message without a content is for the model 
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from evalstore.formats.lve.formatting import names_of
 from evalstore.formats.lve.taking import NotTakenError, shown
+from evalstore.formats.shapes import parse_json
 from evalstore.values import Role
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ def read_file(text: str) -> Prompt:
     lines = text.removesuffix("\n").split("\n")
     given: list[Json]
     try:
-        given = [json.loads(line) for line in lines]
+        given = [parse_json(line) for line in lines]
         if any(isinstance(one, list) for one in given):
             raise NotTakenError("each line of a prompt file must be one message, not a list")
     except ValueError:
         try:
-            whole = json.loads(text)
+            whole = parse_json(text)
         except ValueError:
             whole = None
         given = whole if isinstance(whole, list) else [whole]

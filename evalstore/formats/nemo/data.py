@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +12,10 @@ from evalstore.dataset import read_dataset
 from evalstore.dataset.spec import DatasetSpec
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import Left
-from evalstore.formats.json_lines import Row, read_bytes, read_rows, write_rows
+from evalstore.formats.json_lines import Row, read_rows, write_rows
 from evalstore.formats.nemo.metric_jobs import as_tasks
-from evalstore.formats.shapes import whole
+from evalstore.formats.shapes import parse_json, whole
+from evalstore.formats.sources import read_unpacked, reason_of, require_readable
 from evalstore.values import Json
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
@@ -109,6 +109,7 @@ def _locate(url: str, job: Path, given: list[Path]) -> Path | None:
     if "://" not in url or url.startswith("file://"):
         local = job.parent / url.removeprefix("file://")
         if local.is_file():
+            _refuse_outside(url, local)
             return local
     for file in files:
         if name in (file.name, file.stem):
@@ -117,13 +118,20 @@ def _locate(url: str, job: Path, given: list[Path]) -> Path | None:
     return data[0] if len(data) == 1 else None
 
 
+def _refuse_outside(url: str, path: Path) -> None:
+    try:
+        require_readable(path)
+    except FileProblem as problem:
+        raise EvalstoreError(f"'{url}' {reason_of(problem)}") from problem
+
+
 def is_job(path: Path) -> bool:
     """Whether a JSON file has tasks in it."""
     if path.suffix != ".json":
         return False
     try:
-        found = json.loads(read_bytes(path))
-    except (ValueError, EvalstoreError):
+        found = parse_json(read_unpacked(path))
+    except (ValueError, FileProblem):
         return False
     return tasks_of(found) is not None
 
@@ -145,7 +153,11 @@ def _read(path: Path, spec: dict[str, Json], left: list[Left]) -> Data:
     if path.suffix in (".jsonl", ".ndjson"):
         rows = read_rows(path, left)
         return Data(str(path), f"{path.stem}.jsonl", write_rows(rows), rows, spec)
-    content = read_bytes(path)
+    try:
+        content = read_unpacked(path)
+    except FileProblem as problem:
+        left.append(Left(str(path), reason_of(problem)))
+        return Data(str(path), path.name, b"", [], spec)
     dataset = DatasetSpec(path.name, skip=True)
     rows = []
     try:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evalstore.formats.nemo import templates
+from evalstore.formats.shapes import parse_json
 from evalstore.values import Json
 
 ENOUGH = ">= 0.5"
@@ -121,15 +122,13 @@ GRADED = ("f1", "bleu", "rouge")
 
 def tool_call(given: Json) -> dict[str, Json]:
     """An expected call of a tool, from the form of chat completions; raises `ValueError`."""
-    import json
-
     call = given.get("function", given) if isinstance(given, dict) else None
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):
         raise ValueError("an expected tool call has no name")
     arguments = call.get("arguments")
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments)
+            arguments = parse_json(arguments)
         except ValueError:
             raise ValueError("the arguments of an expected tool call are no JSON") from None
     if not isinstance(arguments, dict | None):

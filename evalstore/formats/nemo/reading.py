@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import Imported, Left, Options
-from evalstore.formats.json_lines import json_as_yaml, read_bytes
+from evalstore.formats.json_lines import json_as_yaml
 from evalstore.formats.nemo.data import tasks_of
 from evalstore.formats.nemo.models import participants
 from evalstore.formats.nemo.tasks import Task, write_task
-from evalstore.formats.shapes import mapping
+from evalstore.formats.shapes import mapping, parse_json
+from evalstore.formats.sources import read_unpacked, reason_of
 from evalstore.yaml_core import Document, read_yaml
 
 if TYPE_CHECKING:
@@ -105,11 +105,15 @@ class _Job:
 
 def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
     try:
-        text = read_bytes(path).decode("utf-8-sig")
-        places, document = _read_text(path, text)
+        text = read_unpacked(path).decode("utf-8-sig")
+    except FileProblem as problem:
+        imported.left.append(Left(str(path), reason_of(problem)))
+        return None
     except UnicodeDecodeError:
         imported.left.append(Left(str(path), "is not UTF-8"))
         return None
+    try:
+        places, document = _read_text(path, text)
     except FileProblem as problem:
         if only or "tasks" in text:
             place = problem.line, problem.column
@@ -137,7 +141,7 @@ def _read_text(path: Path, text: str) -> tuple[Document | None, Any]:
     if path.suffix != ".json":
         places = read_yaml(text)
         return places, places.value
-    value = json.loads(text)
+    value = parse_json(text)
     try:
         return read_yaml(json_as_yaml(text)), value
     except FileProblem:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from evalstore.dataset.names import Columns
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.nemo import templates
-from evalstore.formats.shapes import listing, mapping
+from evalstore.formats.shapes import listing, mapping, parse_json
 from evalstore.formats.writing import file_name
 from evalstore.formats.yaml_text import block
 from evalstore.values import Json
@@ -70,6 +69,6 @@ def parsed(given: Json) -> Json:
     if not isinstance(given, str):
         return given
     try:
-        return json.loads(given)
+        return parse_json(given)
     except ValueError:
         return given

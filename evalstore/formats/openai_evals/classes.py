@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from evalstore.formats.openai_evals.specs import (
     generation,
     unknown_arguments,
 )
-from evalstore.formats.shapes import listing, whole
+from evalstore.formats.shapes import listing, parse_json, whole
 from evalstore.formats.writing import literal, write_prompt, write_test
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def _read(row: Row, found: Eval, examples: list[dict[str, Json]]) -> Row:
 
 def _parse(text: str) -> Json:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError:
         raise ValueError(f"the ideal {text[:60]!r} is no JSON") from None
 
@@ -189,8 +188,8 @@ def _system_prompt(
     text = found.args.get("task_description")
     if found.kind != "MatchWithSolvers" or not isinstance(text, str) or not text.strip():
         return {}, {}
-    if text.endswith(".txt") and (path := sources.find(text)):
-        text = path.read_text(encoding="utf-8")
+    if text.endswith(".txt"):
+        text = sources.text(text) or text
     id = "/".join(part for part in (options.name, found.path) if part)
     content = write_prompt({"id": id}, [("system", literal(text))])
     return {"systemPrompts": [id]}, {f"prompts/{found.path}.md": content}

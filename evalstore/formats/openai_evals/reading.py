@@ -20,12 +20,15 @@ from evalstore.formats.openai_evals.specs import (
     yaml_files,
 )
 from evalstore.formats.shapes import mapping
+from evalstore.formats.sources import include, reason_of
 from evalstore.formats.writing import file_name, unique
 
 if TYPE_CHECKING:
     from evalstore.values import Json
     from evalstore.yaml_core import Document
 
+_FOLDERS = ("data", "modelgraded")
+"""What a registry has beside the folder of the eval files."""
 _DATA = (".jsonl.gz", ".jsonl", ".ndjson", ".json")
 
 
@@ -36,6 +39,8 @@ def read(paths: list[Path], options: Options) -> Imported:
         if path.is_dir():
             made.registry(path)
         elif path.suffix in (".yaml", ".yml"):
+            for name in _FOLDERS:
+                include(path.parent.parent / name)
             made.eval_file(path, path.parent.parent)
         elif path.name.endswith(_DATA):
             made.samples(path)
@@ -90,7 +95,7 @@ class _Made:
         try:
             document, warning = read_file(path)
         except FileProblem as problem:
-            self._leave(path, problem.message, problem.line, problem.column)
+            self._leave(path, reason_of(problem), problem.line, problem.column)
             return
         if document.value is None:  # an empty file has no evals
             return

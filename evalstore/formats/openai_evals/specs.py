@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.errors import FileProblem
 from evalstore.formats.base import Left
-from evalstore.formats.json_lines import Row, read_bytes, read_rows
+from evalstore.formats.json_lines import Row, read_rows
 from evalstore.formats.shapes import mapping
+from evalstore.formats.sources import read_source, read_unpacked, reason_of, require_readable
 from evalstore.yaml_core import Document, read_yaml
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ class Eval:
 def read_file(path: Path) -> tuple[Document, Left | None]:
     """A document in YAML, and a warning when the last of equal keys counts, as it does there.
 
-    Raises `FileProblem` or `EvalstoreError`.
+    Raises `FileProblem`.
     """
     try:
-        text = read_bytes(path).decode("utf-8-sig")
+        text = read_unpacked(path).decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         raise FileProblem("is not UTF-8") from problem
     try:
@@ -86,8 +87,8 @@ class Judges:
         for path in yaml_files(self._folder):
             try:
                 value = read_file(path)[0].value
-            except (FileProblem, EvalstoreError) as problem:
-                self._unread[path.stem] = f"'{path.name}' cannot be read: {problem}"
+            except FileProblem as problem:
+                self._unread[path.stem] = f"'{path.name}' cannot be read: {reason_of(problem)}"
                 continue
             specs = mapping(value)
             if "prompt" in specs:
@@ -113,9 +114,24 @@ class Sources:
     judges: Judges
 
     def find(self, name: str, kind: str = "data") -> Path | None:
-        """A file of the registry; None when there is none."""
+        """A file of the registry; None when there is none. Raises `NotTakenError`."""
         places = (self.registry / kind, self.folder, self.folder / kind, self.registry)
-        return next((one / name for one in places if (one / name).is_file()), None)
+        found = next((one / name for one in places if (one / name).is_file()), None)
+        if found is not None:
+            _refuse_outside(name, found)
+        return found
+
+    def text(self, name: str) -> str | None:
+        """The text of a file of the registry; None when there is none. Raises `NotTakenError`."""
+        path = self.find(name)
+        if path is None:
+            return None
+        try:
+            return read_source(path).decode("utf-8")
+        except FileProblem as problem:
+            raise NotTakenError(f"'{name}' {reason_of(problem)}") from problem
+        except UnicodeDecodeError as error:
+            raise NotTakenError(f"'{name}' is not UTF-8") from error
 
     def rows(self, name: Any, left: list[Left]) -> list[Row]:
         """The rows of a data file; raises `NotTakenError` when it is not there."""
@@ -129,6 +145,13 @@ class Sources:
     def path_of(self, name: str) -> str:
         """How problems name a data file."""
         return str(self.find(name) or name)
+
+
+def _refuse_outside(name: str, path: Path) -> None:
+    try:
+        require_readable(path)
+    except FileProblem as problem:
+        raise NotTakenError(f"'{name}' {reason_of(problem)}") from problem
 
 
 @dataclass

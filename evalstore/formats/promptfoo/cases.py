@@ -58,6 +58,7 @@ class Tests:
     root: Any = None
     """The whole configuration, which `$ref` points into."""
     default: Case = field(default_factory=lambda: Case({}, ()))
+    nesting: files.Nesting = field(default_factory=files.Nesting)
 
     def read(self, document: Document) -> Iterator[Case]:
         """All cases of the tests, in their order."""
@@ -85,18 +86,22 @@ class Tests:
         if re.match(r"(?:https?|huggingface|az|s3|gs)://", name):
             raise NotTakenError(f"'{name}' is elsewhere: nothing is downloaded")
         for path in files.find(name, folder):
-            if path.suffix in (".csv", ".jsonl"):
-                for line, row in files.read_rows(path):
-                    yield from self._row(row, path, line)
-                continue
-            if path.suffix not in (".yaml", ".yml", ".json"):
-                raise NotTakenError(f"'{path.name}' is no table, YAML or JSON")
-            document = files.read_document(path)
-            listed = document.value if isinstance(document.value, list) else []
-            if not listed:
-                raise NotTakenError(f"'{path.name}' holds no list of tests")
-            for number in range(len(listed)):
-                yield from self._entry(document.at(number), path.parent, str(path))
+            with self.nesting.enter(path):
+                yield from self._listed(path)
+
+    def _listed(self, path: Path) -> Iterator[Case]:
+        if path.suffix in (".csv", ".jsonl"):
+            for line, row in files.read_rows(path):
+                yield from self._row(row, path, line)
+            return
+        if path.suffix not in (".yaml", ".yml", ".json"):
+            raise NotTakenError(f"'{path.name}' is no table, YAML or JSON")
+        document = files.read_document(path)
+        listed = document.value if isinstance(document.value, list) else []
+        if not listed:
+            raise NotTakenError(f"'{path.name}' holds no list of tests")
+        for number in range(len(listed)):
+            yield from self._entry(document.at(number), path.parent, str(path))
 
     def _row(self, given: Any, path: Path, line: int) -> Iterator[Case]:
         try:
@@ -186,7 +191,8 @@ class Tests:
                 if isinstance(part.value, str):
                     for path in files.find(part.value, self.folder):
                         inner = replace(self, folder=path.parent, file=str(path))
-                        yield from inner.scenarios(files.read_document(path))
+                        with self.nesting.enter(path):
+                            yield from inner.scenarios(files.read_document(path))
                 else:
                     yield from self._scenario(part)
             except NotTakenError as problem:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,42 @@ from typing import Any
 from evalstore.errors import FileProblem
 from evalstore.formats.json_lines import json_as_yaml
 from evalstore.formats.promptfoo.nunjucks import NotTakenError
+from evalstore.formats.shapes import parse_json
+from evalstore.formats.sources import read_source, reason_of, require_pattern, require_readable
 from evalstore.values import Json
 from evalstore.yaml_core import Document, read_yaml
 
 PREFIX = "file://"
+_DEEPEST = 20
+"""Files of tests, each named by the one before."""
+_MOST_FILES = 10_000
+"""Files of tests that one configuration leads to, each as often as it is named."""
 _CODE = (".js", ".cjs", ".mjs", ".ts", ".py", ".rb", ".sh", ".bash", ".pl", ".exe")
+
+
+class Nesting:
+    """The files of tests that name each other: none may lead to itself, and there is an end."""
+
+    def __init__(self) -> None:
+        self._open: set[Path] = set()
+        self._count = 0
+
+    @contextmanager
+    def enter(self, path: Path) -> Iterator[None]:
+        """Read a file and what it names; raises `NotTakenError` when that would not end."""
+        real = path.resolve()
+        if real in self._open:
+            raise NotTakenError(f"'{path.name}' names itself")
+        self._count += 1
+        if self._count > _MOST_FILES:
+            raise NotTakenError(f"more than {_MOST_FILES:,} files of tests are named")
+        if len(self._open) >= _DEEPEST:
+            raise NotTakenError(f"'{path.name}' is named by a file of a file, and so on")
+        self._open.add(real)
+        try:
+            yield
+        finally:
+            self._open.discard(real)
 
 
 def is_code(name: str) -> bool:
@@ -31,21 +63,25 @@ def find(name: str, folder: Path) -> list[Path]:
         raise NotTakenError(f"'{name}' is code, which is not run")
     bare = name.removeprefix(PREFIX)
     path = folder / bare
-    if path.is_file():
-        return [path]
-    if any(one in bare for one in "*?["):
-        found = [] if Path(bare).is_absolute() else sorted(folder.glob(bare))
-        if found:
-            return found
+    try:
+        if path.is_file():
+            require_readable(path)
+            return [path]
+        if any(one in bare for one in "*?[") and not Path(bare).is_absolute():
+            require_pattern(folder, bare)
+            if found := sorted(folder.glob(bare)):
+                return found
+    except FileProblem as problem:
+        raise NotTakenError(f"'{bare}' {reason_of(problem)}") from problem
     raise NotTakenError(f"there is no file '{bare}'")
 
 
 def read_text(path: Path) -> str:
     """The text of a file; raises `NotTakenError`."""
     try:
-        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
-    except OSError as error:
-        raise NotTakenError(f"'{path.name}' cannot be read: {error.strerror}") from error
+        return read_source(path).decode("utf-8-sig").replace("\r\n", "\n")
+    except FileProblem as problem:
+        raise NotTakenError(f"'{path.name}' {reason_of(problem)}") from problem
     except UnicodeDecodeError:
         raise NotTakenError(f"'{path.name}' is no text") from None
 
@@ -101,7 +137,7 @@ def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                rows.append((number, json.loads(line)))
+                rows.append((number, parse_json(line)))
             except ValueError as error:
                 raise NotTakenError(f"'{path.name}': not JSON: {error}", number) from error
     return rows

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from evalstore.formats.promptfoo.nunjucks import NotTakenError
+from evalstore.formats.shapes import parse_json
 
 _TOKEN = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}|\\.|\"", re.DOTALL)
 _DUMPED = re.compile(
@@ -24,8 +24,8 @@ def messages_in(text: str) -> list[Any] | None:
     """
     kept: list[str] = []
     try:
-        found = json.loads(_marked(text, kept))
-    except (ValueError, RecursionError):
+        found = parse_json(_marked(text, kept))
+    except ValueError:
         if _IS_CHAT.search(text):
             raise NotTakenError("its messages are not JSON before its template is filled") from None
         return None

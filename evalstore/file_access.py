@@ -1,0 +1,234 @@
+"""Reads files of a workspace or of an import: regular files, up to a size, inside of known folders.
+
+A file is opened first and then examined by its descriptor, so nothing can be put in its place
+between the check and the reading. Opening never waits: a named pipe is refused like a device.
+"""
+
+# Paths are texts here: thousands of files are opened in a row.
+# ruff: noqa: PTH116
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, BinaryIO
+
+from evalstore.errors import FileProblem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MIB = 2**20
+LARGEST_TEXT = 10 * MIB
+"""Bytes of the settings, and of a test, prompt, model or definition file."""
+LARGEST_FILE = 100 * MIB
+"""Bytes of a file that tests mention."""
+LARGEST_DATASET = 2048 * MIB
+"""Bytes of a data file, which is read row by row, and of what it is when it is unpacked."""
+LARGEST_DOCUMENT = 256 * MIB
+"""Characters of a data file that is one JSON document, which is read as a whole."""
+LARGEST_SOURCE = 1024 * MIB
+"""Bytes of a file of another system, and of what it is when it is unpacked."""
+LARGEST_CACHE = 256 * MIB
+"""Bytes of a file that this program wrote to save work."""
+
+FLAG = "--allow-outside"
+_OPEN = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY")
+)
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+class OutsideProblem(FileProblem):
+    """A path leads out of the folders that may be read."""
+
+
+class Boundary:
+    """The folders that may be read, and the places elsewhere that the user has allowed.
+
+    Paths are compared after their links are resolved. Hard links cannot be seen.
+    """
+
+    def __init__(
+        self,
+        roots: Iterable[str | Path],
+        name: str,
+        allowed: Callable[[], Iterable[str]] = tuple,
+        *,
+        allow_all: bool = False,
+    ) -> None:
+        """`name` is what messages call the folders; `allowed` is asked when it first matters.
+
+        With `allow_all` every place outside is allowed, and noted in `added`.
+        """
+        self.name = name
+        self.added: dict[str, None] = {}
+        """Places outside that were not allowed before."""
+        self._inside = _Places(map(os.path.realpath, roots))
+        self._allowed: _Places | None = None
+        self._load_allowed = allowed
+        self._allow_all = allow_all
+
+    def include(self, root: str | Path) -> None:
+        """Let one more folder, or one file, be read."""
+        self._inside.add(os.path.realpath(root))
+
+    def contains(self, real: str) -> bool:
+        """Whether a path without links may be read."""
+        if self._inside.contain(real):
+            return True
+        if self._allowed is None:
+            self._allowed = _Places(self._load_allowed())
+        if self._allowed.contain(real):
+            return True
+        if self._allow_all:
+            self._allowed.add(real)
+            self.added[real] = None
+        return self._allow_all
+
+    def resolve(self, path: str | Path) -> str:
+        """The path without links; raises `OutsideProblem`, and `FileProblem` if it is no path."""
+        try:
+            real = os.path.realpath(path)
+        except (OSError, ValueError) as error:
+            raise _unreadable(error) from error
+        self._require(real)
+        return real
+
+    def open(self, path: str | Path, largest: int) -> BinaryIO:
+        """Open a file; raises `FileProblem` unless it may be read and has at most `largest` bytes.
+
+        What is read from it may be longer if the file grows meanwhile.
+        """
+        return os.fdopen(self._open(path, largest)[0], "rb")
+
+    def read(self, path: str | Path, largest: int) -> bytes:
+        """The bytes of a file; raises as `open` does, and for a file that has become larger."""
+        return _read(*self._open(path, largest), largest)
+
+    def _open(self, path: str | Path, largest: int) -> tuple[int, int]:
+        """A descriptor of a regular file, and its size."""
+        descriptor, status = _open(path, largest)
+        try:
+            self._require(_path_of(descriptor, path, status))
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor, status.st_size
+
+    def _require(self, real: str) -> None:
+        if not self.contains(real):
+            raise OutsideProblem(
+                f"leads to '{real}', which is outside of the {self.name}",
+                hint=f"copy it into the {self.name}, or allow it with '{FLAG}'",
+            )
+
+
+class _Places:
+    """Folders and files by their paths without links."""
+
+    def __init__(self, places: Iterable[str]) -> None:
+        self._exact: set[str] = set()
+        self._below: tuple[str, ...] = ()
+        for one in places:
+            self.add(one)
+
+    def add(self, real: str) -> None:
+        """Take in a folder with all that is below it, or a file."""
+        if real not in self._exact:
+            self._exact.add(real)
+            self._below += (real if real.endswith(os.sep) else real + os.sep,)
+
+    def contain(self, real: str) -> bool:
+        """Whether a path is one of them or below one."""
+        return real.startswith(self._below) or real in self._exact
+
+
+def open_file(path: str | Path, largest: int) -> BinaryIO:
+    """Open a regular file wherever it is; raises `FileProblem` if it has more than `largest` bytes.
+
+    This is for files that the user names.
+    """
+    return os.fdopen(_open(path, largest)[0], "rb")
+
+
+def read_file(path: str | Path, largest: int) -> bytes:
+    """The bytes of a regular file wherever it is; raises as `open_file` does."""
+    descriptor, status = _open(path, largest)
+    return _read(descriptor, status.st_size, largest)
+
+
+def too_large(size: int, largest: int) -> FileProblem:
+    """The problem of a file with so many bytes."""
+    return FileProblem(
+        f"the file has {-(-size * 10 // MIB) / 10:,} MiB; "
+        f"at most {largest / MIB:,.0f} MiB are read",
+        hint="split it, or take out what is not needed",
+    )
+
+
+def _open(path: str | Path, largest: int) -> tuple[int, os.stat_result]:
+    try:
+        _require_regular(os.stat(path))  # opening a device can have effects
+        descriptor = os.open(path, _OPEN)
+    except (OSError, ValueError) as error:
+        raise _unreadable(error) from error
+    try:
+        status = os.fstat(descriptor)
+        _require_regular(status)
+        if status.st_size > largest:
+            raise too_large(status.st_size, largest)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, status
+
+
+def _require_regular(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((words for is_kind, words in _KINDS if is_kind(status.st_mode)), "special")
+        raise FileProblem(f"is {kind}, not a regular file")
+
+
+def _path_of(descriptor: int, path: str | Path, status: os.stat_result) -> str:
+    """Where an open file is, links resolved."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115
+    except OSError:  # not Linux
+        real = os.path.realpath(path)
+        try:
+            same = os.path.samestat(os.stat(real), status)
+        except OSError:
+            same = False
+        if not same:
+            raise FileProblem("was replaced while it was opened") from None
+        return real
+
+
+def _read(descriptor: int, size: int, largest: int) -> bytes:
+    """Read all, and close it; usually at once, with the size that it had."""
+    parts: list[bytes] = []
+    length, wanted = 0, size + 1
+    try:
+        while part := os.read(descriptor, min(wanted, largest + 1 - length)):
+            parts.append(part)
+            length += len(part)
+            if length > largest:
+                raise too_large(length, largest)
+            wanted = max(size + 1 - length, 1 << 16)
+    except OSError as error:
+        raise _unreadable(error) from error
+    finally:
+        os.close(descriptor)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _unreadable(error: OSError | ValueError) -> FileProblem:
+    return FileProblem(f"cannot be read: {getattr(error, 'strerror', None) or error}")

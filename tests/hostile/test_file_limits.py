@@ -1,0 +1,404 @@
+"""Every file is read with limits: no pipe, device, huge or deep file hangs or breaks a command."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evalstore
+from evalstore.cli.main import main
+from evalstore.errors import FileProblem
+from evalstore.file_access import MIB, open_file, read_file
+from evalstore.formats import sources
+from evalstore.formats.shapes import parse_json
+from tests.builders import tree
+
+SETTINGS = "candidates: [one]\n"
+MODEL = "id: one\nprovider: scripted\nresponses: [{answer: Hello}]\n"
+HELLO = "# 👤\n\nHello\n\n---\n\n~~~checks\n- contains: Hello\n~~~\n"
+SPARSE = 20 * 1024 * MIB
+DEEP = "[" * 100_000
+KINDS = {
+    "tests": "tests/x.md",
+    "prompts": "prompts/x.md",
+    "tools": "tools/x.yaml",
+    "schemas": "schemas/x.json",
+    "models": "models/x.yaml",
+    "providers": "providers/x.yaml",
+    "currencies": "currencies/x.yaml",
+}
+IMPORTS = {
+    "promptfoo": "promptfooconfig.yaml",
+    "nemo": "job.json",
+    "openai-evals": "e.yaml",
+    "evalsone": "x.jsonl",
+    "lve": "test.json",
+    "langbite": "prompts_en_us.csv",
+    "ai-tester-db": "x.db",
+}
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(autouse=True)
+def _never_hangs() -> Iterator[None]:
+    def late(*_: object) -> None:
+        raise TimeoutError("a command hangs")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace in the current folder."""
+    tree(folder, {"evalstore.yaml": SETTINGS, "models/one.yaml": MODEL, "tests/a.md": HELLO})
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run one command: its exit code, and all that it printed."""
+
+    def command(*argv: str) -> tuple[int, str]:
+        code = main(argv)
+        printed = capfd.readouterr()
+        return code, printed.out + printed.err
+
+    return command
+
+
+def make(place: Path, what: str) -> str:
+    """Put a file there that must not be read, and say why not."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    if what == "pipe":
+        os.mkfifo(place)
+        return "is a named pipe, not a regular file"
+    if what == "socket":
+        with socket.socket(socket.AF_UNIX) as one:
+            before = Path.cwd()
+            os.chdir(place.parent)  # the path of a socket is short
+            one.bind(place.name)
+            os.chdir(before)
+        return "is a socket, not a regular file"
+    if what == "device":
+        place.symlink_to("/dev/zero")
+        return "is a device, not a regular file"
+    place.touch()
+    os.truncate(place, SPARSE)
+    return "the file has 20,480.0 MiB; at most"
+
+
+WHATS = ["pipe", "socket", "device", "huge"]
+
+
+# --- the one way files are read
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("read", [read_file, open_file])
+def test_only_regular_files_up_to_a_size_are_read(
+    tmp_path: Path, what: str, read: Callable[..., Any]
+) -> None:
+    why = make(tmp_path / "x", what)
+    with pytest.raises(FileProblem) as found:
+        read(tmp_path / "x", MIB)
+    assert found.value.message.startswith(why)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileProblem, match="is a folder, not a regular file"):
+        read_file(tmp_path, MIB)
+
+
+@pytest.mark.parametrize(("size", "fits"), [(MIB, True), (MIB + 1, False), (0, True)])
+def test_the_limit_itself_is_allowed(tmp_path: Path, size: int, fits: bool) -> None:
+    (tmp_path / "x").write_bytes(b"a" * size)
+    if fits:
+        assert len(read_file(tmp_path / "x", MIB)) == size
+    else:
+        with pytest.raises(FileProblem, match=r"the file has 1\.1 MiB; at most 1 MiB are read"):
+            read_file(tmp_path / "x", MIB)
+
+
+def test_a_file_that_grows_while_it_is_read_is_refused_at_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x").write_bytes(b"abc")
+    before = os.read
+
+    def grown(descriptor: int, count: int) -> bytes:
+        with (tmp_path / "x").open("ab") as file:
+            file.write(b"x" * 1000)
+        return before(descriptor, count)
+
+    monkeypatch.setattr(os, "read", grown)
+    with pytest.raises(FileProblem, match="at most"):
+        read_file(tmp_path / "x", 500)
+
+
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    make(tmp_path / "x", "huge")
+    (tmp_path / "y").write_bytes(b"y")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        read_file(tmp_path / "y", MIB)
+        with pytest.raises(FileProblem):
+            read_file(tmp_path / "x", MIB)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+# --- a workspace
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("what", WHATS)
+def test_a_file_of_a_workspace_is_refused_by_name(
+    root: Path, run: Run, kind: str, what: str
+) -> None:
+    why = make(root / KINDS[kind], what)
+    for command in ("check", "status", "run"):
+        code, said = run(command)
+        assert (code, f"{KINDS[kind]}: {why}" in said) == (2, True)
+
+
+def test_huge_settings_are_refused_by_name(root: Path, run: Run) -> None:
+    make(root / "evalstore.yaml", "huge")
+    for command in ("check", "status", "run", "log", "doctor"):
+        code, said = run(command)
+        assert (code, "evalstore.yaml: the file has 20,480.0 MiB; at most 10 MiB" in said) == (
+            2,
+            True,
+        )
+
+
+@pytest.mark.parametrize("what", WHATS)
+def test_settings_that_the_user_names_have_the_same_limits(root: Path, run: Run, what: str) -> None:
+    why = make(root / "other.yaml", what)
+    code, said = run("check", "--config", "other.yaml")
+    assert (code, f"other.yaml: {why}" in said) == (2, True)
+
+
+def test_a_huge_mentioned_file_is_refused(root: Path, run: Run) -> None:
+    make(root / "tests/x.bin", "huge")
+    tree(root, {"tests/a.md": HELLO.replace("Hello\n\n---", "{{_file:x.bin}}\n\n---")})
+    code, said = run("run")
+    wanted = "tests/a.md:3: 'x.bin': the file has 20,480.0 MiB; at most 100 MiB are read"
+    assert (code, wanted in said) == (2, True)
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.json", "x.jsonl.gz"])
+def test_a_dataset_is_refused_by_name(root: Path, run: Run, name: str, what: str) -> None:
+    make(root / f"tests/{name}", what)
+    tree(root, {"tests/a.md": f"---\ndataset: {name}\n---\n\n{HELLO}"})
+    code, said = run("run")
+    assert (code, f"tests/a.md:2: '{name}'" in said) == (2, True)
+
+
+def test_what_a_packed_dataset_holds_has_the_limit_of_a_plain_one(
+    root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstore.dataset.source.LARGEST_DATASET", MIB)
+    packed = gzip.compress(b'{"q": "x"}\n' * 200_000)
+    tree(root, {"tests/x.jsonl.gz": packed, "tests/y.json.gz": gzip.compress(b"\n" * 3 * MIB)})
+    monkeypatch.setattr("evalstore.dataset.json_rows.LARGEST_DOCUMENT", MIB)
+    for name in ("x.jsonl.gz", "y.json.gz"):
+        tree(root, {"tests/a.md": f"---\ndataset: {name}\n---\n\n{HELLO}"})
+        code, said = run("run")
+        assert (code, "at most 1 MiB are read" in said) == (2, True)
+
+
+# --- what this program wrote itself
+
+
+@pytest.mark.parametrize("name", ["index.json", "quiet.json"])
+@pytest.mark.parametrize(
+    "content",
+    ["pipe", "device", "huge", DEEP, '{"a":' * 100_000, "[]", "null", "\udcff", '{"format": 1}'],
+    ids=["pipe", "device", "huge", "lists", "objects", "list", "null", "bytes", "other"],
+)
+def test_a_broken_cache_is_made_again(root: Path, run: Run, name: str, content: str) -> None:
+    assert run("run")[0] == 0
+    path = root / ".evalstore" / name
+    if content in WHATS:
+        make(path, content)
+    else:
+        path.write_bytes(content.encode(errors="surrogateescape"))
+    for command in ("status", "check", "run"):
+        assert run(command)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda index: index.update(depends=[[] for _ in index["depends"]]),
+        lambda index: index.update(depends=[None for _ in index["depends"]]),
+        lambda index: index["files"]["tests/a.md"].__setitem__(6, []),
+        lambda index: index["files"]["tests/a.md"].__setitem__(6, 5),
+        lambda index: index.update(files=[]),
+    ],
+    ids=["depends is a list", "depends is null", "id is a list", "id is a number", "files"],
+)
+def test_an_index_of_another_shape_is_made_again(
+    root: Path, run: Run, change: Callable[[dict[str, Any]], None]
+) -> None:
+    path = root / ".evalstore/index.json"
+    for command in ("run", "status", "check"):
+        assert run("run")[0] == 0
+        content = json.loads(path.read_bytes())
+        assert content["files"]["tests/a.md"][6]  # the entry is in use
+        change(content)
+        path.write_text(json.dumps(content))
+        (root / ".evalstore/quiet.json").unlink(missing_ok=True)
+        assert run(command)[0] == 0
+
+
+# --- imports
+
+
+@pytest.mark.parametrize("format", IMPORTS)
+@pytest.mark.parametrize("what", [*WHATS, "deep"])
+@pytest.mark.parametrize("given", ["file", "folder"])
+def test_an_import_refuses_what_it_cannot_read(
+    root: Path, run: Run, format: str, what: str, given: str
+) -> None:
+    place = root / "src" / IMPORTS[format]
+    if what == "deep":
+        tree(root, {f"src/{IMPORTS[format]}": DEEP})
+    else:
+        make(place, what)
+    code, said = run("import", format, "src" if given == "folder" else str(place))
+    assert code in (1, 2)
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("format", "files"),
+    [
+        ("nemo", {"job.json": DEEP}),
+        ("nemo", {"job.json": '{"tasks": {"t": {"dataset": {"rows": [' + "[" * 500 + "]" * 600}),
+        ("promptfoo", {"promptfooconfig.yaml": "prompts: [x]\ntests: t.jsonl\n", "t.jsonl": DEEP}),
+        ("promptfoo", {"promptfooconfig.json": DEEP}),
+        ("promptfoo", {"promptfooconfig.yaml": "prompts: [p.json]\n", "p.json": DEEP}),
+        ("evalsone", {"x.jsonl": DEEP + "\n"}),
+        ("openai-evals", {"x.jsonl": DEEP + "\n"}),
+        ("lve", {"a--b/test.json": DEEP}),
+        ("langbite", {"m.json": '{"requirements": ' + DEEP, "prompts_en_us.csv": "a\tb\n"}),
+    ],
+)
+def test_deep_json_breaks_no_import(
+    root: Path, run: Run, format: str, files: dict[str, str]
+) -> None:
+    tree(root / "src", files)
+    code, said = run("import", format, "src")
+    assert code in (0, 1, 2)
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(0, True), (1, True), (100, True), (101, False)])
+def test_json_of_imports_has_a_depth(depth: int, fits: bool) -> None:
+    text = "[" * depth + "1" + "]" * depth
+    if fits:
+        assert parse_json(text) == json.loads(text)
+    else:
+        with pytest.raises(ValueError, match="nested too deeply"):
+            parse_json(text)
+
+
+@pytest.mark.parametrize("what", WHATS)
+def test_a_file_that_a_configuration_names_is_refused_with_its_place(
+    root: Path, run: Run, what: str
+) -> None:
+    tree(root, {"src/promptfooconfig.yaml": "prompts:\n  - x\n  - file://p*.txt\n"})
+    why = make(root / "src/p1.txt", what)
+    code, said = run("import", "promptfoo", "src")
+    assert (code, f"src/promptfooconfig.yaml:3: a prompt: 'p1.txt' {why}" in said) == (1, True)
+
+
+def test_files_that_name_each_other_end(root: Path, run: Run) -> None:
+    config = "prompts: [x]\ntests: [file://a.yaml]\nscenarios: [file://s.yaml]\n"
+    tree(root, {"src/promptfooconfig.yaml": config, "src/a.yaml": "- file://a.yaml\n"})
+    tree(root, {"src/s.yaml": "- file://s.yaml\n"})
+    code, said = run("import", "promptfoo", "src")
+    assert (code, "names itself" in said) == (1, True)
+
+
+def test_what_a_packed_source_holds_has_the_limit_of_a_plain_one(
+    root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "LARGEST_SOURCE", MIB)
+    tree(root, {"src/x.jsonl": gzip.compress(b" " * 100 * MIB)})
+    code, said = run("import", "evalsone", "src")
+    assert (code, "at most 1 MiB are read" in said) == (1, True)
+
+
+def test_an_eval_file_finds_the_data_of_its_registry(root: Path, run: Run) -> None:
+    spec = "class: evals.elsuite.basic.match:Match\n  args: {samples_jsonl: d/s.jsonl}"
+    tree(root, {"r/evals/e.yaml": f"e:\n  id: e.v\ne.v:\n  {spec}\n"})
+    tree(root, {"r/data/d/s.jsonl": '{"input": "Q", "ideal": "x"}\n'})
+    assert run("import", "openai-evals", "r/evals/e.yaml")[0] == 0
+
+
+# --- nothing reads files in another way
+
+PACKAGE = Path(evalstore.__file__).parent
+FACING = (
+    *("workspace", "dataset", "formats", "references", "media", "definitions", "catalogue"),
+    *("settings", "index", "operations/importing", "operations/quiet", "operations/trusting"),
+)
+ALLOWED = {
+    "_BUILT_IN.read_bytes": "a prompt of the package",
+    "self.read_bytes": "the workspace's, which is the boundary's",
+    "self._boundary.open": "the door itself",
+    "self._source.open": "a dataset's, which is given how to open it",
+    "source.open": "the same",
+    "temporary.open": "writes",
+    "read_text": "that of formats/promptfoo/files.py",
+    "files.read_text": "the same",
+}
+READERS = {"open", "fdopen", "read_text", "read_bytes", "connect"}
+OTHERS = {"os.open": {"index.py"}, "sqlite3.connect": {"formats/ai_tester_db.py"}}
+
+
+def _calls() -> Iterator[tuple[str, str]]:
+    """Each call in a module that reads what others wrote, with the module."""
+    for name in FACING:
+        base = PACKAGE / name
+        for path in sorted(base.rglob("*.py")) if base.is_dir() else [base.with_suffix(".py")]:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call):
+                    yield path.relative_to(PACKAGE).as_posix(), ast.unparse(node.func)
+
+
+def test_files_are_read_through_one_module_only() -> None:
+    found = [
+        (module, call)
+        for module, call in _calls()
+        if call.rpartition(".")[2] in READERS
+        and call not in ALLOWED
+        and module not in OTHERS.get(call, ())
+    ]
+    assert found == []
+
+
+def test_json_of_imports_is_read_by_one_function_only() -> None:
+    found = {
+        module for module, call in _calls() if call == "json.loads" and module.startswith("formats")
+    }
+    # The second reads one character that it has found to be written as JSON.
+    assert found == {"formats/shapes.py", "formats/json_lines.py"}
