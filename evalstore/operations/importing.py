@@ -219,8 +219,8 @@ def _write(
         kind, _, rest = name.partition("/")
         there = posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
         path = workspace.root / there
-        workspace.boundary.require(path, there)
-        if path.is_file() and _has(path, content):
+        workspace.boundary.require(path.parent, posixpath.dirname(there))
+        if not path.is_symlink() and path.is_file() and _has(path, content):
             done.unchanged[name] = there
         elif os.path.lexists(path) and not (force and path.is_file()):
             done.kept[name] = there

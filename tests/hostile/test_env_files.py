@@ -139,4 +139,4 @@ def test_settings_of_20_gib_are_an_error(folder: Path, evalstore: Evalstore) -> 
     os.truncate(path, 20 * 2**30)
     ran = evalstore("-C", str(folder), "status")
     assert ran.exit_code == 2
-    assert "evalstore.yaml: is too large, at most 8 MiB are read" in ran.stderr
+    assert "evalstore.yaml: the file has 20,480.0 MiB; at most 10 MiB are read" in ran.stderr
