@@ -288,7 +288,7 @@ def open_desk(
     store = _open(workspace, where, create=create)
     try:
         keeper = Keeper(store, strict=keep)
-        reading = workspace.read(store.load_case_files, keeper.take)
+        reading = workspace.read(store.find_case_files, keeper.take)
         keeper.finish(workspace, reading)
         yield Desk(where, workspace, store, reading)
     finally:
@@ -301,7 +301,7 @@ def open_catalogue(where: Where) -> Iterator[Desk]:
     workspace = open_workspace(where)
     store = _open(workspace, where)
     try:
-        yield Desk(where, workspace, store, workspace.read(store.load_case_files, tests=False))
+        yield Desk(where, workspace, store, workspace.read(store.find_case_files, tests=False))
     finally:
         store.close()
 

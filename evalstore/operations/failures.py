@@ -11,6 +11,7 @@ from evalstore.cells import ask_of
 from evalstore.errors import EvalstoreError
 from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.orders import Wanted
+from evalstore.operations.results import case_of
 from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
 from evalstore.store.trees import read_tree
@@ -171,11 +172,11 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
         told = hashing.canonical_json(list(candidates.values()))
         fresh = {path: id for path, id in entries.items() if (path, id, told) not in seen}
         seen |= {(path, id, told) for path, id in fresh.items()}
-        leaves = store.load_nodes(fresh.values())
+        leaves = store.load_leaves(fresh.values())
         files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
         for path, id in fresh.items():
             for cell in leaves[id]["cells"]:
-                case = files[leaves[id]["cases"]].cases[cell["case"]]
+                case = case_of(cell, files[leaves[id]["cases"]].cases)
                 candidate = candidates.get(cell["model"])
                 if candidate is None:  # recorded answers are never asked for
                     continue

@@ -63,12 +63,12 @@ def opinions_on(
     store: Store, id: str, judged: Sequence[str], current: Collection[str]
 ) -> tuple[list[tuple[str, ...]], tuple[Opinion, ...]]:
     """What is judged with this session in it, and all that was ever said of it."""
-    counted = store.load_evaluations(judged)
+    counted = store.find_evaluations(judged)
     subjects = list(
         dict.fromkeys(one.sessions for one in counted.values() if id in one.sessions)
     ) or [(id,)]
     votes = store.find_votes({id, *map(hashing.subject_of, subjects)})
-    found = store.load_evaluations({vote.id for some in votes.values() for vote in some})
+    found = store.find_evaluations({vote.id for some in votes.values() for vote in some})
     names = _evaluators(store, {one.evaluator for one in found.values()})
     last = {_of_whom(vote, subject): vote for subject, some in votes.items() for vote in some}
     counts = {_of_whom(one, hashing.subject_of(one.sessions)) for one in counted.values()}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from evalstore import hashing, restoring
 from evalstore.errors import StoreError
+from evalstore.store.contents import is_of_kind
 from evalstore.store.store import Store
 from evalstore.store.tables import EVENTS, VERSIONS
 from evalstore.values import FileVersion
@@ -55,6 +56,8 @@ class _Check:
             self._present.add(id)
         try:
             kind, content = self._content(table, row)
+            if not is_of_kind(kind, content):
+                raise _WrongError("the content is not what its kind has", kind)
             found = list(_columns(kind, row, content))
             wanted = [(kind, id, target) for target in _references(kind, content)]
         except _WrongError as wrong:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from evalstore.errors import StoreError
+from evalstore.store.contents import decode
 from evalstore.store.database import select_each
 from evalstore.store.store import Store
 from evalstore.store.tables import as_bytes, as_digits
@@ -286,7 +287,8 @@ def _contents(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, Json]:
     query = f"SELECT id, content FROM {_TABLES[kind]} WHERE id IN"
     with store._reading() as connection:
         for id, content in select_each(connection, query, ids):
-            found[as_digits(id)] = json.loads(content)
+            digits = as_digits(id)
+            found[digits] = decode(_TABLES[kind], digits, content)
     return found
 
 

@@ -33,12 +33,20 @@ class Id(TypeDecorator[str]):
 
 def as_bytes(value: str | None) -> bytes | None:
     """An id as the database has it."""
-    return None if value is None else bytes.fromhex(value)
+    if value is None:
+        return None
+    try:
+        return bytes.fromhex(value)
+    except (TypeError, ValueError):
+        raise StoreError(
+            f"the store is damaged: {value!r:.60} is not an id",
+            hint="'evalstore fsck' lists what is wrong",
+        ) from None
 
 
 def as_digits(value: Any) -> str:
     """An id of the database as it is everywhere else; raises `StoreError` when it is none."""
-    if value.__class__ is not bytes:
+    if value.__class__ is not bytes or len(value) != 16:
         raise StoreError(
             "the store is damaged: something in it has no id",
             hint="restore a copy of it; 'evalstore fsck' lists what is wrong",
