@@ -84,7 +84,7 @@ def start(
 
 def here() -> Where:
     """The workspace that the global options name."""
-    return Where(Globals.directory, Globals.config, Globals.store)
+    return Where(Globals.directory, Globals.config, Globals.store, warn=output.warn)
 
 
 def hoist(argv: Sequence[str]) -> list[str]:

@@ -138,12 +138,14 @@ def file_edits(
             found.setdefault(f"row {case.row}", Difference(f"row {case.row or case.key} is new"))
             continue
         if old.tests != case.tests:
-            was_test, now_test = find("test", old.tests[0]), find("test", case.tests[0])
+            was_test, now_test = (find("test", one.tests[0]) or {} for one in (old, case))
             for one in differ_tests(was_test, now_test, find, lambda _kind, _id: None):
                 found.setdefault(one.what, one)
         if old.evaluation != case.evaluation:
-            was_told = find("evaluation", old.evaluation) if old.evaluation else {}
-            now_told = find("evaluation", case.evaluation) if case.evaluation else {}
+            was_told, now_told = (
+                (find("evaluation", one.evaluation) or {}) if one.evaluation else {}
+                for one in (old, case)
+            )
             for one in differ_evaluations(was_told, now_told, find):
                 found.setdefault(one.what, one)
         if old.prompts != case.prompts:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -19,9 +20,12 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from evalstore.errors import StoreError, StoreLockedError
 from evalstore.store import migrate
+from evalstore.store.schema import SCHEMA, Foreign, find_foreign
 from evalstore.store.tables import TABLES, Id, as_bytes, as_digits
 
 BUSY_SECONDS = 10.0
+LARGEST_VALUE = 256 * 2**20
+"""Bytes of a value, and of a row: files have at most 32 MiB; results of a file may have more."""
 _AT_ONCE = 8_000
 """Ids in one query."""
 
@@ -34,16 +38,26 @@ class Database:
         self._engine = engine
         self._busy = busy
         self.path = path
+        self.foreign: list[Foreign] = []
+        """What the file has that evalstore has not made."""
         self._file: tuple[int, int] | None = None
         """Names the open file, whatever is at its path by now."""
 
     @classmethod
-    def open(cls, path: Path, *, create: bool = False, busy: float = BUSY_SECONDS) -> Self:
+    def open(
+        cls,
+        path: Path,
+        *,
+        create: bool = False,
+        busy: float = BUSY_SECONDS,
+        inspect: bool = False,
+    ) -> Self:
         """Open the store at a path and bring its tables up to date.
 
-        `busy` is how many seconds to wait for other writers. Raises `StoreError` when the
-        store is missing (unless `create`), damaged, locked, read-only, newer than this
-        program, or no store at all.
+        `busy` is how many seconds to wait for other writers. With `inspect`, a store that has
+        views in the place of tables is opened, too: they must not be read. Raises
+        `StoreError` when the store is missing (unless `create`), damaged, locked, read-only,
+        newer than this program, or no store at all.
         """
         name = str(path)
         if not path.exists():
@@ -56,6 +70,8 @@ class Database:
         database = cls(_engine(path, patience), name, patience)
         try:
             database._bring_up_to_date()
+            if not inspect:
+                refuse_foreign(name, [one for one in database.foreign if one.blocks_reading])
             database._file = _identify(path)
         except BaseException:
             database.close()
@@ -65,10 +81,14 @@ class Database:
     def _bring_up_to_date(self) -> None:
         with self._connect() as connection:
             found = self._version(connection)
+            self.foreign = _foreign_in(connection)
         if found == migrate.HEAD:
             return
         if found is None:
             self._make_wal()
+        else:
+            unsafe = [one for one in self.foreign if one.blocks_writing and not one.missing]
+            refuse_foreign(self.path, unsafe)
         with self._migrating() as connection:
             # Another process may have been faster.
             found = self._version(connection)
@@ -76,6 +96,7 @@ class Database:
                 if found is not None:
                     self._back_up()
                 migrate.upgrade(connection)
+            self.foreign = _foreign_in(connection)
 
     def _make_wal(self) -> None:
         """Let readers and a writer work side by side; the file remembers it."""
@@ -156,6 +177,7 @@ class Database:
                 f"the store '{self.path}' was removed or replaced while it was open",
                 hint="put it back, or run again to begin a new one",
             )
+        refuse_foreign(self.path, [one for one in self.foreign if one.blocks_writing])
         with self._reading() as connection:
             if not wait:
                 connection.execute("PRAGMA busy_timeout = 0")
@@ -179,7 +201,7 @@ class Database:
             assert isinstance(raw, sqlite3.Connection)
             raw.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
             try:
-                for table in TABLES:
+                for table in set(TABLES) - {one.table for one in self.foreign if one.table}:
                     rows = raw.execute(f'SELECT * FROM "{table}"')
                     names = [str(column[0]) for column in rows.description]
                     for row in rows:
@@ -192,6 +214,31 @@ class Database:
         with self._connect() as connection:
             found = [str(line) for line in connection.scalars(text("PRAGMA integrity_check"))]
         return [] if found == ["ok"] else found
+
+
+def _foreign_in(connection: Connection) -> list[Foreign]:
+    return find_foreign(connection.exec_driver_sql(SCHEMA))
+
+
+def refuse_foreign(path: str, foreign: Sequence[Foreign]) -> None:
+    """Raise `StoreError` if there is something that must not be read, or written to."""
+    if foreign:
+        verb = "read" if any(one.blocks_reading for one in foreign) else "written to"
+        raise StoreError(
+            f"the store '{path}' is not {verb}: {foreign[0].words}",
+            hint="'evalstore fsck' lists what is wrong; do not use a store of unknown origin",
+        )
+
+
+def harden(connection: sqlite3.Connection) -> None:
+    """Take from a connection what a file of unknown origin could make use of."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 0)  # no trigger is executed
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
@@ -276,6 +323,7 @@ def _engine(path: Path, busy: int) -> Engine:
     def _configure(connection: Any, _record: Any) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
+        harden(connection)
         cursor.execute(f"PRAGMA busy_timeout = {busy}")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.execute("PRAGMA synchronous = NORMAL")
@@ -289,13 +337,10 @@ def _engine(path: Path, busy: int) -> Engine:
     return engine
 
 
-_LOCKED = ("locked", "busy")
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_LONGEST = 300
+"""Characters of what SQLite says: it may quote a whole value."""
 _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (
-        _LOCKED,
-        "the store '{path}' is locked by another program",
-        "wait until it is done and try again",
-    ),
     (
         ("readonly", "read-only"),
         "the store '{path}' is read-only",
@@ -307,8 +352,11 @@ _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
             "not a database",
             "corrupt",
             "can't decode",
+            "could not decode",
             "no such column",
             "no such table",
+            "unsafe use",
+            "datatype mismatch",
         ),
         "the store '{path}' is damaged: {text}",
         "restore a copy of it; 'evalstore fsck' lists what is wrong",
@@ -317,6 +365,11 @@ _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         ("unable to open",),
         "the store '{path}' cannot be opened",
         "check the path and its permissions",
+    ),
+    (
+        ("too big",),
+        "a value is too large for the store '{path}'",
+        f"it may have {LARGEST_VALUE // 2**20} MiB; 'evalstore fsck' lists what is wrong",
     ),
     (
         ("is full",),
@@ -328,9 +381,14 @@ _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 
 
 def _explain(error: Exception, path: str) -> StoreError:
-    text = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    text = str(cause)[:_LONGEST]
+    if getattr(cause, "sqlite_errorcode", 0) & 0xFF in _LOCKED:
+        return StoreLockedError(
+            f"the store '{path}' is locked by another program",
+            hint="wait until it is done and try again",
+        )
     for words, message, hint in _REASONS:
         if any(word in text.lower() for word in words):
-            kind = StoreLockedError if words is _LOCKED else StoreError
-            return kind(message.format(path=path, text=text), hint=hint)
+            return StoreError(message.format(path=path, text=text), hint=hint)
     return StoreError(f"the store '{path}' cannot be used: {text}")

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from evalstore.store.database import harden
 from evalstore.store.migrate import HEAD, KNOWN
 
 
@@ -50,6 +51,7 @@ def inspect_store(path: Path) -> StoreState:
     mode = "mode=rw" if writable else "mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
+            harden(connection)
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
             if tables and "alembic_version" not in tables:
                 return StoreState(path, size, None, writable, "it is no store of evalstore")
