@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.store.contents import damaged
 
 if TYPE_CHECKING:
     from evalstore.store import Store
@@ -83,6 +84,8 @@ def opinions_on(
         by, is_person = names.get(one.evaluator, ("", False))
         if is_person and why_not == PASSED_OVER and one.sessions in subjects:
             whose = _of_whom(one, hashing.subject_of(one.sessions))
+            if whose not in last:
+                raise damaged("evaluations", key, "its columns do not match its content")
             why_not = _why_not(key, one, last[whose], counts=whose in counts)
         listed.append(_opinion(key, one, by, is_person, why_not))
     listed.sort(key=lambda one: (bool(one.why_not), not one.is_person, -one.started, one.id))

@@ -87,7 +87,7 @@ def iterate_members(table: str, id: str, text: str, name: str) -> Iterator[Json]
 
     `name` is `cases` or `cells`. Raises `StoreError` at the first item that is not one.
     """
-    read, validator = _DECODER.raw_decode, _validator_of(name)
+    read, validator = _DECODER.raw_decode, _validator_of_items(name)
     at = text.find(f'"{name}":[') + len(name) + 4
     try:
         while text[at - 1] in ",[":
@@ -120,8 +120,13 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 @cache
-def _validator_of(name: str) -> Any:
-    return make_validator({**SHAPES, **ITEMS}[name])
+def _validator_of(kind: str) -> Any:
+    return make_validator(SHAPES[kind])
+
+
+@cache
+def _validator_of_items(name: str) -> Any:
+    return make_validator(ITEMS[name])
 
 
 def _refuse_shape(table: str, id: str, kind: str, content: Json) -> None:

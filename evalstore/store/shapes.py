@@ -243,7 +243,7 @@ SHAPES: dict[str, Shape] = {
 }
 """By kind."""
 
-ITEMS: dict[str, Shape] = {"cells": _CELL}
+ITEMS: dict[str, Shape] = {"cases": _CASE, "cells": _CELL}
 """The items of long lists, by the name of the list in their content."""
 
 

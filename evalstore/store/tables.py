@@ -15,7 +15,6 @@ from sqlmodel import Field, SQLModel
 from evalstore.errors import StoreError
 from evalstore.values import WORDS, Word
 
-
 _ID_BYTES = 16
 
 

@@ -48,6 +48,7 @@ FIELDS: tuple[Any, ...] = (
 )
 """What a field of a content is set to."""
 
+LABEL = ("label", "--model", "scripted/hasty", "tests/saturday.md")
 BROKEN = """\
 id: scripted/broken
 provider: scripted
@@ -59,6 +60,7 @@ responses:
 
 def make_workspace(folder: Path) -> Path:
     """A workspace with two runs, failures and a label, and rows in every table."""
+    folder.mkdir()
     assert run(folder, "init", "--example") == 0
     settings = (folder / "evalstore.yaml").read_text(encoding="utf-8")
     settings = settings.replace("candidates:", "retries: 0\ncandidates:", 1)
@@ -68,8 +70,7 @@ def make_workspace(folder: Path) -> Path:
     test = folder / "tests/booking.md"
     test.write_text(test.read_text(encoding="utf-8").replace("Ada", "Eva"), encoding="utf-8")
     assert run(folder, "run", "--yes") == 1
-    label = ("label", "tests/saturday.md", "pass", "--as", "Ada", "--model", "scripted/hasty")
-    assert run(folder, *label) == 0
+    assert run(folder, *LABEL, "pass", "--as", "Ada") == 0
     with closing(sqlite3.connect(store_of(folder))) as raw:
         raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         raw.execute("PRAGMA journal_mode = DELETE")
@@ -159,7 +160,7 @@ READERS: dict[str, Reader] = {
     "judge": _command("judge", "--yes"),
     "run": _command("run", "--yes"),
     "run --lf": _command("run", "--yes", "--lf"),
-    "label": _command("label", "tests/saturday.md", "fail", "--as", "Eva"),
+    "label": _command(*LABEL, "fail", "--as", "Eva"),
     "runs": _browse(lambda source, _: source.runs()),
     "cases of a run": _browse(_browse_cases),
     "cases of the workspace": _browse(lambda source, names: _browse_cases(source, names, None)),
@@ -182,16 +183,27 @@ def columns() -> Iterator[tuple[str, str]]:
 
 
 def set_column(store: Path, table: str, column: str, value: Any) -> None:
-    """Set a column in all rows of a table, whatever is declared of it."""
+    """Set a column in all rows of a table, of ids the first, whatever is declared of it."""
+    names = ", ".join(one.name for one in METADATA.tables[table].columns)
+    declared = set_schema(store, table, f"CREATE TABLE {table} ({names}, PRIMARY KEY (id))")
+    place = "CAST(? AS TEXT)" if value == VALUES["not UTF-8"] else "?"
+    which = f"WHERE rowid = (SELECT min(rowid) FROM {table})" if column == "id" else ""
     with closing(sqlite3.connect(store)) as raw:
-        raw.execute(f"CREATE TABLE other AS SELECT * FROM {table}")  # no constraint, no affinity
-        if value == VALUES["not UTF-8"]:
-            raw.execute(f"UPDATE other SET {column} = CAST(? AS TEXT)", (value,))
-        else:
-            raw.execute(f"UPDATE other SET {column} = ?", (value,))
-        raw.execute(f"DROP TABLE {table}")
-        raw.execute(f"ALTER TABLE other RENAME TO {table}")
+        raw.execute(f"UPDATE {table} SET {column} = {place} {which}", (value,))
         raw.commit()
+    set_schema(store, table, declared)
+
+
+def set_schema(store: Path, name: str, statement: str) -> str:
+    """Declare a table in another way, without a change of its rows; returns what it was."""
+    with closing(sqlite3.connect(store)) as raw:
+        query = "SELECT sql FROM sqlite_master WHERE name = ?"
+        (was,) = raw.execute(query, (name,)).fetchone()
+        raw.execute("PRAGMA writable_schema = ON")
+        raw.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (statement, name))
+        raw.execute("PRAGMA schema_version = 4711")
+        raw.commit()
+    return str(was)
 
 
 def contents(store: Path) -> dict[str, tuple[str, Any]]:
