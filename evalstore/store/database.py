@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError, StatementError
 
 from evalstore.errors import StoreError, StoreLockedError
 from evalstore.store import migrate
@@ -381,7 +381,9 @@ _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 
 
 def _explain(error: Exception, path: str) -> StoreError:
-    cause = error.orig if isinstance(error, DBAPIError) else error
+    cause = (error.orig or error) if isinstance(error, StatementError) else error
+    if isinstance(cause, StoreError):
+        return cause
     text = str(cause)[:_LONGEST]
     if getattr(cause, "sqlite_errorcode", 0) & 0xFF in _LOCKED:
         return StoreLockedError(

@@ -130,12 +130,13 @@ def _browse_cases(source: Workspace, _names: Names, revision: str | None = "@") 
     source.feedback([id for one in results for id in one.evaluations])
     source.answers([id for one in results for id in one.sessions])
     source.last_asked([one.test for one in results])
+    run = source.runs()[0].id if revision else None
     for one in (results[0], results[len(results) // 2], results[-1]):
         source.versions(one.file, one.row)
         source.note(one, None)
         for session in one.sessions:
             source.session(session, one)
-        source.question(one, revision)
+        source.question(one, run)
 
 
 READERS: dict[str, Reader] = {

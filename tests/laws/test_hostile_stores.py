@@ -165,7 +165,6 @@ def test_a_content_that_is_something_else_is_named(
         ("evaluations", "started", "status"),
         ("evaluations", "score", "status"),
         ("evaluations", "verdict", "status"),
-        ("failures", "at", "cases of the workspace"),
         ("sessions", "token_limit", "status"),
     ],
 )
