@@ -8,6 +8,7 @@ from typing import NamedTuple
 from evalstore.bound_checks import BLOCK
 from evalstore.checks import Outcome, Subject, run_check
 from evalstore.checks.reading import reaches
+from evalstore.errors import NotRunError
 from evalstore.settling import Held, settle, texts_of
 from evalstore.values import Json, Verdict
 
@@ -51,7 +52,10 @@ def judge_by_checks(
     schemas: Mapping[str, Json],
     run_code: RunCode | None = None,
 ) -> Checked:
-    """The verdict on conversations that are judged together; the schemas are by version id."""
+    """The verdict on conversations that are judged together; the schemas are by version id.
+
+    Raises `NotRunError` when a check cannot be run here and now.
+    """
     means = _Means(schemas, run_code)
     results: list[Json] = []
     verdict: Verdict = "pass"
@@ -139,6 +143,8 @@ def _run_once(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
             run_code=_with(means.run_code, sessions),
         )
         outcome = run_check(settled.check, subject)
+    except NotRunError:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
         return Outcome("error", _text(f"the check failed: {str(error) or type(error).__name__}"))
     return outcome._replace(feedback=_text(outcome.feedback)) if outcome.feedback else outcome

@@ -97,7 +97,10 @@ class Judging:
     async def prepare(
         self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str
     ) -> None:
-        """Make the checks that run Python beside the event loop, for `check` to take."""
+        """Make the checks that run Python beside the event loop, for `check` to take.
+
+        Raises `NotRunError` when they cannot be run here and now.
+        """
         looked_at = self._look(sessions, evaluation)
         self._made[ids, evaluation] = await asyncio.to_thread(judge_by_checks, *looked_at)
 

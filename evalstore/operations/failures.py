@@ -36,6 +36,7 @@ _CLASS_HINTS = {
     "timeout": "raise 'timeout', or lower 'concurrency' if the server is busy with your calls",
     "connection": "check that the server runs and that 'baseURL' of its provider is right",
     "malformed": "run again; if it stays, look at what the server, or the model, answers",
+    "not run": "run again when the machine has room for it: the answers are stored",
     "unsupported": "nothing was sent: change the test, or leave this model out with its tags",
 }
 
