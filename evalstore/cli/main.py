@@ -15,6 +15,7 @@ import typer
 from typer.main import get_command
 
 from evalstore.cli import output
+from evalstore.cli.resources import explain_resources
 from evalstore.errors import BUG, INTERRUPTED, OK, EvalstoreError
 from evalstore.operations.orders import Where
 
@@ -147,7 +148,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except Exception:  # noqa: BLE001 - a bug must not end with 1, which means "tests failed"
+    except Exception as error:  # noqa: BLE001 - a bug must not end with 1, which means "tests failed"
+        lacking = explain_resources(error)
+        if lacking is not None:
+            output.failure(lacking)
+            return lacking.exit_code
         traceback.print_exc()
         sys.stderr.write("this is a bug in evalstore\n")
         return BUG

@@ -367,6 +367,11 @@ _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         "check the path and its permissions",
     ),
     (
+        ("disk i/o error",),
+        "the store '{path}' cannot be used: {text}",
+        "look at the disk, and at the size of files that the shell allows ('ulimit -f')",
+    ),
+    (
         ("too big",),
         "a value is too large for the store '{path}'",
         f"it may have {LARGEST_VALUE // 2**20} MiB; 'evalstore fsck' lists what is wrong",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from evalstore import workers
-from evalstore.errors import NotRunError
+from evalstore.errors import INCOMPLETE, STORE_UNUSABLE, NotRunError
 from evalstore.workers import Code, CodeError, Workers
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
@@ -216,3 +216,40 @@ def test_a_full_disk_is_no_verdict() -> None:
 def test_what_a_check_does_wrong_stays_its_own(body: str, message: str) -> None:
     with pytest.raises(CodeError, match=message):
         judge("judge", source=f"def judge(given):\n    {body}\n")
+
+
+# --- the whole program
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"), [("RLIMIT_NOFILE", 8), ("RLIMIT_FSIZE", 64 * 1024), ("RLIMIT_FSIZE", 1024)]
+)
+def test_the_program_says_what_it_lacks(
+    coded: Path, evalstore: Evalstore, documents: Any, limit: str, most: int
+) -> None:
+    evalstore("trust", FILE)
+    ran = limited(limit, most, "run")
+    assert ran.returncode in (INCOMPLETE, STORE_UNUSABLE)
+    assert "error: " in ran.stderr
+    assert "hint: " in ran.stderr
+    assert "this is a bug" not in ran.stderr
+    assert documents("fsck")["problems"] == []
+    assert verdicts(documents("run")) == {"city=Oslo": "fail", "city=Rome": "pass"}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EMFILE, "x"), MemoryError(), RuntimeError("can't start new thread")],
+    ids=["files", "memory", "threads"],
+)
+def test_what_the_system_does_not_give_is_no_bug(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_given: object, **_named: object) -> None:
+        raise error
+
+    monkeypatch.setattr("evalstore.operations.status.status", fail)
+    ran = evalstore("status")
+    assert ran.exit_code == INCOMPLETE
+    assert ran.stderr.startswith("error: ")
+    assert "hint: " in ran.stderr
