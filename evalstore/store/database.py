@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import SQLAlchemyError, StatementError
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import SQLAlchemyError
 
-from evalstore.errors import StoreError, StoreLockedError
+from evalstore.errors import StoreError
 from evalstore.store import migrate
+from evalstore.store.connection import is_on_read_only_media, make_engine
+from evalstore.store.database_errors import explain
 from evalstore.store.schema import SCHEMA, Foreign, find_foreign
 from evalstore.store.tables import TABLES, Id, as_bytes, as_digits
 
 BUSY_SECONDS = 10.0
-LARGEST_VALUE = 256 * 2**20
-"""Bytes of a value, and of a row: files have at most 32 MiB; results of a file may have more."""
 _AT_ONCE = 8_000
 """Ids in one query."""
 
@@ -67,21 +66,32 @@ class Database:
                 )
             path.parent.mkdir(parents=True, exist_ok=True)
         patience = int(busy * 1000)
-        database = cls(_engine(path, patience), name, patience)
         try:
-            database._bring_up_to_date()
-            if not inspect:
-                refuse_foreign(name, [one for one in database.foreign if one.blocks_reading])
+            return cls._open(path, patience, inspect=inspect)
+        except StoreError:
+            if not is_on_read_only_media(path):
+                raise
+            return cls._open(path, patience, inspect=inspect, immutable=True)
+
+    @classmethod
+    def _open(cls, path: Path, busy: int, *, inspect: bool, immutable: bool = False) -> Self:
+        database = cls(make_engine(path, busy, immutable=immutable), str(path), busy)
+        try:
+            database._bring_up_to_date(inspect=inspect)
             database._file = _identify(path)
         except BaseException:
             database.close()
             raise
         return database
 
-    def _bring_up_to_date(self) -> None:
+    def _bring_up_to_date(self, *, inspect: bool) -> None:
         with self._connect() as connection:
-            found = self._version(connection)
             self.foreign = _foreign_in(connection)
+            unreadable = [one for one in self.foreign if one.blocks_reading]
+            if unreadable and inspect:
+                return
+            refuse_foreign(self.path, unreadable)
+            found = self._version(connection)
         if found == migrate.HEAD:
             return
         if found is None:
@@ -148,7 +158,7 @@ class Database:
         try:
             yield
         except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
-            raise _explain(error, self.path) from error
+            raise explain(error, self.path) from error
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -230,17 +240,6 @@ def refuse_foreign(path: str, foreign: Sequence[Foreign]) -> None:
         )
 
 
-def harden(connection: sqlite3.Connection) -> None:
-    """Take from a connection what a file of unknown origin could make use of."""
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, 0)  # no trigger is executed
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA cell_size_check = ON")
-    if sys.version_info >= (3, 12):
-        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
-
-
 def _identify(path: Path) -> tuple[int, int] | None:
     """The device and number of a file; None when there is none."""
     try:
@@ -312,90 +311,3 @@ def chunks(ids: Iterable[str]) -> Iterator[list[str]]:
     wanted = list(dict.fromkeys(ids))
     for start in range(0, len(wanted), _AT_ONCE):
         yield wanted[start : start + _AT_ONCE]
-
-
-def _engine(path: Path, busy: int) -> Engine:
-    # Made from parts: as a text, a path with a question mark would be cut off there.
-    url = URL.create("sqlite", database=str(path))
-    engine = create_engine(url, connect_args={"timeout": busy / 1000})
-
-    @event.listens_for(engine, "connect")
-    def _configure(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        harden(connection)
-        cursor.execute(f"PRAGMA busy_timeout = {busy}")
-        cursor.execute("PRAGMA foreign_keys = ON")
-        cursor.execute("PRAGMA synchronous = NORMAL")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        write = connection.get_execution_options().get("evalstore_write")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
-
-    return engine
-
-
-_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_LONGEST = 300
-"""Characters of what SQLite says: it may quote a whole value."""
-_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (
-        ("readonly", "read-only"),
-        "the store '{path}' is read-only",
-        "check the permissions of the file and its folder",
-    ),
-    (
-        (
-            "malformed",
-            "not a database",
-            "corrupt",
-            "can't decode",
-            "could not decode",
-            "no such column",
-            "no such table",
-            "unsafe use",
-            "datatype mismatch",
-        ),
-        "the store '{path}' is damaged: {text}",
-        "restore a copy of it; 'evalstore fsck' lists what is wrong",
-    ),
-    (
-        ("unable to open",),
-        "the store '{path}' cannot be opened",
-        "check the path and its permissions",
-    ),
-    (
-        ("disk i/o error",),
-        "the store '{path}' cannot be used: {text}",
-        "look at the disk, and at the size of files that the shell allows ('ulimit -f')",
-    ),
-    (
-        ("too big",),
-        "a value is too large for the store '{path}'",
-        f"it may have {LARGEST_VALUE // 2**20} MiB; 'evalstore fsck' lists what is wrong",
-    ),
-    (
-        ("is full",),
-        "there is no room left for the store '{path}'",
-        "free some space and run again: what is in the store stays there",
-    ),
-)
-"""Words of SQLite, and what they mean for the user: message and hint."""
-
-
-def _explain(error: Exception, path: str) -> StoreError:
-    cause = (error.orig or error) if isinstance(error, StatementError) else error
-    if isinstance(cause, StoreError):
-        return cause
-    text = str(cause)[:_LONGEST]
-    if getattr(cause, "sqlite_errorcode", 0) & 0xFF in _LOCKED:
-        return StoreLockedError(
-            f"the store '{path}' is locked by another program",
-            hint="wait until it is done and try again",
-        )
-    for words, message, hint in _REASONS:
-        if any(word in text.lower() for word in words):
-            return StoreError(message.format(path=path, text=text), hint=hint)
-    return StoreError(f"the store '{path}' cannot be used: {text}")

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from evalstore.errors import StoreError
+from evalstore.store.connection import harden
 from evalstore.store.contents import decode
-from evalstore.store.database import harden, select_each
+from evalstore.store.database import select_each
 from evalstore.store.store import Store
 from evalstore.store.tables import as_bytes, as_digits, as_id
 from evalstore.values import Json

@@ -7,7 +7,7 @@ transaction. Many writers may share a store; each waits for the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
@@ -21,14 +21,13 @@ from evalstore.store.contents import (
     as_text,
     as_time,
     decode,
-    iterate_members,
     missing,
     require,
-    verify,
 )
 from evalstore.store.database import append, chunks, ensure, select_each
 from evalstore.store.failures import Failures, failure_rows
 from evalstore.store.leases import delete_leases, insert_leases
+from evalstore.store.nodes import Nodes
 from evalstore.store.spending import PEOPLE, Spending
 from evalstore.store.tables import (
     EVENTS,
@@ -37,14 +36,12 @@ from evalstore.store.tables import (
     EvaluationRow,
     FailureRow,
     FileRow,
-    NodeRow,
     RunRow,
     SessionRow,
     as_digits,
     as_word,
 )
 from evalstore.values import (
-    CaseFile,
     Evaluation,
     Failure,
     FileVersion,
@@ -82,7 +79,7 @@ class LeaseChange(NamedTuple):
     given: Sequence[str] = ()
 
 
-class Store(Failures, Spending):
+class Store(Failures, Nodes, Spending):
     """An open store."""
 
     # --- versions
@@ -134,18 +131,6 @@ class Store(Failures, Spending):
                 found[id] = FileVersion(content["mediaType"], as_blob(row[1], "files", id))
         return found
 
-    def load_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
-        """Leaves of snapshots by id; raises `StoreError` when one is missing."""
-        wanted = list(dict.fromkeys(ids))
-        return require(self.find_case_files(wanted), wanted, "node")
-
-    def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
-        """Leaves of snapshots by id; those the store does not have are left out."""
-        return {
-            id: restoring.restore_case_file(content)
-            for id, content in self.load_contents("cases", ids).items()
-        }
-
     def missing_files(self, ids: Iterable[str]) -> set[str]:
         """Those of these referenced files that the store does not have."""
         wanted = set(ids)
@@ -155,19 +140,6 @@ class Store(Failures, Spending):
                     connection.scalars(select(col(FileRow.id)).where(col(FileRow.id).in_(some)))
                 )
         return wanted
-
-    def _decode(
-        self, table: Any, ids: Iterable[str], kind: str | None = None
-    ) -> Iterator[tuple[str, Json]]:
-        name = table.__tablename__
-        for id, content in self._find(table, ids):
-            yield id, decode(name, id, content, kind)
-
-    def _find(self, table: Any, ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
-        statement = f"SELECT id, content FROM {table.__tablename__} WHERE id IN"
-        with self._reading() as connection:
-            for id, content in select_each(connection, statement, ids):
-                yield as_digits(id), content
 
     # --- facts
 
@@ -392,29 +364,6 @@ class Store(Failures, Spending):
                 query = select(question).where(question >= low, question <= high).distinct()
                 found |= {str(id) for id in connection.scalars(query.limit(most))}
         return sorted(found)[:most]
-
-    def iterate_members(self, node: str, name: str) -> Iterator[Json]:
-        """The items of the list `cases` or `cells` of a node, each read when it is its turn."""
-        return iterate_members("nodes", node, self.load_text(node), name)
-
-    def load_text(self, node: str) -> str:
-        """The canonical JSON of a node; raises `StoreError` when it is missing."""
-        for _, content in self._find(NodeRow, [node]):
-            verify("nodes", node, content)
-            return str(content)
-        raise missing("node", node)
-
-    def load_nodes(self, ids: Iterable[str]) -> dict[str, Json]:
-        """Inner nodes of trees by id; raises `StoreError` when one is missing."""
-        return self._load_nodes(ids, "tree")
-
-    def load_leaves(self, ids: Iterable[str]) -> dict[str, Json]:
-        """Leaves of result trees by id; raises `StoreError` when one is missing."""
-        return self._load_nodes(ids, "results")
-
-    def _load_nodes(self, ids: Iterable[str], kind: str) -> dict[str, Json]:
-        wanted = list(dict.fromkeys(ids))
-        return require(dict(self._decode(NodeRow, wanted, kind)), wanted, "node")
 
 
 def _decoded(table: str, id: Any, content: Any) -> tuple[str, Json]:

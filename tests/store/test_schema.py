@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from evalstore.errors import STORE_UNUSABLE, StoreError
-from evalstore.store import Store, database
+from evalstore.store import Store, connection
 from evalstore.store.fsck import check_store
 from evalstore.store.schema import SCHEMA, find_foreign
 from evalstore.store.search import SearchIndex
+from evalstore.store.state import inspect_store
 from tests.store.facts import a_run, a_test, fill
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
@@ -53,6 +54,8 @@ UNREADABLE = {
     "a view in capitals": 'ALTER TABLE runs RENAME TO kept; CREATE VIEW "RUNS" AS '
     "SELECT * FROM kept",
     "a virtual table": "DROP TABLE runs; CREATE VIRTUAL TABLE runs USING fts5(id, content)",
+    "an endless view of the version": f"DROP TABLE alembic_version; CREATE VIEW alembic_version AS "
+    f"{ENDLESS} SELECT x AS version_num FROM n WHERE x < 0",
     "a view of the version": "DROP TABLE alembic_version; CREATE VIEW alembic_version AS "
     "SELECT '0002' AS version_num",
 }
@@ -134,6 +137,7 @@ def test_what_runs_when_it_is_read_is_not_read(filled: Path, script: str) -> Non
         Store.open(filled)
     assert caught.value.exit_code == STORE_UNUSABLE
     assert any("in the place of the table" in one for one in problems(filled))
+    assert "in the place of the table" in (inspect_store(filled).damage or "")
 
 
 @pytest.mark.parametrize("kind", ["table", "view", "index"])
@@ -193,7 +197,7 @@ def test_functions_that_reach_out_of_the_file_cannot_be_called_by_its_schema(fil
 def test_a_value_that_is_too_large_is_an_error(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "LARGEST_VALUE", 2**20)
+    monkeypatch.setattr(connection, "LARGEST_VALUE", 2**20)
     change(filled, "UPDATE runs SET content = CAST(zeroblob(1048577) AS TEXT)")
     with closing(Store.open(filled)) as store, pytest.raises(StoreError, match="too large"):
         store.find_runs()
