@@ -17,12 +17,16 @@ Shape = Any
 """A schema of pydantic."""
 
 
+_STRICT = CoreConfig(strict=True)
+"""A number is no text, and a text no number. What is inside of a record does not inherit it."""
+
+
 def _record(required: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Shape:
     fields = {name: shape.typed_dict_field(one) for name, one in required.items()}
     fields |= {
         name: shape.typed_dict_field(one, required=False) for name, one in (optional or {}).items()
     }
-    return shape.typed_dict_schema(fields, extra_behavior="ignore")
+    return shape.typed_dict_schema(fields, extra_behavior="ignore", config=_STRICT)
 
 
 def _whole(least: int = -(2**63), most: int = 2**63 - 1) -> Shape:
@@ -31,7 +35,7 @@ def _whole(least: int = -(2**63), most: int = 2**63 - 1) -> Shape:
 
 _ANY = shape.any_schema()
 _TEXT = shape.str_schema()
-_ID = shape.str_schema(pattern="^[0-9a-f]{32}$")
+_ID = shape.str_schema(min_length=32, max_length=32)  # the digits are checked when it is used
 _FLAG = shape.bool_schema()
 _NUMBER = shape.float_schema(allow_inf_nan=False)
 _COUNT = _whole(0)
@@ -222,7 +226,7 @@ SHAPES: dict[str, Shape] = {
             "asked": _COUNT,
             "judged": _COUNT,
             "reused": _whole(),
-            "verdicts": shape.dict_schema(_TEXT, _COUNT),
+            "verdicts": _record(dict.fromkeys((*VERDICTS, "pending"), _COUNT)),
         },
         {
             "message": _TEXT,
@@ -248,5 +252,5 @@ ITEMS: dict[str, Shape] = {"cases": _CASE, "cells": _CELL}
 
 
 def make_validator(one: Shape) -> SchemaValidator:
-    """What tells whether a value has a shape; a number is no text, and a text no number."""
-    return SchemaValidator(one, CoreConfig(strict=True))
+    """What tells whether a value has a shape."""
+    return SchemaValidator(one, _STRICT)

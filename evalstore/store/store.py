@@ -353,7 +353,7 @@ class Store(Failures, Nodes, Spending):
             content = connection.scalar(select(col(table.content)).where(col(table.id) == id))
         if content is None:
             raise missing(kind, id)
-        return Stored(kind, id, decode(str(table.__tablename__), id, content, kind))
+        return Stored(kind, id, decode(str(table.__tablename__), id, content, kind, shown=True))
 
     def find_questions(self, prefix: str, most: int = 20) -> list[str]:
         """Ids of questions that have a session or a failure and start with these digits."""

@@ -80,7 +80,8 @@ def an_evaluation(session: str, started: int = 1, **fields: Any) -> tuple[str, E
 def a_run(started: int, **fields: Any) -> dict[str, Any]:
     """The content of a run; without more, of one whose trees are not stored."""
     given = {"snapshot": "2" * 32, "results": "3" * 32, **fields}
-    counts = {"asked": 1, "judged": 1, "reused": 0, "verdicts": {"pass": 1}}
+    words = dict.fromkeys(("pass", "fail", "undecided", "error", "pending"), 0)
+    counts = {"asked": 1, "judged": 1, "reused": 0, "verdicts": words}
     return hashing.describe(
         "run", started=started, ended=started + 1, status="complete", **counts, **given
     )
