@@ -50,8 +50,9 @@ def call(module: str, function: str, *arguments: Json, cpu_seconds: float | None
     """What a function of a module of this package returns; arguments and result are JSON.
 
     Raises `LimitReached` when it takes more processor time than `cpu_seconds` (`CPU_SECONDS`
-    unless they are given), more memory than `MEMORY`, or when its result is too long. The
-    function must not raise: it returns what went wrong.
+    unless they are given), more memory than `MEMORY`, or when its result is too long; and
+    `NotRunError` when the process cannot be had. The function must not raise: it returns what
+    went wrong.
     """
     from evalstore.workers import CodeError
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from evalstore.bound_checks import BLOCK
 from evalstore.checks import Outcome, Subject
 from evalstore.checks.reading import reaches
+from evalstore.errors import NotRunError
 from evalstore.limited_checks import run_within_limits
 from evalstore.settling import Held, settle, texts_of
 from evalstore.values import Json, Verdict
@@ -56,7 +57,10 @@ def judge_by_checks(
     run_code: RunCode | None = None,
     run: RunCheck = run_within_limits,
 ) -> Checked:
-    """The verdict on conversations that are judged together; the schemas are by version id."""
+    """The verdict on conversations that are judged together; the schemas are by version id.
+
+    Raises `NotRunError` when a check cannot be run here and now.
+    """
     means = _Means(schemas, run_code, run)
     results: list[Json] = []
     verdict: Verdict = "pass"
@@ -144,6 +148,8 @@ def _run_once(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
             run_code=_with(means.run_code, sessions),
         )
         outcome = means.run(settled.check, subject)
+    except NotRunError:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
         return Outcome("error", _text(f"the check failed: {str(error) or type(error).__name__}"))
     return outcome._replace(feedback=_text(outcome.feedback)) if outcome.feedback else outcome

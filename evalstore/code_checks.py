@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.checks.python_code import MEMORY, SECONDS, code_of
+from evalstore.errors import NotRunError
 from evalstore.settling import Held, describe_answers
 from evalstore.trust import digest
 from evalstore.values import Json, Text
-from evalstore.workers import Code, CodeError, Workers
+from evalstore.workers import Code, Workers
 
 if TYPE_CHECKING:
     from evalstore.assemble import Material
@@ -71,7 +72,7 @@ class CodeChecks:
         path, network = check["file"]["path"], bool(check.get("network"))
         source = self._sources[check["file"]["id"]]
         if not self._allows(digest(source), network):
-            raise CodeError(f"{path} is not trusted on this machine")
+            raise NotRunError(f"{path} is not trusted on this machine, so its checks wait")
         request = {
             "name": check.get("function") or check["class"],
             "isClass": "class" in check,

@@ -54,6 +54,13 @@ class StoreLockedError(StoreError):
     """Another program holds the store for longer than we wait; later it may not."""
 
 
+class NotRunError(Exception):
+    """A check that could not be run, for a reason outside of it: nothing is known of the answer.
+
+    The verdict stays open, and the next run judges it.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing wrong in one file of the workspace."""

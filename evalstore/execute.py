@@ -21,6 +21,7 @@ from evalstore.assemble import Material
 from evalstore.bursts import Bursts
 from evalstore.calls import CallFailed, Calls, Door, LeaseLostError, Limits, Rim
 from evalstore.code_checks import Allows, CodeChecks
+from evalstore.errors import NotRunError
 from evalstore.hashing import subject_of
 from evalstore.judging import Judging
 from evalstore.lanes import Lane
@@ -483,7 +484,11 @@ class Executor:
         judged = {vote.evaluation for vote in votes if vote.evaluator == CHECKS}
         for evaluation in sorted(wanted - judged - self.plan.blocked):
             if not self.is_halted and not self._judging.is_prepared(ids, evaluation):
-                await self._judging.prepare(ids, sessions, evaluation)
+                try:
+                    await self._judging.prepare(ids, sessions, evaluation)
+                except NotRunError as error:
+                    if not self.is_halted:
+                        self._ledger.not_run(error, subject_of(ids), evaluation)
 
     def _may_take_time(self, cell: Cell, sessions: Sequence[Session]) -> bool:
         """Whether the checks of a cell run Python, or may take time for another reason."""

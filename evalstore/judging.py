@@ -107,7 +107,10 @@ class Judging:
     async def prepare(
         self, ids: tuple[str, ...], sessions: Sequence[Session], evaluation: str
     ) -> None:
-        """Make checks that may take time beside the event loop, for `check` to take."""
+        """Make checks that may take time beside the event loop, for `check` to take.
+
+        Raises `NotRunError` when they cannot be run here and now.
+        """
         looked_at = self._look(sessions, evaluation)
         self._made[ids, evaluation] = await asyncio.to_thread(judge_by_checks, *looked_at)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.calls import HALTED, OVER_BUDGET
 from evalstore.hashing import subject_of
+from evalstore.plan import CHECKS
 from evalstore.values import (
     RECORDED,
     Cost,
@@ -23,7 +24,11 @@ from evalstore.writer import Writer
 
 if TYPE_CHECKING:
     from evalstore.calls import CallFailed, Door, Rim
+    from evalstore.errors import NotRunError
     from evalstore.store import Store
+
+NOT_RUN = "not run"
+"""The kind of a failure of checks that could not be run here and now."""
 
 
 @dataclass
@@ -126,10 +131,7 @@ class Ledger:
             self.outcome.over_budget = True
         if error.kind in (OVER_BUDGET, HALTED):
             return
-        self.outcome.failed += 1
-        line = f"{model}: {error.message}"
-        self.outcome.failures[line] = self.outcome.failures.get(line, 0) + 1
-        self._rim.progress("failed", 1)
+        self._count_failure(f"{model}: {error.message}")
         if not failed.attempts:
             return
         self.writer.put_failure(
@@ -147,6 +149,27 @@ class Ledger:
                 evaluation=evaluation,
             )
         )
+
+    def not_run(self, error: NotRunError, subject: str, evaluation: str) -> None:
+        """Count and log checks of an evaluation version that could not be run on a subject."""
+        self._count_failure(str(error))
+        self.writer.put_failure(
+            Failure(
+                question=None,
+                subject=subject,
+                evaluation=evaluation,
+                evaluator=CHECKS,
+                kind=NOT_RUN,
+                message=str(error),
+                at=self._rim.now(),
+                nonce=self._rim.nonce(),
+            )
+        )
+
+    def _count_failure(self, line: str) -> None:
+        self.outcome.failed += 1
+        self.outcome.failures[line] = self.outcome.failures.get(line, 0) + 1
+        self._rim.progress("failed", 1)
 
     def spend(self, door: Door, reply: Reply) -> Cost | None:
         """What a candidate's reply costs."""

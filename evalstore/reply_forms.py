@@ -17,6 +17,7 @@ from evalstore.checks.choices import find_choice
 from evalstore.checks.documents import find_at_path
 from evalstore.checks.judges import judge_of, scale_of
 from evalstore.checks.reading import reaches
+from evalstore.errors import NotRunError
 from evalstore.judge import (
     AGAIN,
     LONGEST_LABEL,
@@ -229,7 +230,7 @@ class Scores(_ByCheck):
             raise Unreadable("the judge's reply is not JSON") from None
         try:
             found = find_at_path(parser["json"], value)
-        except LimitReached as limit:
+        except (LimitReached, NotRunError) as limit:
             where = shorten(parser["json"])
             raise Unreadable(f"the search for {where} was given up: {limit}") from None
         if found is None:

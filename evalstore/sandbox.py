@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.errors import FileProblem, LimitProblem
+from evalstore.errors import FileProblem, LimitProblem, NotRunError
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -290,6 +290,8 @@ def _limited(function: str, *arguments: Json) -> Any:
         reply = call(__name__, "compute", function, *arguments)
     except LimitReached as limit:
         raise _GivenUp(f"{limit}, so it was given up") from None
+    except NotRunError as error:
+        raise _GivenUp(str(error)) from None
     if "message" in reply:
         raise _Failed(reply["message"], reply["line"])
     return reply["value"]

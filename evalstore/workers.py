@@ -3,6 +3,10 @@
 A process is used for many judgements, one after the other. It has a session and a folder of its
 own and an environment without keys; one that takes too long, says too much or ends by itself is
 ended with all it has started, and the next judgement starts another.
+
+What a check does wrong is a `CodeError`. Where the machine is at fault (no process can be
+started, the shell allows less than a check may have, the system ends the process) it is a
+`NotRunError`, which says nothing of the answer.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evalstore.errors import NotRunError
 from evalstore.values import Json
 
 LOAD_SECONDS = 60.0
@@ -29,6 +34,11 @@ _PROGRAM = Path(__file__).parent / "worker" / "__main__.py"
 _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """Variables that a check sees; there is no key in them."""
 _AT_ONCE = 2**16
+_MOST_STARTS = 3
+"""Failures to start, one after the other, until a file is given up for this run."""
+
+
+_ENDED = "the run has ended"
 
 
 class CodeError(Exception):
@@ -49,6 +59,10 @@ class Code:
     """Characters of what a function may return, as JSON."""
 
 
+def _not_run(path: str, why: str) -> NotRunError:
+    return NotRunError(f"{path} could not be run: {why}")
+
+
 class Workers:
     """All processes of one execution; may be used from several threads."""
 
@@ -60,13 +74,13 @@ class Workers:
     def call(
         self, code: Code, request: Json, seconds: float, cpu_seconds: float | None = None
     ) -> Json:
-        """What a function of a file returned; raises `CodeError`.
+        """What a function of a file returned; raises `CodeError` or `NotRunError`.
 
         It may take so many `seconds`, and as much processor time unless less is named.
         """
         with self._lock:
             if self._closed:
-                raise CodeError(f"{code.path} was not run: the run has ended")
+                raise _not_run(code.path, _ENDED)
             worker = self._workers.setdefault(code, _Worker(code))
         return worker.call(request, seconds, cpu_seconds or seconds)
 
@@ -88,27 +102,63 @@ class _Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._closed = False
+        self._is_new = True
+        """Whether the process has not judged anything yet."""
+        self._failed_starts = 0
         self._number = 0
         """Of the newest request: a reply to another one is none."""
 
     def call(self, request: Json, seconds: float, cpu_seconds: float) -> Json:
         with self._lock:
             try:
-                if self._process is None:
-                    self._start(seconds)
-                reply = self._exchange({**request, "seconds": cpu_seconds}, seconds)
-            except CodeError:
+                reply = self._ask({**request, "seconds": cpu_seconds}, seconds)
+            except (CodeError, NotRunError):
                 self._end()
                 raise
         if "result" in reply:
             return reply["result"]
+        if "lacks" in reply:
+            raise _not_run(self._code.path, reply["lacks"])
+        if "isSpent" in reply:
+            raise _not_run(self._code.path, "loading it took the time that its shell allows")
         line = reply.get("line")
         place = f"{self._code.path}:{line}" if isinstance(line, int) else self._code.path
         raise CodeError(f"{place}: {reply.get('error', 'no verdict')}")
 
+    def _ask(self, request: Json, seconds: float) -> Json:
+        """The reply to a request; of a second process if the system has worn out the first."""
+        for _ in range(2):
+            if self._process is None:
+                self._start(seconds)
+            was_new, self._is_new = self._is_new, False
+            try:
+                reply = self._exchange(request, seconds)
+            except NotRunError:
+                if was_new or self._closed:
+                    raise
+            else:
+                if was_new or not reply.get("isSpent"):
+                    return reply
+            self._end()
+        raise AssertionError("the second process is new")
+
     def _start(self, seconds: float) -> None:
+        if self._failed_starts >= _MOST_STARTS:
+            raise _not_run(self._code.path, "its process could not be started before")
+        self._failed_starts += 1
+        try:
+            self._open()
+            self._set_up(seconds)
+        except OSError as error:
+            raise _not_run(self._code.path, f"no process can be started: {error}") from error
+        self._failed_starts = 0
+        self._is_new = True
+        load = {"source": base64.b64encode(self._code.source).decode()}
+        self._exchange(load, seconds + LOAD_SECONDS)
+
+    def _open(self) -> None:
         if self._closed:
-            raise CodeError(f"{self._code.path} was not run: the run has ended")
+            raise _not_run(self._code.path, _ENDED)
         self._folder = tempfile.TemporaryDirectory(prefix="evalstore-", ignore_cleanup_errors=True)
         home = self._folder.name
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -122,17 +172,25 @@ class _Worker:
             start_new_session=True,
             bufsize=0,
         )
+
+    def _set_up(self, seconds: float) -> None:
+        """Have the process give up what a check may not have; nothing of the check runs yet."""
         setup = {
-            "source": base64.b64encode(self._code.source).decode(),
             "path": self._code.path,
             "memory": self._code.memory,
             "network": self._code.network,
             "longest": self._code.longest,
-            "seconds": seconds + LOAD_SECONDS,
+            "seconds": seconds,
+            "loadSeconds": seconds + LOAD_SECONDS,
         }
         if self._closed:  # while it started
-            raise CodeError(f"{self._code.path} was not run: the run has ended")
-        self._exchange(setup, seconds + LOAD_SECONDS)
+            raise _not_run(self._code.path, _ENDED)
+        try:
+            reply = self._exchange(setup, LOAD_SECONDS)
+        except CodeError as error:
+            raise _not_run(self._code.path, f"its process did not start: {error}") from error
+        if "lacks" in reply:
+            raise _not_run(self._code.path, reply["lacks"])
 
     def _exchange(self, request: Json, seconds: float) -> Json:
         """Send a line and read one, within so many seconds."""
@@ -179,14 +237,17 @@ class _Worker:
             raise CodeError(f"{self._code.path} wrote where only its result belongs")
         return reply
 
-    def _ended(self) -> CodeError:
-        """What to say of a process that ended by itself."""
+    def _ended(self) -> CodeError | NotRunError:
+        """What to say of a process that ended by itself, or was ended by somebody else."""
         assert self._process
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
         code = self._process.returncode
         if code in (-signal.SIGPROF, -signal.SIGXCPU):
             return CodeError(f"{self._code.path} used more processor time than its check may")
+        if code == -signal.SIGKILL:  # nothing tells the system from a check that does so itself
+            words = _ENDED if self._closed else "the system ended its process, as when memory lacks"
+            return _not_run(self._code.path, words)
         if code is not None and code < 0:
             return CodeError(f"{self._code.path} was ended by {signal.Signals(-code).name}")
         return CodeError(f"{self._code.path} ended its process instead of returning a verdict")

@@ -13,6 +13,7 @@ from evalstore.bounded_process import LimitReached, call
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, passes, shorten
 from evalstore.checks.comparing import Comparison, shown
 from evalstore.checks.cost import is_cheap_path
+from evalstore.errors import NotRunError
 from evalstore.fields import is_json, suggest
 from evalstore.values import Json
 
@@ -162,8 +163,8 @@ def schema_problem(schema: Json) -> str | None:
         problem: str | None = call(
             __name__, "metaschema_violation", schema, cpu_seconds=_SCHEMA_SECONDS
         )
-    except LimitReached as limit:
-        return f"when it is read, {limit}"
+    except (LimitReached, NotRunError) as reason:
+        return f"when it is read, {reason}"
     except RecursionError:
         return "it is nested too deeply"
     return problem

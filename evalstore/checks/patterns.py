@@ -10,7 +10,7 @@ from evalstore.bounded_process import LimitReached, call
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, as_text, shorten
 from evalstore.checks.normalizing import preparer
 from evalstore.checks.pattern_cost import is_cheap_pattern, ways_of
-from evalstore.errors import EvalstoreError
+from evalstore.errors import EvalstoreError, NotRunError
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def matches_all(check: Mapping[str, Json]) -> bool:
     flags = frozenset(check.get("flags", ()))
     try:
         return all(is_found(check["pattern"], text, flags) for text in ("", "\0"))
-    except LimitReached:
+    except (LimitReached, NotRunError):
         return False
 
 
@@ -80,8 +80,8 @@ def pattern_problem(pattern: str, flags: frozenset[str] = frozenset()) -> str | 
     if ways_of(pattern) is None:
         try:
             problem: str | None = call(__name__, "compile_problem", pattern, sorted(flags))
-        except LimitReached as limit:
-            return f"when it is compiled, {limit}"
+        except (LimitReached, NotRunError) as reason:
+            return f"when it is compiled, {reason}"
         return problem
     return compile_problem(pattern, flags)
 

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from evalstore.cli import output, streams
+from evalstore.cli.resources import explain_resources
 from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError
 from evalstore.operations.orders import Where
 
@@ -137,7 +138,11 @@ def _find_folder(named: Path | None) -> Path:
 def here() -> Where:
     """The workspace that the global options name."""
     return Where(
-        Globals.directory, Globals.config, Globals.store, allow_outside=Globals.allow_outside
+        Globals.directory,
+        Globals.config,
+        Globals.store,
+        allow_outside=Globals.allow_outside,
+        warn=output.warn,
     )
 
 
@@ -217,6 +222,10 @@ def _run(argv: Sequence[str] | None) -> int:
         if isinstance(error, UnicodeEncodeError) and not all(map(_is_utf8, arguments)):
             output.failure(EvalstoreError("an argument is not UTF-8"))
             return USAGE
+        lacking = explain_resources(error)
+        if lacking is not None:
+            output.failure(lacking)
+            return lacking.exit_code
         output.to_stderr("".join(traceback.format_exception(error)) + "this is a bug in evalstore")
         return BUG
     return OK

@@ -44,6 +44,7 @@ color: bool | None = None
 """True or False when the user said so; None: as the terminal allows."""
 verbose = False
 quiet = False
+_warned: set[str] = set()
 
 
 def use_color(choice: str) -> None:
@@ -63,6 +64,14 @@ def talk(text: str) -> None:
     """A line for the person, not for the pipe."""
     if not quiet:
         typer.echo(text, err=True, color=color)
+
+
+def warn(text: str) -> None:
+    """A warning, also for those who want to hear less; the same one is shown once."""
+    if text in _warned:
+        return
+    _warned.add(text)
+    to_stderr(f"{typer.style('warning:', fg='yellow')} {safe(text)}")
 
 
 def paint(text: str, as_: str | None = None, *, bold: bool = False) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -104,8 +105,12 @@ def view(
     from evalstore.tui.app import Browser
     from evalstore.tui.source import Workspace
 
-    browser = Browser(Workspace(here(), offline=offline, max_cost=max_cost), revision, look)
+    warnings: list[str] = []  # the screen belongs to the browser until it ends
+    where = replace(here(), warn=warnings.append)
+    browser = Browser(Workspace(where, offline=offline, max_cost=max_cost), revision, look)
     browser.run()
+    for warning in warnings:
+        output.warn(warning)
     for lost in browser.lost:
         output.failure(EvalstoreError(lost))
     if browser.return_code or browser.lost:

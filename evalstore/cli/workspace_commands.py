@@ -215,9 +215,8 @@ def fsck(json: options.Json = False) -> None:
         output.document(found.document())
     else:
         for damage in found.problems:
-            output.line(
-                f"{damage.kind} {damage.id}: {output.safe(damage.message)}".replace("  ", " ")
-            )
+            place = f"{damage.kind} {damage.id}".rstrip()
+            output.line(f"{place}: {output.safe(damage.message)}")
         output.line(
             f"{output.plural(found.checked, 'row')} checked: "
             + (

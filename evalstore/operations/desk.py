@@ -288,7 +288,7 @@ def open_desk(
     store = _open(workspace, where, create=create)
     try:
         keeper = Keeper(store, strict=keep)
-        reading = workspace.read(store.load_case_files, keeper.take)
+        reading = workspace.read(store.find_case_files, keeper.take)
         keeper.finish(workspace, reading)
         yield Desk(where, workspace, store, reading)
     finally:
@@ -301,26 +301,35 @@ def open_catalogue(where: Where) -> Iterator[Desk]:
     workspace = open_workspace(where)
     store = _open(workspace, where)
     try:
-        yield Desk(where, workspace, store, workspace.read(store.load_case_files, tests=False))
+        yield Desk(where, workspace, store, workspace.read(store.find_case_files, tests=False))
     finally:
         store.close()
 
 
 @contextmanager
-def open_store(where: Where) -> Iterator[Store]:
-    """Open the store alone, for what does not need the files."""
+def open_store(where: Where, *, inspect: bool = False) -> Iterator[Store]:
+    """Open the store alone, for what does not need the files.
+
+    With `inspect`, also one that only `fsck` may read.
+    """
     workspace = open_workspace(where)
-    store = _open(workspace, where)
+    store = _open(workspace, where, inspect=inspect)
     try:
         yield store
     finally:
         store.close()
 
 
-def _open(workspace: Workspace, where: Where, *, create: bool = False) -> Store:
+def _open(
+    workspace: Workspace, where: Where, *, create: bool = False, inspect: bool = False
+) -> Store:
     path = store_path(workspace, where)
     require_store(path, where)
-    return Store.open(path, create=create or not where.store)
+    store = Store.open(path, create=create or not where.store, inspect=inspect)
+    if not inspect:
+        for one in store.foreign:
+            where.warn(f"{one.words} in the store '{path}'; 'evalstore fsck' lists what is wrong")
+    return store
 
 
 def require_store(path: Path, where: Where) -> None:

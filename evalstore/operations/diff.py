@@ -287,7 +287,7 @@ def read_answers(where: Where, sessions: Sequence[str]) -> dict[str, str]:
     """The last answers of these sessions by id, as they are read."""
     with open_store(where) as store:
         return {
-            id: show_answer(session.answer) for id, session in store.load_sessions(sessions).items()
+            id: show_answer(session.answer) for id, session in store.find_sessions(sessions).items()
         }
 
 
@@ -366,5 +366,5 @@ def _comparable(side: _Side, other: _Side, selection: Selection) -> list[Result]
 def _answers(desk: Desk, sides: Sequence[Result]) -> dict[str, str]:
     ids = [side.sessions[0] for side in sides if side.sessions]
     return {
-        id: show_answer(session.answer) for id, session in desk.store.load_sessions(ids).items()
+        id: show_answer(session.answer) for id, session in desk.store.find_sessions(ids).items()
     }

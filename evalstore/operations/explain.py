@@ -92,7 +92,7 @@ class Explainer:
         if root not in self._trees:
             self._trees[root] = read_tree(root, self.desk.store.load_nodes)
             missing = set(self._trees[root].values()) - self._files.keys()
-            self._files |= self.desk.store.load_case_files(list(missing))
+            self._files |= self.desk.store.find_case_files(list(missing))
         return self._trees[root]
 
     def known(self, file: str, case: Case) -> Iterator[_Known]:

@@ -11,6 +11,7 @@ from evalstore.cells import ask_of
 from evalstore.errors import EvalstoreError
 from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.orders import Wanted
+from evalstore.operations.results import case_of
 from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
 from evalstore.store.trees import read_tree
@@ -36,6 +37,7 @@ _CLASS_HINTS = {
     "connection": "check that the server runs and that 'baseURL' of its provider is right",
     "bug": "report it to who maintains the provider; run again to ask once more",
     "malformed": "run again; if it stays, look at what the server, or the model, answers",
+    "not run": "run again when the machine has room for it: the answers are stored",
     "unsupported": "nothing was sent: change the test, or leave this model out with its tags",
 }
 
@@ -172,11 +174,11 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
         told = hashing.canonical_json(list(candidates.values()))
         fresh = {path: id for path, id in entries.items() if (path, id, told) not in seen}
         seen |= {(path, id, told) for path, id in fresh.items()}
-        leaves = store.load_nodes(fresh.values())
+        leaves = store.load_leaves(fresh.values())
         files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
         for path, id in fresh.items():
             for cell in leaves[id]["cells"]:
-                case = files[leaves[id]["cases"]].cases[cell["case"]]
+                case = case_of(cell, files[leaves[id]["cases"]].cases)
                 candidate = candidates.get(cell["model"])
                 if candidate is None:  # recorded answers are never asked for
                     continue

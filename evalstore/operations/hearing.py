@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.store.contents import damaged
 
 if TYPE_CHECKING:
     from evalstore.store import Store
@@ -63,12 +64,12 @@ def opinions_on(
     store: Store, id: str, judged: Sequence[str], current: Collection[str]
 ) -> tuple[list[tuple[str, ...]], tuple[Opinion, ...]]:
     """What is judged with this session in it, and all that was ever said of it."""
-    counted = store.load_evaluations(judged)
+    counted = store.find_evaluations(judged)
     subjects = list(
         dict.fromkeys(one.sessions for one in counted.values() if id in one.sessions)
     ) or [(id,)]
     votes = store.find_votes({id, *map(hashing.subject_of, subjects)})
-    found = store.load_evaluations({vote.id for some in votes.values() for vote in some})
+    found = store.find_evaluations({vote.id for some in votes.values() for vote in some})
     names = _evaluators(store, {one.evaluator for one in found.values()})
     last = {_of_whom(vote, subject): vote for subject, some in votes.items() for vote in some}
     counts = {_of_whom(one, hashing.subject_of(one.sessions)) for one in counted.values()}
@@ -83,6 +84,8 @@ def opinions_on(
         by, is_person = names.get(one.evaluator, ("", False))
         if is_person and why_not == PASSED_OVER and one.sessions in subjects:
             whose = _of_whom(one, hashing.subject_of(one.sessions))
+            if whose not in last:
+                raise damaged("evaluations", key, "its columns do not match its content")
             why_not = _why_not(key, one, last[whose], counts=whose in counts)
         listed.append(_opinion(key, one, by, is_person, why_not))
     listed.sort(key=lambda one: (bool(one.why_not), not one.is_person, -one.started, one.id))

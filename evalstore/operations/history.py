@@ -138,12 +138,14 @@ def file_edits(
             found.setdefault(f"row {case.row}", Difference(f"row {case.row or case.key} is new"))
             continue
         if old.tests != case.tests:
-            was_test, now_test = find("test", old.tests[0]), find("test", case.tests[0])
+            was_test, now_test = (find("test", one.tests[0]) or {} for one in (old, case))
             for one in differ_tests(was_test, now_test, find, lambda _kind, _id: None):
                 found.setdefault(one.what, one)
         if old.evaluation != case.evaluation:
-            was_told = find("evaluation", old.evaluation) if old.evaluation else {}
-            now_told = find("evaluation", case.evaluation) if case.evaluation else {}
+            was_told, now_told = (
+                (find("evaluation", one.evaluation) or {}) if one.evaluation else {}
+                for one in (old, case)
+            )
             for one in differ_evaluations(was_told, now_told, find):
                 found.setdefault(one.what, one)
         if old.prompts != case.prompts:
@@ -208,7 +210,7 @@ def _show_question(where: Where, store: Store, id: str) -> Shown:
     """A question with its answers and with the calls that brought none."""
     samples = [sample.id for sample in store.find_samples([id]).get(id, ())]
     places = find_places(where, store, [id])
-    asked = next((one.question for one in store.load_sessions(samples[:1]).values()), None)
+    asked = next((one.question for one in store.find_sessions(samples[:1]).values()), None)
     if asked is None and id in places:
         asked = places[id].question
     failures = describe_failures(where, store, store.find_failures_of([id], samples))
@@ -278,7 +280,7 @@ def place_of(store: Store, session: str) -> tuple[dict[str, Json], list[str]]:
 def _votes_on(store: Store, session: str, judged: list[str]) -> Iterator[Vote]:
     """The votes on a session alone, and those of `judged` on several that it is one of."""
     yield from store.find_votes([session]).get(session, [])
-    for id, one in store.load_evaluations(judged).items():
+    for id, one in store.find_evaluations(judged).items():
         if len(one.sessions) > 1 and session in one.sessions:
             yield Vote(one.started, id, one.evaluation, one.evaluator, one.verdict, one.score)
 
@@ -290,7 +292,7 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
     if kind == "session":
         place, judged = place_of(store, id)
         votes = list(_votes_on(store, id, judged))
-        found = store.load_evaluations([vote.id for vote in votes])
+        found = store.find_evaluations([vote.id for vote in votes])
         return {
             "test": version("test", content["test"]),
             "prompt": version("prompt", content.get("prompt")),

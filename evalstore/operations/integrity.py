@@ -32,5 +32,5 @@ class Integrity:
 
 def fsck(where: Where) -> Integrity:
     """Check the whole store."""
-    with open_store(where) as store:
+    with open_store(where, inspect=True) as store:
         return Integrity(*check_store(store))

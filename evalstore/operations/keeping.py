@@ -122,8 +122,8 @@ def store_history(desk: Desk, history: History) -> Kept:
     if not history.sessions:
         return Kept()
     store = desk.store
-    new = len(history.sessions) - len(store.load_sessions(history.sessions))
-    new += len(history.evaluations) - len(store.load_evaluations(history.evaluations))
+    new = len(history.sessions) - len(store.find_sessions(history.sessions))
+    new += len(history.evaluations) - len(store.find_evaluations(history.evaluations))
     displaced = _count_displaced(store, history)
     run = _describe_run(desk, history) if history.cells else None
     store.ensure_versions(

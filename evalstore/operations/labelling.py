@@ -179,7 +179,7 @@ def _of_result(desk: Desk, result: Result) -> Iterator[Subject]:
 
 def _judged_together(store: Store, result: Result) -> list[tuple[str, ...]]:
     """The sessions of a cell as they have been judged."""
-    judged = store.load_evaluations(result.evaluations).values()
+    judged = store.find_evaluations(result.evaluations).values()
     return [one.sessions for one in judged if set(one.sessions) <= set(result.sessions)]
 
 
@@ -371,7 +371,7 @@ def _of_session(desk: Desk, session: str) -> Subject:
     for _, run in desk.store.find_runs(limit=_RUNS):
         for seen in read_results(desk.store, run):
             if session in seen.sessions and seen.evaluation is not None:
-                judged = desk.store.load_evaluations(seen.evaluations).values()
+                judged = desk.store.find_evaluations(seen.evaluations).values()
                 together = (one.sessions for one in judged if session in one.sessions)
                 sessions = next(together, (session,))
                 return _subject(seen, sessions)

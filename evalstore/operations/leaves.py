@@ -7,14 +7,13 @@ tuples that are alike are one.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.errors import StoreError
 from evalstore.report.compare import Result
+from evalstore.store.contents import damaged, iterate_members
 from evalstore.store.trees import read_tree
 from evalstore.values import VERDICTS
 
@@ -58,17 +57,18 @@ def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iter
     text = store.load_text(id)
     named = _CASES_OF(text)
     if named is None:
-        raise _damaged("cases")
+        raise damaged("nodes", id, "it does not say which cases it is about")
     cases, done = _read_cases(store, named[1], shared), 0
-    for cell in iterate_members(text, "cells"):
+    for cell in iterate_members("nodes", id, text, "cells"):
         number, prompt = cell["case"], cell.get("prompt", 0)
         if number < done:  # as a rule both are in the same order
             cases, done = _read_cases(store, named[1], shared), 0
-        for one in range(done, number):
+        for one in range(done, min(number, len(cases))):
             cases[one] = None  # its memory is for the results
         done = number
-        case = cases[number]
-        assert case is not None
+        case = cases[number] if number < len(cases) else None
+        if case is None or prompt >= len(case.prompts):
+            raise damaged("nodes", id, "a result in it belongs to no case")
         result = Result(
             file=path,
             row=case.row,
@@ -90,7 +90,7 @@ def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iter
 def _read_cases(store: Store, id: str, shared: dict[Any, Any]) -> list[_Case | None]:
     found: list[_Case | None] = []
     test, evaluation = "", None
-    for case in iterate_members(store.load_text(id), "cases"):
+    for case in store.iterate_members(id, "cases"):
         # Rows that differ in nothing stand side by side.
         test = case["tests"][0] if case["tests"][0] != test else test
         told = case.get("evaluation")
@@ -108,23 +108,3 @@ def _read_cases(store: Store, id: str, shared: dict[Any, Any]) -> list[_Case | N
             )
         )
     return found
-
-
-def iterate_members(content: str, name: str) -> Iterator[Json]:
-    """The items of a list of canonical JSON, each read when it is its turn."""
-    read = json.JSONDecoder().raw_decode
-    at = content.find(f'"{name}":[') + len(name) + 4
-    try:
-        while content[at - 1] in ",[":
-            item, at = read(content, at)
-            yield item
-            at += 1
-    except (ValueError, IndexError) as error:
-        raise _damaged(name) from error
-
-
-def _damaged(name: str) -> StoreError:
-    return StoreError(
-        f"the store is damaged: a list of {name} cannot be read",
-        hint="'evalstore fsck' lists what is wrong",
-    )

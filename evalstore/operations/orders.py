@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from evalstore.values import Json
@@ -39,6 +40,8 @@ class Where:
     """Whether the store was there before: when it has gone, no other is made in its place."""
     allow_outside: bool = False
     """Whether the workspace, or an import, may use what it names outside of itself."""
+    warn: Callable[[str], None] = lambda _message: None
+    """Told what the user should know of a store that can be used all the same."""
 
 
 @dataclass(frozen=True, slots=True)

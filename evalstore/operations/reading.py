@@ -109,7 +109,7 @@ def session_of(where: Where, id: str, result: Result | None = None) -> SessionVi
     Raises `EvalstoreError` when the store does not have it.
     """
     with open_store(where) as store:
-        session = store.load_sessions([id]).get(id)
+        session = store.find_sessions([id]).get(id)
         if session is None:
             raise StoreError(f"the store has no session {id}", hint="run 'evalstore fsck'")
         if result is not None:
@@ -254,7 +254,7 @@ def _told(contents: _Contents, ids: Iterable[str]) -> dict[str, Told]:
 
 
 def _together(store: Store, sessions: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    found = store.load_sessions(sessions)
+    found = store.find_sessions(sessions)
     return tuple(
         (id, answer_text(found[id].answer) if id in found else "[not in the store]")
         for id in sessions

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.plan import CHECKS, Plan, counted_votes
 from evalstore.report.compare import Result
+from evalstore.store.contents import damaged
 from evalstore.store.trees import read_tree
 from evalstore.values import Case, CaseFile, Json, Sample, Verdict, Vote
 from evalstore.verdicts import Judged, combine, judge_session, wants_models
@@ -166,7 +167,7 @@ def iterate_cases(
     entries = read_tree(run["results"], store.load_nodes)
     paths = iter(sorted(path for path in entries if only is None or path == only))
     while some := list(islice(paths, _FILES_AT_ONCE)):
-        leaves = store.load_nodes(entries[path] for path in some)
+        leaves = store.load_leaves(entries[path] for path in some)
         files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
         yield [one for path in some for one in _cells_of(path, leaves[entries[path]], files)]
 
@@ -187,9 +188,18 @@ def _cells_of(
 ) -> Iterator[tuple[Result, Case]]:
     cases = files[leaf["cases"]].cases
     for cell in leaf["cells"]:
-        case = cases[cell["case"]]
+        case = case_of(cell, cases)
         if row is None or case.row == row:
             yield _result(path, case, cell), case
+
+
+def case_of(cell: Json, cases: Sequence[Case]) -> Case:
+    """The case that a cell of a result tree is about; raises `StoreError` when there is none."""
+    number = cell["case"]
+    if number >= len(cases) or cell.get("prompt", 0) >= len(cases[number].prompts):
+        raise damaged("nodes", "", "a result in it belongs to no case")
+    found: Case = cases[number]
+    return found
 
 
 def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:

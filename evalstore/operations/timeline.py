@@ -186,7 +186,7 @@ def _add_results(
 ) -> None:
     """What came of each version: in its first run, and what later runs have added to it."""
     wanted = {id for one in spans for id in (*one.leaves[:1], *one.leaves[-1:])}
-    leaves = store.load_nodes(wanted)
+    leaves = store.load_leaves(wanted)
     missing = {leaf["cases"] for leaf in leaves.values()} - files.keys()
     files |= store.load_case_files(list(missing))
     for one in spans:

@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from evalstore.bounded_process import LimitReached
 from evalstore.checks.pattern_cost import is_cheap_pattern
 from evalstore.checks.patterns import is_found, pattern_problem
+from evalstore.errors import NotRunError
 from evalstore.providers.base import ProviderError
 from evalstore.providers.failures import status_error
 from evalstore.values import Json, OutgoingMessage, ToolCall, Usage
@@ -51,7 +52,7 @@ class Entry:
         text = "\n\n".join(message.text for message in messages)
         try:
             return is_found(self.when, text, _WHEN_FLAGS)
-        except LimitReached as limit:
+        except (LimitReached, NotRunError) as limit:
             words = f"'when' was given up: {limit}: {self.when[:_SHOWN]}"
             raise ProviderError("unsupported", words, stops_model=True) from None
 

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from evalstore.atomic_write import remove_abandoned, temporary_file
-from evalstore.errors import StoreError, StoreLockedError
+from evalstore.errors import StoreError
 from evalstore.store import migrate
+from evalstore.store.connection import is_on_read_only_media, make_engine
+from evalstore.store.database_errors import explain
+from evalstore.store.schema import SCHEMA, Foreign, find_foreign
 from evalstore.store.tables import TABLES, Id, as_bytes, as_digits
 
 BUSY_SECONDS = 10.0
@@ -35,16 +38,26 @@ class Database:
         self._engine = engine
         self._busy = busy
         self.path = path
+        self.foreign: list[Foreign] = []
+        """What the file has that evalstore has not made."""
         self._file: tuple[int, int] | None = None
         """Names the open file, whatever is at its path by now."""
 
     @classmethod
-    def open(cls, path: Path, *, create: bool = False, busy: float = BUSY_SECONDS) -> Self:
+    def open(
+        cls,
+        path: Path,
+        *,
+        create: bool = False,
+        busy: float = BUSY_SECONDS,
+        inspect: bool = False,
+    ) -> Self:
         """Open the store at a path and bring its tables up to date.
 
-        `busy` is how many seconds to wait for other writers. Raises `StoreError` when the
-        store is missing (unless `create`), damaged, locked, read-only, newer than this
-        program, or no store at all.
+        `busy` is how many seconds to wait for other writers. With `inspect`, a store that has
+        views in the place of tables is opened, too: they must not be read. Raises
+        `StoreError` when the store is missing (unless `create`), damaged, locked, read-only,
+        newer than this program, or no store at all.
         """
         name = str(path)
         if not path.exists():
@@ -54,22 +67,39 @@ class Database:
                 )
             path.parent.mkdir(parents=True, exist_ok=True)
         patience = int(busy * 1000)
-        database = cls(_engine(path, patience), name, patience)
         try:
-            database._bring_up_to_date()
+            return cls._open(path, patience, inspect=inspect)
+        except StoreError:
+            if not is_on_read_only_media(path):
+                raise
+            return cls._open(path, patience, inspect=inspect, immutable=True)
+
+    @classmethod
+    def _open(cls, path: Path, busy: int, *, inspect: bool, immutable: bool = False) -> Self:
+        database = cls(make_engine(path, busy, immutable=immutable), str(path), busy)
+        try:
+            database._bring_up_to_date(inspect=inspect)
             database._file = _identify(path)
         except BaseException:
             database.close()
             raise
         return database
 
-    def _bring_up_to_date(self) -> None:
+    def _bring_up_to_date(self, *, inspect: bool) -> None:
         with self._connect() as connection:
+            self.foreign = _foreign_in(connection)
+            unreadable = [one for one in self.foreign if one.blocks_reading]
+            if unreadable and inspect:
+                return
+            refuse_foreign(self.path, unreadable)
             found = self._version(connection)
         if found == migrate.HEAD:
             return
         if found is None:
             self._make_wal()
+        else:
+            unsafe = [one for one in self.foreign if one.blocks_writing and not one.missing]
+            refuse_foreign(self.path, unsafe)
         with self._migrating() as connection:
             # Another process may have been faster.
             found = self._version(connection)
@@ -77,6 +107,7 @@ class Database:
                 if found is not None:
                     self._back_up()
                 migrate.upgrade(connection)
+            self.foreign = _foreign_in(connection)
 
     def _make_wal(self) -> None:
         """Let readers and a writer work side by side; the file remembers it."""
@@ -140,7 +171,7 @@ class Database:
         try:
             yield
         except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
-            raise _explain(error, self.path) from error
+            raise explain(error, self.path) from error
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -169,6 +200,7 @@ class Database:
                 f"the store '{self.path}' was removed or replaced while it was open",
                 hint="put it back, or run again to begin a new one",
             )
+        refuse_foreign(self.path, [one for one in self.foreign if one.blocks_writing])
         with self._reading() as connection:
             if not wait:
                 connection.execute("PRAGMA busy_timeout = 0")
@@ -192,7 +224,7 @@ class Database:
             assert isinstance(raw, sqlite3.Connection)
             raw.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
             try:
-                for table in TABLES:
+                for table in set(TABLES) - {one.table for one in self.foreign if one.table}:
                     rows = raw.execute(f'SELECT * FROM "{table}"')
                     names = [str(column[0]) for column in rows.description]
                     for row in rows:
@@ -219,6 +251,20 @@ def _remove_partial_copies(store: Path) -> None:
         if partial.fullmatch(path.name):
             with suppress(OSError):
                 path.unlink()
+
+
+def _foreign_in(connection: Connection) -> list[Foreign]:
+    return find_foreign(connection.exec_driver_sql(SCHEMA))
+
+
+def refuse_foreign(path: str, foreign: Sequence[Foreign]) -> None:
+    """Raise `StoreError` if there is something that must not be read, or written to."""
+    if foreign:
+        verb = "read" if any(one.blocks_reading for one in foreign) else "written to"
+        raise StoreError(
+            f"the store '{path}' is not {verb}: {foreign[0].words}",
+            hint="'evalstore fsck' lists what is wrong; do not use a store of unknown origin",
+        )
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
@@ -292,72 +338,3 @@ def chunks(ids: Iterable[str]) -> Iterator[list[str]]:
     wanted = list(dict.fromkeys(ids))
     for start in range(0, len(wanted), _AT_ONCE):
         yield wanted[start : start + _AT_ONCE]
-
-
-def _engine(path: Path, busy: int) -> Engine:
-    # Made from parts: as a text, a path with a question mark would be cut off there.
-    url = URL.create("sqlite", database=str(path))
-    engine = create_engine(url, connect_args={"timeout": busy / 1000})
-
-    @event.listens_for(engine, "connect")
-    def _configure(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout = {busy}")
-        cursor.execute("PRAGMA foreign_keys = ON")
-        cursor.execute("PRAGMA synchronous = NORMAL")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        write = connection.get_execution_options().get("evalstore_write")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
-
-    return engine
-
-
-_LOCKED = ("locked", "busy")
-_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (
-        _LOCKED,
-        "the store '{path}' is locked by another program",
-        "wait until it is done and try again",
-    ),
-    (
-        ("readonly", "read-only"),
-        "the store '{path}' is read-only",
-        "check the permissions of the file and its folder",
-    ),
-    (
-        (
-            "malformed",
-            "not a database",
-            "corrupt",
-            "can't decode",
-            "no such column",
-            "no such table",
-        ),
-        "the store '{path}' is damaged: {text}",
-        "restore a copy of it; 'evalstore fsck' lists what is wrong",
-    ),
-    (
-        ("unable to open",),
-        "the store '{path}' cannot be opened",
-        "check the path and its permissions",
-    ),
-    (
-        ("is full",),
-        "there is no room left for the store '{path}'",
-        "free some space and run again: what is in the store stays there",
-    ),
-)
-"""Words of SQLite, and what they mean for the user: message and hint."""
-
-
-def _explain(error: Exception, path: str) -> StoreError:
-    text = str(error.orig) if isinstance(error, DBAPIError) else str(error)
-    for words, message, hint in _REASONS:
-        if any(word in text.lower() for word in words):
-            kind = StoreLockedError if words is _LOCKED else StoreError
-            return kind(message.format(path=path, text=text), hint=hint)
-    return StoreError(f"the store '{path}' cannot be used: {text}")

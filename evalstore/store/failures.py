@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ from sqlalchemy import Select, func, select
 from sqlmodel import col
 
 from evalstore import hashing
+from evalstore.store.contents import as_time, decode
 from evalstore.store.database import Database, chunks
 from evalstore.store.tables import FailureRow
 from evalstore.values import Failure, Json
@@ -36,29 +36,29 @@ class Failures(Database):
         with self._connect() as connection:
             for some in chunks(questions):
                 query = (
-                    select(col(row.question), col(row.at), col(row.content))
+                    select(col(row.question), col(row.id), col(row.at), col(row.content))
                     .where(col(row.question).in_(some))
                     .order_by(col(row.at), col(row.id))
                 )
-                for question, at, content in connection.execute(query):
-                    found[str(question)] = Trouble(at, json.loads(content)["message"])
+                for question, id, at, content in connection.execute(query):
+                    found[str(question)] = _trouble(id, at, decode("failures", id, content))
         return found
 
     def find_failed_judgements(self) -> dict[Place, Trouble]:
         """The newest failure of each judgement that has one."""
         row = FailureRow
         query = (
-            select(col(row.at), col(row.content))
+            select(col(row.id), col(row.at), col(row.content))
             .where(col(row.question).is_(None))
             .order_by(col(row.at), col(row.id))
         )
         found: dict[Place, Trouble] = {}
         with self._connect() as connection:
-            for at, text in connection.execute(query):
-                content = json.loads(text)
+            for id, at, text in connection.execute(query):
+                content = decode("failures", id, text)
                 if content.get("subject") and content.get("evaluator"):
                     place = content["subject"], content.get("evaluation"), content["evaluator"]
-                    found[place] = Trouble(at, content["message"])
+                    found[place] = _trouble(id, at, content)
         return found
 
     def find_failures(self, limit: int | None = None) -> list[tuple[str, Json]]:
@@ -80,12 +80,17 @@ class Failures(Database):
 
     def _load_failures(self, query: Select[str, str]) -> list[tuple[str, Json]]:
         with self._connect() as connection:
-            return [(id, json.loads(content)) for id, content in connection.execute(query)]
+            found = connection.execute(query)
+            return [(id, decode("failures", id, content)) for id, content in found]
 
     def count_failures(self) -> int:
         """How many failures there are."""
         with self._connect() as connection:
             return int(connection.scalar(select(func.count()).select_from(FailureRow)) or 0)
+
+
+def _trouble(id: str, at: object, content: Json) -> Trouble:
+    return Trouble(as_time(at, "failures", id), content["message"])
 
 
 def _newest_failures() -> Select[str, str]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from evalstore import hashing, restoring
 from evalstore.errors import StoreError
+from evalstore.store.contents import is_of_kind
 from evalstore.store.store import Store
 from evalstore.store.tables import EVENTS, VERSIONS
 from evalstore.values import FileVersion
@@ -26,6 +27,7 @@ def check_store(store: Store) -> tuple[int, list[Damage]]:
     check = _Check()
     try:
         check.damages += [Damage("database", "", line) for line in store.database_problems()]
+        check.damages += [Damage("database", "", one.words) for one in store.foreign]
         for table, row in store.iterate():
             check.row(table, row)
     except StoreError as error:  # it breaks off here, but what was found before is not lost
@@ -40,6 +42,7 @@ class _Check:
     def __init__(self) -> None:
         self.checked = 0
         self.damages: list[Damage] = []
+        self._seen: set[tuple[str, str]] = set()
         self._present: set[str] = set()
         self._wanted: list[tuple[str, str, str]] = []
         self._kinds: dict[str, set[str]] = {}
@@ -51,10 +54,15 @@ class _Check:
         self.checked += 1
         id = row["id"].hex() if isinstance(row["id"], bytes) else str(row["id"])
         kind = self._kind_of(table)
+        if (table, id) in self._seen:
+            self.damages.append(Damage(kind, id, "it is there twice"))
+        self._seen.add((table, id))
         if len(id) == 32:
             self._present.add(id)
         try:
             kind, content = self._content(table, row)
+            if not is_of_kind(kind, content):
+                raise _WrongError("the content is not what its kind has", kind)
             found = list(_columns(kind, row, content))
             wanted = [(kind, id, target) for target in _references(kind, content)]
         except _WrongError as wrong:

@@ -18,12 +18,14 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from evalstore.errors import StoreError
+from evalstore.store.connection import harden
+from evalstore.store.contents import decode
 from evalstore.store.database import select_each
 from evalstore.store.store import Store
-from evalstore.store.tables import as_bytes, as_digits
+from evalstore.store.tables import as_bytes, as_digits, as_id
 from evalstore.values import Json
 
 Kind = Literal["answers", "feedback", "tests", "instructions"]
@@ -62,6 +64,7 @@ CREATE VIRTUAL TABLE words USING fts5 (
 # A document is anything with an id; its kind is set as soon as its words are in. `shown` says
 # with which sessions a document belongs together, an answer with itself.
 
+_FOREIGN = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
 _SESSIONS = (
     "SELECT session FROM shown WHERE document IN (SELECT rowid FROM words WHERE words MATCH ?)"
 )
@@ -125,6 +128,7 @@ class SearchIndex:
             check_same_thread=False,
         )
         try:
+            harden(connection)
             if path:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
@@ -171,7 +175,7 @@ class SearchIndex:
         with store._reading() as connection:
             ids = connection.execute(f"SELECT id FROM {_TABLES[kind]} ORDER BY id")
             missing = bytearray()  # joined they would all be objects at once
-            for id in _without((id for (id,) in ids), (id for (id,) in known)):
+            for id in _without(map(_id_of, ids), map(_id_of, known)):
                 missing += id
             return bytes(missing)
 
@@ -266,6 +270,9 @@ class SearchIndex:
 def _make(connection: sqlite3.Connection) -> None:
     """Make the tables, unless they are there and of this format."""
     (found,) = connection.execute("PRAGMA user_version").fetchone()
+    (foreign,) = connection.execute(_FOREIGN).fetchone()
+    if foreign:
+        raise sqlite3.DatabaseError("there are triggers or views in the search index")
     if found == _FORMAT:
         return
     tables = ("words", "shown", "documents")
@@ -286,7 +293,8 @@ def _contents(store: Store, kind: Kind, ids: Sequence[str]) -> dict[str, Json]:
     query = f"SELECT id, content FROM {_TABLES[kind]} WHERE id IN"
     with store._reading() as connection:
         for id, content in select_each(connection, query, ids):
-            found[as_digits(id)] = json.loads(content)
+            digits = as_digits(id)
+            found[digits] = decode(_TABLES[kind], digits, content)
     return found
 
 
@@ -353,6 +361,10 @@ def _indexed(text: str) -> str:
         return text.replace("\0", " ")
     text = text.casefold().replace("\0", " ")
     return _APART.sub(r" \1 ", text).encode("utf-8", "replace").decode()
+
+
+def _id_of(row: tuple[Any, ...]) -> bytes:
+    return as_id(row[0])
 
 
 def _without(ids: Iterator[bytes], known: Iterator[bytes]) -> Iterator[bytes]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
 from sqlmodel import col
 
+from evalstore.store.contents import as_number, as_text, as_time
 from evalstore.store.database import Database, chunks, select_each
 from evalstore.store.tables import EVENTS, as_digits, as_word
 from evalstore.values import Vote
@@ -51,10 +52,8 @@ class Spending(Database):
             "FROM json_each(content, '$.turns')) END FROM sessions WHERE id IN"
         )
         with self._reading() as connection:
-            return {
-                as_digits(id): Spent(*found)
-                for id, *found in select_each(connection, statement, sessions)
-            }
+            found = select_each(connection, statement, sessions)
+            return dict(_spent(as_digits(id), *row) for id, *row in found)
 
     def find_judgements(self, evaluations: Iterable[str]) -> dict[str, Judgement]:
         """These evaluations as votes, by id."""
@@ -67,16 +66,18 @@ class Spending(Database):
             people = {id for (id,) in connection.execute(PEOPLE)}
             for row in select_each(connection, statement, evaluations):
                 id, started, subject, evaluation, evaluator, word, score, usd = row
+                digits = as_digits(id)
                 vote = Vote(
-                    started,
-                    as_digits(id),
+                    as_time(started, "evaluations", digits),
+                    digits,
                     as_digits(evaluation),
                     as_digits(evaluator),
                     as_word(word),
-                    score,
+                    as_number(score, "evaluations", digits),
                     evaluator in people,
                 )
-                found[vote.id] = Judgement(vote, as_digits(subject), usd)
+                cost = as_number(usd, "evaluations", digits)
+                found[digits] = Judgement(vote, as_digits(subject), cost)
         return found
 
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
@@ -87,5 +88,14 @@ class Spending(Database):
             for some in chunks(ids):
                 cost = func.json_extract(col(table.content), "$.cost.usd")
                 query = select(func.sum(cost)).where(col(table.id).in_(some))
-                total += float(connection.scalar(query) or 0.0)
+                total += as_number(connection.scalar(query), str(table.__tablename__)) or 0.0
         return total
+
+
+def _spent(id: str, started: Any, model: Any, usd: Any, seconds: Any) -> tuple[str, Spent]:
+    return id, Spent(
+        as_time(started, "sessions", id),
+        as_text(model, "sessions", id),
+        as_number(usd, "sessions", id),
+        as_number(seconds, "sessions", id),
+    )

@@ -8,7 +8,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from evalstore.store.connection import harden
 from evalstore.store.migrate import HEAD, KNOWN
+from evalstore.store.schema import SCHEMA, find_foreign
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,12 @@ def inspect_store(path: Path) -> StoreState:
     mode = "mode=rw" if writable else "mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
-            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            harden(connection)
+            rows = connection.execute(SCHEMA).fetchall()
+            tables = {name for _, name, _ in rows}
+            unreadable = [one.words for one in find_foreign(rows) if one.blocks_reading]
+            if unreadable:
+                return StoreState(path, size, None, writable, unreadable[0])
             if tables and "alembic_version" not in tables:
                 return StoreState(path, size, None, writable, "it is no store of evalstore")
             found = (

@@ -7,18 +7,27 @@ transaction. Many writers may share a store; each waits for the others.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
 from sqlmodel import col
 
 from evalstore import hashing, restoring
-from evalstore.errors import StoreError
+from evalstore.store.contents import (
+    as_blob,
+    as_count,
+    as_number,
+    as_text,
+    as_time,
+    decode,
+    missing,
+    require,
+)
 from evalstore.store.database import append, chunks, ensure, select_each
 from evalstore.store.failures import Failures, failure_rows
 from evalstore.store.leases import delete_leases, insert_leases
+from evalstore.store.nodes import Nodes
 from evalstore.store.spending import PEOPLE, Spending
 from evalstore.store.tables import (
     EVENTS,
@@ -27,14 +36,12 @@ from evalstore.store.tables import (
     EvaluationRow,
     FailureRow,
     FileRow,
-    NodeRow,
     RunRow,
     SessionRow,
     as_digits,
     as_word,
 )
 from evalstore.values import (
-    CaseFile,
     Evaluation,
     Failure,
     FileVersion,
@@ -72,7 +79,7 @@ class LeaseChange(NamedTuple):
     given: Sequence[str] = ()
 
 
-class Store(Failures, Spending):
+class Store(Failures, Nodes, Spending):
     """An open store."""
 
     # --- versions
@@ -101,7 +108,7 @@ class Store(Failures, Spending):
 
     def load_contents(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
         """The contents of those of these versions that the store has."""
-        return {id: json.loads(content) for id, content in self._find(VERSIONS[kind], ids)}
+        return dict(self._decode(VERSIONS[kind], ids, kind))
 
     def load_lengths(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
         """The characters of the contents of those of these versions that the store has."""
@@ -119,16 +126,10 @@ class Store(Failures, Spending):
                     select(col(FileRow.content), col(FileRow.data)).where(col(FileRow.id) == id)
                 ).one_or_none()
                 if row is None:
-                    raise StoreError(f"the store has no file {id}", hint="run 'evalstore fsck'")
-                found[id] = FileVersion(json.loads(row[0])["mediaType"], row[1])
+                    raise missing("file", id)
+                content = decode("files", id, row[0])
+                found[id] = FileVersion(content["mediaType"], as_blob(row[1], "files", id))
         return found
-
-    def load_case_files(self, ids: list[str]) -> dict[str, CaseFile]:
-        """Leaves of snapshots by id; those the store does not have are missing."""
-        return {
-            id: restoring.restore_case_file(content)
-            for id, content in self.load_contents("cases", ids).items()
-        }
 
     def missing_files(self, ids: Iterable[str]) -> set[str]:
         """Those of these referenced files that the store does not have."""
@@ -139,12 +140,6 @@ class Store(Failures, Spending):
                     connection.scalars(select(col(FileRow.id)).where(col(FileRow.id).in_(some)))
                 )
         return wanted
-
-    def _find(self, table: Any, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
-        statement = f"SELECT id, content FROM {table.__tablename__} WHERE id IN"
-        with self._reading() as connection:
-            for id, content in select_each(connection, statement, ids):
-                yield as_digits(id), content
 
     # --- facts
 
@@ -187,7 +182,12 @@ class Store(Failures, Spending):
         found: dict[str, list[Sample]] = {}
         with self._reading() as connection:
             for question, started, id, limit in select_each(connection, statement, questions):
-                sample = Sample(started, as_digits(id), limit)
+                session = as_digits(id)
+                sample = Sample(
+                    as_time(started, "sessions", session),
+                    session,
+                    as_count(limit, "sessions", session),
+                )
                 found.setdefault(as_digits(question), []).append(sample)
         for samples in found.values():
             samples.sort(key=lambda sample: sample[:2])
@@ -207,17 +207,29 @@ class Store(Failures, Spending):
             ):
                 id, evaluation, evaluator = map(as_digits, ids)
                 human = ids[2] in people
-                vote = Vote(started, id, evaluation, evaluator, as_word(verdict), score, human)
+                vote = Vote(
+                    as_time(started, "evaluations", id),
+                    id,
+                    evaluation,
+                    evaluator,
+                    as_word(verdict),
+                    as_number(score, "evaluations", id),
+                    human,
+                )
                 found.setdefault(as_digits(subject), []).append(vote)
         for votes in found.values():
             votes.sort(key=lambda vote: vote[:2])
         return found
 
     def load_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
-        """Sessions by id."""
+        """Sessions by id; raises `StoreError` when one is missing."""
+        wanted = list(dict.fromkeys(ids))
+        return require(self.find_sessions(wanted), wanted, "session")
+
+    def find_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
+        """Sessions by id; those the store does not have are left out."""
         return {
-            id: restoring.restore_session(json.loads(content))
-            for id, content in self._find(SessionRow, ids)
+            id: restoring.restore_session(content) for id, content in self._decode(SessionRow, ids)
         }
 
     def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:
@@ -229,14 +241,20 @@ class Store(Failures, Spending):
                 query = select(col(EvaluationRow.id), feedback).where(
                     col(EvaluationRow.id).in_(some), feedback.is_not(None)
                 )
-                found |= {row[0]: row[1] for row in connection.execute(query)}
+                for id, text in connection.execute(query):
+                    found[id] = as_text(text, "evaluations", id)
         return found
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
-        """Evaluations by id."""
+        """Evaluations by id; raises `StoreError` when one is missing."""
+        wanted = list(dict.fromkeys(ids))
+        return require(self.find_evaluations(wanted), wanted, "judgement")
+
+    def find_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
+        """Evaluations by id; those the store does not have are left out."""
         return {
-            id: restoring.restore_evaluation_result(json.loads(content))
-            for id, content in self._find(EvaluationRow, ids)
+            id: restoring.restore_evaluation_result(content)
+            for id, content in self._decode(EvaluationRow, ids)
         }
 
     def find_labels(self) -> list[Label]:
@@ -248,27 +266,26 @@ class Store(Failures, Spending):
         with self._reading() as connection:
             return sorted(
                 Label(
-                    started,
-                    as_digits(id),
+                    as_time(started, "evaluations", id),
+                    id,
                     names[as_digits(person)],
-                    restoring.restore_evaluation_result(json.loads(content)),
+                    restoring.restore_evaluation_result(decode("evaluations", id, content)),
                 )
-                for id, person, started, content in select_each(connection, statement, names)
+                for bytes_, person, started, content in select_each(connection, statement, names)
+                for id in (as_digits(bytes_),)
             )
 
     def _people(self) -> list[tuple[str, Json]]:
         with self._reading() as connection:
             found = connection.execute(PEOPLE.replace("SELECT id", "SELECT id, content"))
-            return [(as_digits(id), json.loads(content)) for id, content in found]
+            return [_decoded("evaluators", *row) for row in found]
 
     def load_all(self, kind: str) -> dict[str, Json]:
         """All versions of a kind by id: for evaluators and models, of which there are few."""
         with self._reading() as connection:
             table = VERSIONS[kind].__tablename__
-            return {
-                as_digits(id): json.loads(content)
-                for id, content in connection.execute(f"SELECT id, content FROM {table}")
-            }
+            found = connection.execute(f"SELECT id, content FROM {table}")
+            return dict(_decoded(str(table), *row) for row in found)
 
     def find_questions_of(self, sessions: Iterable[str]) -> dict[str, str]:
         """The question of each of these sessions that is there."""
@@ -291,13 +308,16 @@ class Store(Failures, Spending):
             .limit(limit)
         )
         with self._connect() as connection:
-            return [(id, json.loads(content)) for id, content in connection.execute(query)]
+            return [(id, decode("runs", id, content)) for id, content in connection.execute(query)]
 
     def newest_time(self) -> int:
         """When the newest session or evaluation started; looks at all of them."""
         with self._connect() as connection:
             times = [
-                connection.scalar(select(func.max(col(table.started)))) or 0
+                as_time(
+                    connection.scalar(select(func.max(col(table.started)))) or 0,
+                    str(table.__tablename__),
+                )
                 for table in (SessionRow, EvaluationRow)
             ]
         return max(times)
@@ -314,14 +334,15 @@ class Store(Failures, Spending):
         low, high = prefix.ljust(32, "0"), prefix.ljust(32, "f")
         found: list[tuple[str, str]] = []
         with self._connect() as connection:
-            for table in TABLES.values():
+            for name, table in TABLES.items():
                 query = (
                     select(col(table.id), col(table.content))
                     .where(col(table.id) >= low, col(table.id) <= high)
                     .limit(most)
                 )
                 found += [
-                    (json.loads(content)["kind"], id) for id, content in connection.execute(query)
+                    (decode(name, id, content)["kind"], id)
+                    for id, content in connection.execute(query)
                 ]
         return sorted(found, key=lambda one: one[1])
 
@@ -331,8 +352,8 @@ class Store(Failures, Spending):
         with self._connect() as connection:
             content = connection.scalar(select(col(table.content)).where(col(table.id) == id))
         if content is None:
-            raise StoreError(f"the store has no {kind} {id}", hint="run 'evalstore fsck'")
-        return Stored(kind, id, json.loads(content))
+            raise missing(kind, id)
+        return Stored(kind, id, decode(str(table.__tablename__), id, content, kind, shown=True))
 
     def find_questions(self, prefix: str, most: int = 20) -> list[str]:
         """Ids of questions that have a session or a failure and start with these digits."""
@@ -344,20 +365,10 @@ class Store(Failures, Spending):
                 found |= {str(id) for id in connection.scalars(query.limit(most))}
         return sorted(found)[:most]
 
-    def load_text(self, node: str) -> str:
-        """The canonical JSON of a node; raises `StoreError` when it is missing."""
-        for _, content in self._find(NodeRow, [node]):
-            return content
-        raise StoreError(f"the store has no node {node}", hint="run 'evalstore fsck'")
 
-    def load_nodes(self, ids: Iterable[str]) -> dict[str, Json]:
-        """Nodes of trees by id; raises `StoreError` when one is missing."""
-        wanted = list(dict.fromkeys(ids))
-        found = {id: json.loads(content) for id, content in self._find(NodeRow, wanted)}
-        for id in wanted:
-            if id not in found:
-                raise StoreError(f"the store has no node {id}", hint="run 'evalstore fsck'")
-        return found
+def _decoded(table: str, id: Any, content: Any) -> tuple[str, Json]:
+    digits = as_digits(id)
+    return digits, decode(table, digits, content)
 
 
 def _session_rows(sessions: Mapping[str, tuple[Session, str]]) -> dict[str, dict[str, Any]]:

@@ -15,6 +15,8 @@ from sqlmodel import Field, SQLModel
 from evalstore.errors import StoreError
 from evalstore.values import WORDS, Word
 
+_ID_BYTES = 16
+
 
 class Id(TypeDecorator[str]):
     """32 hexadecimal digits in Python, 16 bytes in the database."""
@@ -33,17 +35,36 @@ class Id(TypeDecorator[str]):
 
 def as_bytes(value: str | None) -> bytes | None:
     """An id as the database has it."""
-    return None if value is None else bytes.fromhex(value)
+    if value is None:
+        return None
+    try:
+        return bytes.fromhex(value)
+    except (TypeError, ValueError):
+        raise StoreError(
+            f"the store is damaged: {value!r:.60} is not an id",
+            hint="'evalstore fsck' lists what is wrong",
+        ) from None
 
 
 def as_digits(value: Any) -> str:
     """An id of the database as it is everywhere else; raises `StoreError` when it is none."""
-    if value.__class__ is not bytes:
-        raise StoreError(
-            "the store is damaged: something in it has no id",
-            hint="restore a copy of it; 'evalstore fsck' lists what is wrong",
-        )
+    if value.__class__ is not bytes or len(value) != _ID_BYTES:
+        raise _no_id()
     return str(value.hex())
+
+
+def as_id(value: Any) -> bytes:
+    """An id as the database has it; raises `StoreError` when it is none."""
+    if value.__class__ is not bytes or len(value) != _ID_BYTES:
+        raise _no_id()
+    return bytes(value)
+
+
+def _no_id() -> StoreError:
+    return StoreError(
+        "the store is damaged: something in it has no id",
+        hint="restore a copy of it; 'evalstore fsck' lists what is wrong",
+    )
 
 
 def _to_digits(value: Any) -> str | None:

@@ -7,12 +7,15 @@ equal ids, and a changed entry costs a few small nodes whatever the size of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from evalstore import hashing
+from evalstore.store.contents import damaged
 from evalstore.values import Json
 
 _ENTRIES = 16
+_DEEPEST = 32
+"""Levels of a tree: one for each digit of a digest."""
 
 Load = Callable[[Iterable[str]], Mapping[str, Json]]
 
@@ -52,7 +55,9 @@ def read_tree(root: str, load: Load, *, unlike: str | None = None) -> dict[str, 
     """The entries of a tree; with `unlike`, without the subtrees that another tree has too."""
     entries: dict[str, str] = {}
     level, other = [root], [unlike] if unlike else []
-    while level:
+    for _ in _levels(root):
+        if not level:
+            break
         same = set(level) & set(other)
         level = [id for id in level if id not in same]
         other = [id for id in other if id not in same] if level else []
@@ -64,7 +69,7 @@ def read_tree(root: str, load: Load, *, unlike: str | None = None) -> dict[str, 
             following += found[id].get("children", {}).values()
         for id in other:
             following_other += found[id].get("children", {}).values()
-        level, other = following, following_other
+        level, other = list(dict.fromkeys(following)), list(dict.fromkeys(following_other))
     return entries
 
 
@@ -76,7 +81,9 @@ def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
     digits = iter(hashing.hash_bytes(path.encode()))
     found: dict[str, str] = {}
     level = {root: root for root in roots}
-    while level:
+    for _ in _levels(next(iter(level), "")):
+        if not level:
+            break
         nodes = load(level.values())
         digit = next(digits, "")
         following: dict[str, str] = {}
@@ -88,3 +95,9 @@ def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:
                 following[root] = node["children"][digit]
         level = following
     return found
+
+
+def _levels(root: str) -> Iterator[int]:
+    """The levels of a tree; raises `StoreError` after the last: a node contains itself."""
+    yield from range(_DEEPEST + 1)
+    raise damaged("nodes", root, "it is a tree in which a node contains itself")

@@ -8,6 +8,7 @@ the network, and the pipes that the requests come and go by.
 from __future__ import annotations
 
 import base64
+import errno
 import importlib.util
 import json
 import math
@@ -25,23 +26,28 @@ _LONGEST_MESSAGE = 2_000
 _FILE_BYTES = 64 * 2**20
 """The largest file that may be written."""
 _OPEN_FILES = 256
+_OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.ENFILE)
+"""Errors that are not of a check: there is no room on the disk, or for files of all programs."""
 
 
 def main() -> None:
-    """Load the file that the first line brings, then answer request after request."""
+    """Give up what the first line says, load the file of the second, then answer requests."""
     requests, replies = _take_pipes()
     setup = json.loads(requests.readline())
-    _limit(setup["memory"] * 2**20)
-    if not setup["network"]:
+    lacks = _limit(setup["memory"] * 2**20)
+    if not _limit_cpu(setup["seconds"]):
+        lacks = f"its shell does not allow {setup['seconds']:g} s of processor time (ulimit -t)"
+    if not lacks and not setup["network"]:
         _module("walls").shut_out_network()
-    _limit_cpu(setup["seconds"])
-    source = base64.b64decode(setup["source"])
-    answer = _Answerer(setup["path"], source, setup["longest"]).answer
-    _send(replies, {"number": setup["number"]})
+    _send(replies, {"number": setup["number"], **({"lacks": lacks} if lacks else {})})
+    load = json.loads(requests.readline())
+    _limit_cpu(setup["loadSeconds"])
+    answer = _Answerer(setup["path"], base64.b64decode(load["source"]), setup["longest"]).answer
+    _send(replies, {"number": load["number"]})
     for line in requests:
         request = json.loads(line)
-        _limit_cpu(request["seconds"])
-        _send(replies, {**answer(request), "number": request["number"]})
+        found = answer(request) if _limit_cpu(request["seconds"]) else {"isSpent": True}
+        _send(replies, {**found, "number": request["number"]})
 
 
 def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
@@ -61,31 +67,42 @@ def _send(replies: IO[bytes], reply: dict[str, Any]) -> None:
 # --- limits
 
 
-def _limit(memory: int) -> None:
-    for name, most in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_FSIZE, _FILE_BYTES),
-        (resource.RLIMIT_NOFILE, _OPEN_FILES),
+def _limit(memory: int) -> str:
+    """Set the limits; returns what the process lacks because its shell allows less than these.
+
+    With less, what a check finds could depend on the shell.
+    """
+    lacks = ""
+    for name, most, words in (
+        (resource.RLIMIT_CORE, 0, ""),
+        (resource.RLIMIT_AS, memory, f"{memory // 2**20} MiB of memory (ulimit -v)"),
+        (resource.RLIMIT_FSIZE, _FILE_BYTES, "files of 64 MiB (ulimit -f)"),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES, f"{_OPEN_FILES} open files (ulimit -n)"),
     ):
         _, hard = resource.getrlimit(name)
-        wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        if hard != resource.RLIM_INFINITY and hard < most:
+            lacks = f"its shell does not allow {words}"
+            continue
         try:
-            resource.setrlimit(name, (wanted, wanted))
+            resource.setrlimit(name, (most, most))
         except (OSError, ValueError):  # some systems know a limit and do not take it
             continue
+    return lacks
 
 
-def _limit_cpu(seconds: float) -> None:
-    """Allow as much more processor time; without a parent, this is what ends an endless loop.
+def _limit_cpu(seconds: float) -> bool:
+    """Allow so much more processor time, as far as the shell does; whether it allows all of it.
 
-    The timer is exact, the limit holds whatever the file does with the timer.
+    The timer is exact. Without a parent, the limit is what ends an endless loop, whatever the
+    file does with the timer.
     """
     signal.setitimer(signal.ITIMER_PROF, seconds)
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     most = math.ceil(used.ru_utime + used.ru_stime + seconds) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
+    allowed = hard == resource.RLIM_INFINITY or most <= hard
+    resource.setrlimit(resource.RLIMIT_CPU, (most if allowed else hard, hard))
+    return allowed
 
 
 # --- the file
@@ -139,6 +156,8 @@ class _Answerer:
         return target(**arguments)(given)
 
     def _describe(self, error: BaseException) -> dict[str, Any]:
+        if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+            return {"lacks": str(error)}
         line = error.lineno if isinstance(error, SyntaxError) else self._line_of(error)
         words = str(error.msg if isinstance(error, SyntaxError) else error)[:_LONGEST_MESSAGE]
         kind = type(error).__name__

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from evalstore.checks.python_code import CodeFile, code_of, read_result
-from evalstore.errors import FileProblem
+from evalstore.errors import FileProblem, NotRunError
 from evalstore.workers import Code, CodeError, Workers
 from tests.builders import expanded, library, test_file
 
@@ -123,7 +123,7 @@ def call(
 
 
 def error(workers: Workers, name: str, **options: Any) -> str:
-    with pytest.raises(CodeError) as found:
+    with pytest.raises((CodeError, NotRunError)) as found:
         call(workers, name, **options)
     return str(found.value)
 

@@ -146,7 +146,7 @@ def test_stores_with_labels_that_were_taken_back_merge(workspace: Path, ran: Any
                     evaluations={
                         id: (judged, identify(describe_evaluation_result(judged))[1])
                         for id, judged in new.items()
-                        if id not in into.load_evaluations(new)
+                        if id not in into.find_evaluations(new)
                     }
                 )
             assert check_store(into)[1] == []

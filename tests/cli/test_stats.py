@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from evalstore.store import Store
 from tests.builders import tree
 from tests.cli.conftest import ONE, Evalstore
 from tests.cli.test_run import edit
@@ -184,10 +185,17 @@ def test_attempts_that_disagree_make_a_case_flaky(
     assert (found["results"], found["sessions"]) == (2, 4)
 
 
-def test_what_has_no_price_is_said(two: Path, evalstore: Evalstore, documents: Any) -> None:
+def test_what_has_no_price_is_said(
+    two: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     evalstore("run")
+    load_all = Store.load_all
+
+    def by_another_provider(store: Store, kind: str) -> dict[str, Any]:
+        return {id: one | {"provider": "openai"} for id, one in load_all(store, kind).items()}
+
+    monkeypatch.setattr(Store, "load_all", by_another_provider)
     with sqlite3.connect(two / ".evalstore/store.db") as store:
-        store.execute("UPDATE models SET content = replace(content, 'scripted', 'openai')")
         store.execute("UPDATE sessions SET content = json_remove(content, '$.cost')")
     found = documents("stats")["total"]
     assert found["cost"]["candidates"]["total"] is None

@@ -77,6 +77,16 @@ def an_evaluation(session: str, started: int = 1, **fields: Any) -> tuple[str, E
     return id, evaluation, content
 
 
+def a_run(started: int, **fields: Any) -> dict[str, Any]:
+    """The content of a run; without more, of one whose trees are not stored."""
+    given = {"snapshot": "2" * 32, "results": "3" * 32, **fields}
+    words = dict.fromkeys(("pass", "fail", "undecided", "error", "pending"), 0)
+    counts = {"asked": 1, "judged": 1, "reused": 0, "verdicts": words}
+    return hashing.describe(
+        "run", started=started, ended=started + 1, status="complete", **counts, **given
+    )
+
+
 def fill(store: Store) -> None:
     """Store something of every kind, with every reference there."""
     file = FileVersion("image/png", b"\x89PNG\x00\xff")
@@ -122,7 +132,7 @@ def fill(store: Store) -> None:
     results = hashing.describe(
         "results",
         cases=node,
-        cells=[{"case": 0, "sessions": [first[0]], "evaluations": [judged[0]]}],
+        cells=[{"case": 0, "model": "m", "sessions": [first[0]], "evaluations": [judged[0]]}],
     )
     results_id = id_of(results)
     root, result_tree = build_tree({"tests/1.md": results_id})
@@ -153,10 +163,9 @@ def fill(store: Store) -> None:
         [failure],
     )
     store.record_run(
-        hashing.describe(
-            "run",
+        a_run(
+            9,
             nonce="n",
-            started=9,
             snapshot=snapshot,
             results=root,
             candidates=[{"id": "m", "model": model_id}],

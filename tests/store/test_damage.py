@@ -256,3 +256,14 @@ def test_fsck_leaves_the_store_readable(whole: Path) -> None:
         next(store.iterate())
         assert store.count_runs() == 1
         assert all(isinstance(content["started"], int) for _, content in store.find_runs())
+
+
+@pytest.mark.parametrize("value", [b"\xff", "soon", 1.5, 2**63 - 1])
+def test_a_time_that_is_none_is_an_error_when_it_is_read(whole: Path, value: Any) -> None:
+    path = copy_of(whole)
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("UPDATE failures SET at = ?", (value,))
+        (question,) = raw.execute("SELECT question FROM failures").fetchone()
+        raw.commit()
+    with closing(Store.open(path)) as store, pytest.raises(StoreError, match="'failures': a time"):
+        store.find_failed([question.hex()])

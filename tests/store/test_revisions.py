@@ -11,11 +11,11 @@ from evalstore.errors import USAGE, RevisionError
 from evalstore.store import Store
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.values import Question
-from tests.store.facts import a_session, a_test
+from tests.store.facts import a_run, a_session, a_test
 
 
 def runs(store: Store, count: int) -> list[str]:
-    return [store.record_run(hashing.describe("run", started=n)) for n in range(1, count + 1)]
+    return [store.record_run(a_run(n)) for n in range(1, count + 1)]
 
 
 def test_the_latest_run_and_those_before_it(store: Store) -> None:

@@ -14,7 +14,7 @@ from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.values import Failure, FileVersion, Question, Sample
-from tests.store.facts import a_session, a_test, an_evaluation, fill, id_of
+from tests.store.facts import a_run, a_session, a_test, an_evaluation, fill, id_of
 
 ASKED = Question("a" * 32, None, "b" * 32, 0)
 KEY = hashing.question_id(ASKED)
@@ -140,7 +140,7 @@ def test_the_newest_failure_of_each_judgement_is_found(store: Store) -> None:
 
 
 def test_runs_are_newest_first(store: Store) -> None:
-    ids = {n: store.record_run(hashing.describe("run", started=n)) for n in (2, 3, 1)}
+    ids = {n: store.record_run(a_run(n)) for n in (2, 3, 1)}
     assert [id for id, _ in store.find_runs()] == [ids[3], ids[2], ids[1]]
     assert [id for id, _ in store.find_runs(limit=1, offset=1)] == [ids[2]]
 

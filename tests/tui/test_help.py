@@ -11,6 +11,7 @@ from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
+from evalstore import hashing
 from evalstore.cli.main import main
 from evalstore.tui.app import Browser
 from evalstore.tui.cases import CasesPage
@@ -160,8 +161,10 @@ def test_hostile_names_of_runs_and_files_are_only_text(workspace: Path) -> None:
     with sqlite3.connect(path) as store:
         rows = store.execute("select id, content from runs").fetchall()
         for id, content in rows:
-            changed = json.dumps(json.loads(content) | {"message": f"note {HOSTILE}"})
-            store.execute("update runs set content = ? where id = ?", (changed, id))
+            changed = json.loads(content) | {"message": f"note {HOSTILE}"}
+            new, text = hashing.identify(changed)
+            values = (bytes.fromhex(new), text, id)
+            store.execute("update runs set id = ?, content = ? where id = ?", values)
     store.close()
 
     async def scenario(pilot: Pilot[None]) -> None:

@@ -1,0 +1,35 @@
+"""What the system or the shell did not give: said in words, as it is not a bug of evalstore."""
+
+from __future__ import annotations
+
+import errno
+
+from evalstore.errors import INCOMPLETE, EvalstoreError
+
+_THREAD = "can't start new thread"
+_REASONS = {
+    errno.EMFILE: ("too many open files", "raise the limit with 'ulimit -n', or lower '-j'"),
+    errno.ENFILE: ("too many open files in the whole system", "end some programs and run again"),
+    errno.ENOMEM: ("there is not enough memory", "end some programs, or raise 'ulimit -v'"),
+    errno.EAGAIN: ("no process or thread can be started", "raise the limit with 'ulimit -u'"),
+}
+
+
+class ResourcesError(EvalstoreError):
+    """The system has not given what a command needs; what was finished is stored."""
+
+    exit_code = INCOMPLETE
+
+
+def explain_resources(error: Exception) -> ResourcesError | None:
+    """The error in words if the system lacks something; None when it is something else."""
+    if isinstance(error, MemoryError):
+        number: int | None = errno.ENOMEM
+    elif isinstance(error, RuntimeError) and str(error) == _THREAD:
+        number = errno.EAGAIN
+    else:
+        number = error.errno if isinstance(error, OSError) else None
+    if number not in _REASONS:
+        return None
+    message, hint = _REASONS[number]
+    return ResourcesError(message, hint=hint)

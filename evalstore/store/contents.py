@@ -1,0 +1,215 @@
+"""What leaves the store: stored contents to values, and stored columns to typed ones.
+
+A store may be damaged, and it may come from a stranger. So each content is decoded here and
+nowhere else: its text must match its id, and it must have the fields and types of its kind. What
+does not is a `StoreError` that names the table and the id.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import cache
+from math import isfinite
+from typing import Any, TypeVar
+
+from evalstore import hashing
+from evalstore.errors import StoreError
+from evalstore.store.shapes import ITEMS, SHAPES, make_validator
+from evalstore.store.tables import EVENTS, VERSIONS
+from evalstore.values import Json
+
+HINT = "'evalstore fsck' lists what is wrong; restore a copy of the store"
+_DEEPEST = 400
+"""Lists and objects inside of each other: what Python can still walk through."""
+_LONGEST = 64 * 2**20
+"""Characters of a content, except for lists of cases and results, which are read in pieces."""
+T = TypeVar("T")
+_LARGE = 16 * 2**20
+_MOST_VALUES = 8_000_000
+"""Values of a large content: more of them need gigabytes of memory."""
+_FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 221_845_392_000_000_000
+"""The years 1 and 9000, in microseconds since 1970: what a date can be made of, and added to."""
+
+
+def damaged(table: str, id: str, what: str) -> StoreError:
+    """The error that something is wrong with a row."""
+    place = f"row {id} of the table '{table}'" if id else f"the table '{table}'"
+    return StoreError(f"the store is damaged: {place}: {what}", hint=HINT)
+
+
+def missing(kind: str, id: str) -> StoreError:
+    """The error that something is not there, though something else refers to it."""
+    return StoreError(f"the store is damaged: it has no {kind} {id}", hint=HINT)
+
+
+def require(found: dict[str, T], ids: Iterable[str], kind: str) -> dict[str, T]:
+    """What was found; raises `StoreError` when it lacks one of the ids."""
+    for id in ids:
+        if id not in found:
+            raise missing(kind, id)
+    return found
+
+
+# --- contents
+
+
+def decode(table: str, id: str, text: Any, kind: str | None = None, *, shown: bool = False) -> Json:
+    """The content of a row; raises `StoreError` unless it matches its id and its kind.
+
+    Without `kind` it may have any kind that belongs into the table. With `shown`, fields that
+    we do not know may not be deeper than others: they are printed.
+    """
+    verify(table, id, text)
+    large = len(text) > _LARGE
+    try:
+        if large:
+            _refuse_size(text, kind)
+        content = _DECODER.decode(text)
+        if "\\" in text and ("\\ud" in text or "\\uD" in text):
+            hashing.canonical_json(content).encode()  # fails for halves of characters
+        if shown or table != "nodes":  # all that we know of a node is flat
+            _refuse_depth(text, content)
+    except (ValueError, RecursionError) as error:
+        raise damaged(table, id, f"its content cannot be read: {_words(error)}") from error
+    found = content.get("kind") if isinstance(content, dict) else None
+    if found != kind if kind else found not in kinds_of(table):
+        raise damaged(table, id, f"its content is not a {kind or ' or '.join(kinds_of(table))}")
+    _refuse_shape(table, id, str(found), content)
+    return content
+
+
+def verify(table: str, id: str, text: Any) -> None:
+    """Raise `StoreError` unless a text is the one that an id was made of."""
+    if text.__class__ is not str:
+        raise damaged(table, id, "its content is not a text")
+    if hashing.hash_content(text) != id:
+        raise damaged(table, id, "its content does not match its id")
+
+
+def iterate_members(table: str, id: str, text: str, name: str) -> Iterator[Json]:
+    """The items of a list of a canonical content, each decoded when it is its turn.
+
+    `name` is `cases` or `cells`. Raises `StoreError` at the first item that is not one.
+    """
+    read, validator = _DECODER.raw_decode, _validator_of_items(name)
+    at = text.find(f'"{name}":[') + len(name) + 4
+    try:
+        while text[at - 1] in ",[":
+            item, at = read(text, at)
+            if not validator.isinstance_python(item):
+                raise ValueError("it has other fields")
+            yield item
+            at += 1
+    except (ValueError, IndexError, RecursionError) as error:
+        raise damaged(table, id, f"its list '{name}' cannot be read: {_words(error)}") from error
+
+
+@cache
+def kinds_of(table: str) -> tuple[str, ...]:
+    """The kinds of content that belong into a table."""
+    known = {**VERSIONS, **EVENTS}.items()
+    return tuple(kind for kind, model in known if model.__tablename__ == table)
+
+
+def is_of_kind(kind: str, content: Json) -> bool:
+    """Whether a content has the fields and types of its kind."""
+    return bool(_validator_of(kind).isinstance_python(content))
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+@cache
+def _validator_of(kind: str) -> Any:
+    return make_validator(SHAPES[kind])
+
+
+@cache
+def _validator_of_items(name: str) -> Any:
+    return make_validator(ITEMS[name])
+
+
+def _refuse_shape(table: str, id: str, kind: str, content: Json) -> None:
+    validator = _validator_of(kind)
+    if validator.isinstance_python(content):
+        return
+    try:
+        validator.validate_python(content)
+    except ValueError as error:
+        first: Any = error.errors()[0]  # type: ignore[attr-defined]
+        field = ".".join(map(str, first["loc"]))
+        words = f"the field '{field}' of its content is not what a {kind} has: {first['msg']}"
+        raise damaged(table, id, words) from None
+
+
+def _refuse_size(text: str, kind: str | None) -> None:
+    if len(text) > _LONGEST and kind not in ("cases", "results"):
+        raise ValueError(f"it has {len(text):,} characters")
+    if text.count(",") + text.count("[") + text.count("{") > _MOST_VALUES:
+        raise ValueError("it has too many values")
+
+
+def _refuse_depth(text: str, content: Json) -> None:
+    """Raise ValueError for what is too deep."""
+    if text.count("{") + text.count("[") < _DEEPEST:
+        return
+    level = [content]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if one.__class__ is dict else one)
+            if inner.__class__ in (dict, list)
+        ]
+        if not level:
+            return
+    raise ValueError(f"it is more than {_DEEPEST} levels deep")
+
+
+def _words(error: Exception) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+# --- columns
+
+
+def as_time(value: Any, table: str, id: str = "") -> int:
+    """A time in microseconds since 1970."""
+    if value.__class__ is int and _FIRST_TIME <= value <= _LAST_TIME:
+        return int(value)
+    raise damaged(table, id, "a time in it is not one")
+
+
+def as_count(value: Any, table: str, id: str = "") -> int | None:
+    """A whole number, or None."""
+    if value is None or value.__class__ is int:
+        return None if value is None else int(value)
+    raise damaged(table, id, "a number in it is not one")
+
+
+def as_number(value: Any, table: str, id: str = "") -> float | None:
+    """A finite number, or None."""
+    if value is None or value.__class__ is int:
+        return None if value is None else value
+    if value.__class__ is float and isfinite(value):
+        return float(value)
+    raise damaged(table, id, "a number in it is not one")
+
+
+def as_text(value: Any, table: str, id: str = "") -> str:
+    """A text."""
+    if value.__class__ is str:
+        return str(value)
+    raise damaged(table, id, "a text in it is not one")
+
+
+def as_blob(value: Any, table: str, id: str = "") -> bytes:
+    """Bytes."""
+    if value.__class__ is bytes:
+        return bytes(value)
+    raise damaged(table, id, "what should be bytes is not")

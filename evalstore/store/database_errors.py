@@ -1,0 +1,74 @@
+"""Errors of SQLite and SQLAlchemy as `StoreError`, in words for the user."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlalchemy.exc import StatementError
+
+from evalstore.errors import StoreError, StoreLockedError
+from evalstore.store.connection import LARGEST_VALUE
+
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_LONGEST = 300
+"""Characters of what SQLite says: it may quote a whole value."""
+_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (
+        ("readonly", "read-only"),
+        "the store '{path}' is read-only",
+        "check the permissions of the file and its folder",
+    ),
+    (
+        (
+            "malformed",
+            "not a database",
+            "corrupt",
+            "can't decode",
+            "could not decode",
+            "no such column",
+            "no such table",
+            "unsafe use",
+            "datatype mismatch",
+        ),
+        "the store '{path}' is damaged: {text}",
+        "restore a copy of it; 'evalstore fsck' lists what is wrong",
+    ),
+    (
+        ("unable to open",),
+        "the store '{path}' cannot be opened",
+        "check the path and its permissions",
+    ),
+    (
+        ("disk i/o error",),
+        "the store '{path}' cannot be used: {text}",
+        "look at the disk, and at the size of files that the shell allows ('ulimit -f')",
+    ),
+    (
+        ("too big",),
+        "a value is too large for the store '{path}'",
+        f"it may have {LARGEST_VALUE // 2**20} MiB; 'evalstore fsck' lists what is wrong",
+    ),
+    (
+        ("is full",),
+        "there is no room left for the store '{path}'",
+        "free some space and run again: what is in the store stays there",
+    ),
+)
+"""Words of SQLite, and what they mean for the user: message and hint."""
+
+
+def explain(error: Exception, path: str) -> StoreError:
+    """What an error of the database means for the store at a path."""
+    cause = (error.orig or error) if isinstance(error, StatementError) else error
+    if isinstance(cause, StoreError):
+        return cause
+    text = str(cause)[:_LONGEST]
+    if getattr(cause, "sqlite_errorcode", 0) & 0xFF in _LOCKED:
+        return StoreLockedError(
+            f"the store '{path}' is locked by another program",
+            hint="wait until it is done and try again",
+        )
+    for words, message, hint in _REASONS:
+        if any(word in text.lower() for word in words):
+            return StoreError(message.format(path=path, text=text), hint=hint)
+    return StoreError(f"the store '{path}' cannot be used: {text}")

@@ -1,0 +1,64 @@
+"""Contents by id, and the nodes of snapshots and result trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from evalstore import restoring
+from evalstore.store.contents import decode, iterate_members, missing, require, verify
+from evalstore.store.database import Database, select_each
+from evalstore.store.tables import VERSIONS, NodeRow, as_digits
+from evalstore.values import CaseFile, Json
+
+
+class Nodes(Database):
+    """The part of a store that knows of trees."""
+
+    def load_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
+        """Leaves of snapshots by id; raises `StoreError` when one is missing."""
+        wanted = list(dict.fromkeys(ids))
+        return require(self.find_case_files(wanted), wanted, "node")
+
+    def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
+        """Leaves of snapshots by id; those the store does not have are left out."""
+        return {
+            id: restoring.restore_case_file(content)
+            for id, content in self._decode(VERSIONS["cases"], ids, "cases")
+        }
+
+    def iterate_members(self, node: str, name: str) -> Iterator[Json]:
+        """The items of the list `cases` or `cells` of a node, each read when it is its turn."""
+        return iterate_members("nodes", node, self.load_text(node), name)
+
+    def load_text(self, node: str) -> str:
+        """The canonical JSON of a node; raises `StoreError` when it is missing."""
+        for _, content in self._find(NodeRow, [node]):
+            verify("nodes", node, content)
+            return str(content)
+        raise missing("node", node)
+
+    def load_nodes(self, ids: Iterable[str]) -> dict[str, Json]:
+        """Inner nodes of trees by id; raises `StoreError` when one is missing."""
+        return self._load_nodes(ids, "tree")
+
+    def load_leaves(self, ids: Iterable[str]) -> dict[str, Json]:
+        """Leaves of result trees by id; raises `StoreError` when one is missing."""
+        return self._load_nodes(ids, "results")
+
+    def _load_nodes(self, ids: Iterable[str], kind: str) -> dict[str, Json]:
+        wanted = list(dict.fromkeys(ids))
+        return require(dict(self._decode(NodeRow, wanted, kind)), wanted, "node")
+
+    def _decode(
+        self, table: Any, ids: Iterable[str], kind: str | None = None
+    ) -> Iterator[tuple[str, Json]]:
+        name = table.__tablename__
+        for id, content in self._find(table, ids):
+            yield id, decode(name, id, content, kind)
+
+    def _find(self, table: Any, ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
+        statement = f"SELECT id, content FROM {table.__tablename__} WHERE id IN"
+        with self._reading() as connection:
+            for id, content in select_each(connection, statement, ids):
+                yield as_digits(id), content

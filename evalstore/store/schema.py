@@ -1,0 +1,104 @@
+"""What a store's file may consist of: the tables and indexes that the migrations make.
+
+A file that comes from a stranger may have triggers that delete what is written, or views that
+never end in the place of tables. Each statement of its schema is compared with ours: by its
+text, as SQLite goes by that alone, whatever the other columns of `sqlite_master` say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, NamedTuple
+
+from evalstore.store.tables import METADATA
+
+SCHEMA = "SELECT type, name, sql FROM sqlite_master"
+"""The query that `find_foreign` takes the rows of."""
+_VERSION = (
+    "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "
+    "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )"
+)
+_TYPES = {"Id": "BLOB", "LargeBinary": "BLOB", "Text": "TEXT", "BigInteger": "BIGINT"}
+_START = re.compile(
+    r"CREATE (?P<what>TABLE|VIEW|VIRTUAL TABLE|INDEX|UNIQUE INDEX|TRIGGER) "
+    r"(?:(?P<name>\w+)|[\"'`\[](?P<quoted>[^\"'`\]]+)[\"'`\]])"
+)
+_PLAIN_INDEX = re.compile(r"CREATE INDEX \S+ ON \S+ \([\w\", ]+\)\Z")
+_OF_SQLITE = ("sqlite_autoindex_", "sqlite_sequence", "sqlite_stat")
+
+
+class Foreign(NamedTuple):
+    """Something in the file that evalstore has not made, or something of evalstore that lacks."""
+
+    words: str
+    """As in `the trigger 'x' is not of evalstore`."""
+    table: str | None = None
+    """The table of evalstore in whose place it is."""
+    blocks_writing: bool = False
+    """Whether it could change what is written."""
+    blocks_reading: bool = False
+    """Whether to read it could run what its author likes, without end."""
+    missing: bool = False
+
+
+def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[Foreign]:
+    """Everything in which a schema differs from that of the newest migration."""
+    ours, present = _our_schema(), set[str]()
+    found: list[Foreign] = []
+    for kind, name, sql in rows:
+        statement = " ".join(str(sql).split())
+        if statement in ours:
+            present.add(statement)
+        elif not str(name).startswith(_OF_SQLITE) or (sql is not None and kind != "table"):
+            found.append(_describe(str(name), statement))
+    taken = {one.table for one in found}
+    found += [
+        Foreign(f"the {what} '{name}' is missing", None, what == "table", missing=True)
+        for statement, (what, name) in ours.items()
+        if statement not in present and name not in taken
+    ]
+    return found
+
+
+def _describe(name: str, statement: str) -> Foreign:
+    start = _START.match(statement)
+    if start is None:
+        return Foreign(f"'{name}' is something that evalstore does not know", None, True)
+    what = start["what"].lower()
+    called = (start["name"] or start["quoted"]).lower()
+    if called in _our_names():
+        if what == "table":
+            words = f"the table '{called}' is not as evalstore makes it"
+            return Foreign(words, called, blocks_writing=True)
+        if "index" not in what:
+            words = f"there is a {what} in the place of the table '{called}'"
+            blocks = what != "trigger"
+            return Foreign(words, called if blocks else None, True, blocks)
+    harmless = what in ("table", "view", "virtual table") or _PLAIN_INDEX.match(statement)
+    return Foreign(f"the {what} '{name}' is not of evalstore", None, not harmless)
+
+
+@cache
+def _our_schema() -> dict[str, tuple[str, str]]:
+    """The statements of tables and indexes, with what each is and its name."""
+    found = {_VERSION: ("table", "alembic_version")}
+    for table in METADATA.tables.values():
+        columns = "".join(
+            f"{column.name} {_TYPES.get(type(column.type).__name__, 'FLOAT')}"
+            f"{'' if column.nullable else ' NOT NULL'}, "
+            for column in table.columns
+        )
+        statement = f"CREATE TABLE {table.name} ( {columns}PRIMARY KEY (id) )"
+        found[statement] = ("table", table.name)
+        for index in table.indexes:
+            (column,) = index.columns
+            statement = f"CREATE INDEX {index.name} ON {table.name} ({column.name})"
+            found[statement] = ("index", str(index.name))
+    return found
+
+
+@cache
+def _our_names() -> frozenset[str]:
+    return frozenset(name for what, name in _our_schema().values() if what == "table")

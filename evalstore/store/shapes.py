@@ -1,0 +1,256 @@
+"""The fields and types that each kind of content has: the other side of `hashing.describe_…`.
+
+Fields that a later program adds are ignored. What an author writes freely (settings of checks,
+schemas, arguments of tools) is not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_core import CoreConfig, SchemaValidator
+from pydantic_core import core_schema as shape
+
+from evalstore.values import VERDICTS, WORDS
+
+Shape = Any
+"""A schema of pydantic."""
+
+
+_STRICT = CoreConfig(strict=True)
+"""A number is no text, and a text no number. What is inside of a record does not inherit it."""
+
+
+def _record(required: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Shape:
+    fields = {name: shape.typed_dict_field(one) for name, one in required.items()}
+    fields |= {
+        name: shape.typed_dict_field(one, required=False) for name, one in (optional or {}).items()
+    }
+    return shape.typed_dict_schema(fields, extra_behavior="ignore", config=_STRICT)
+
+
+def _whole(least: int = -(2**63), most: int = 2**63 - 1) -> Shape:
+    return shape.int_schema(ge=least, le=most)
+
+
+_ANY = shape.any_schema()
+_TEXT = shape.str_schema()
+_ID = shape.str_schema(min_length=32, max_length=32)  # the digits are checked when it is used
+_FLAG = shape.bool_schema()
+_NUMBER = shape.float_schema(allow_inf_nan=False)
+_COUNT = _whole(0)
+_TIME = _whole(-62_135_596_800_000_000, 221_845_392_000_000_000)
+_TEXTS = shape.list_schema(_TEXT)
+_IDS = shape.list_schema(_ID)
+_MAPPING = shape.dict_schema(_TEXT, _ANY)
+
+_PART = shape.union_schema(
+    [
+        _record({"text": _TEXT}),
+        _record(
+            {"answers": shape.list_schema(shape.list_schema(_COUNT, min_length=2, max_length=2))},
+        ),
+        _record({"file": _ID, "path": _TEXT, "mediaType": _TEXT}),
+    ]
+)
+_PARTS = shape.union_schema([_TEXT, shape.list_schema(_PART)])
+_MESSAGES = shape.list_schema(
+    _record({"role": _TEXT}, {"content": _PARTS, "filled": _FLAG, "name": _TEXT})
+)
+_CHECK = shape.definitions_schema(
+    shape.definition_reference_schema("check"),
+    [
+        _record(
+            {"type": _TEXT},
+            {
+                "revision": _COUNT,
+                "checks": shape.list_schema(shape.definition_reference_schema("check")),
+                "file": _record({"id": _ID, "path": _TEXT}),
+                "name": _TEXT,
+                "prompts": _IDS,
+                "scope": _TEXT,
+                "weight": _NUMBER,
+            },
+        )
+        | {"ref": "check"}
+    ],
+)
+_USAGE = _record(
+    {},
+    dict.fromkeys(("inputTokens", "outputTokens", "cachedTokens", "reasoningTokens"), _whole()),
+)
+_COST = _record({"usd": _NUMBER, "price": _MAPPING})
+_TURN = _record(
+    {},
+    {
+        "text": _TEXT,
+        "toolCalls": shape.list_schema(_record({"name": _TEXT, "arguments": _ANY})),
+        "finishReason": _TEXT,
+        "refusal": _TEXT,
+        "usage": _USAGE,
+        "resolvedModel": _TEXT,
+        "requestId": _TEXT,
+        "latency": _NUMBER,
+    },
+)
+_CASE = _record(
+    {"key": _TEXT, "tests": shape.list_schema(_ID, min_length=1)},
+    {
+        "row": _TEXT,
+        "evaluation": _ID,
+        "tags": _TEXTS,
+        "prompts": shape.list_schema(shape.nullable_schema(_ID), min_length=1),
+        "needs": _TEXTS,
+        "judgedBy": _TEXTS,
+        "temperature": _NUMBER,
+        "seed": _whole(),
+        "limit": _COUNT,
+        "recorded": _ID,
+        "judgePrompts": _IDS,
+        "code": _TEXTS,
+    },
+)
+_CELL = _record(
+    {"case": _COUNT, "model": _TEXT},
+    {
+        "prompt": _COUNT,
+        "wanted": _COUNT,
+        "verdict": shape.literal_schema(list(VERDICTS)),
+        "score": _NUMBER,
+        "sessions": _IDS,
+        "evaluations": _IDS,
+    },
+)
+_VALUES_OF_OPTIONS = {
+    "temperature": _NUMBER,
+    "maxOutputTokens": _COUNT,
+    "topP": _NUMBER,
+    "seed": _whole(),
+    "stop": _TEXTS,
+    "providerOptions": _MAPPING,
+}
+_NULL_OR_NUMBER = shape.nullable_schema(_NUMBER)
+
+SHAPES: dict[str, Shape] = {
+    "file": _record({"mediaType": _TEXT, "size": _COUNT, "digest": _TEXT}),
+    "tool": _record({"name": _TEXT}, {"description": _TEXT}),
+    "schema": _record({}),
+    "prompt": _record({}, {"messages": _MESSAGES, "specialTags": _TEXTS}),
+    "test": _record(
+        {},
+        {
+            "messages": _MESSAGES,
+            "specialTags": _TEXTS,
+            "tools": _IDS,
+            "schema": _ID,
+            "options": _record({}, _VALUES_OF_OPTIONS),
+        },
+    ),
+    "evaluation": _record({}, {"instructions": _PARTS, "checks": shape.list_schema(_CHECK)}),
+    "model": _record({"provider": _TEXT, "code": _TEXT}, {"baseURL": _TEXT, "options": _MAPPING}),
+    "evaluator": _record(
+        {},
+        {
+            "model": _ID,
+            "prompt": _ID,
+            "temperature": _NUMBER,
+            "checks": _FLAG,
+            "human": _TEXT,
+            "system": _TEXT,
+        },
+    ),
+    "cases": _record(
+        {"cases": shape.list_schema(_CASE)},
+        {"attempts": _COUNT, "evaluators": _TEXTS, "threshold": _NUMBER, "id": _TEXT},
+    ),
+    "results": _record({"cases": _ID, "cells": shape.list_schema(_CELL)}),
+    "tree": _record(
+        {},
+        {
+            "entries": shape.dict_schema(_TEXT, _ID),
+            "children": shape.dict_schema(shape.str_schema(pattern="^[0-9a-f]$"), _ID),
+        },
+    ),
+    "session": _record(
+        {
+            "test": _ID,
+            "model": _ID,
+            "turns": shape.list_schema(_TURN, min_length=1),
+            "started": _TIME,
+            "nonce": _TEXT,
+            "origin": _TEXT,
+        },
+        {"prompt": _ID, "temperature": _NUMBER, "seed": _whole(), "limit": _COUNT, "cost": _COST},
+    ),
+    "judgement": _record(
+        {
+            "sessions": shape.list_schema(_ID, min_length=1),
+            "evaluation": _ID,
+            "evaluator": _ID,
+            "verdict": shape.literal_schema(list(WORDS)),
+            "started": _TIME,
+            "nonce": _TEXT,
+            "origin": _TEXT,
+        },
+        {
+            "score": _NUMBER,
+            "label": _TEXT,
+            "feedback": _TEXT,
+            "reasoning": _TEXT,
+            "checks": shape.list_schema(
+                _record({"type": _TEXT, "verdict": _TEXT}, {"name": _TEXT, "feedback": _TEXT})
+            ),
+            "usage": _USAGE,
+            "cost": _COST,
+            "latency": _NUMBER,
+        },
+    ),
+    "failure": _record(
+        {"type": _TEXT, "message": _TEXT, "attempts": _COUNT, "at": _TIME},
+        {
+            "question": _ID,
+            "subject": _ID,
+            "evaluation": _ID,
+            "evaluator": _ID,
+            "model": _TEXT,
+            "status": _whole(),
+        },
+    ),
+    "run": _record(
+        {
+            "started": _TIME,
+            "ended": _TIME,
+            "status": _TEXT,
+            "snapshot": _ID,
+            "results": _ID,
+            "asked": _COUNT,
+            "judged": _COUNT,
+            "reused": _whole(),
+            "verdicts": _record(dict.fromkeys((*VERDICTS, "pending"), _COUNT)),
+        },
+        {
+            "message": _TEXT,
+            "candidates": shape.list_schema(
+                _record({"id": _TEXT, "model": _ID}, {"temperature": _NULL_OR_NUMBER})
+            ),
+            "evaluators": shape.list_schema(_record({"id": _TEXT, "evaluator": _ID})),
+            "settings": _record({}, {"verdict": _TEXT}),
+            "selection": _record({}, {"models": _TEXTS}),
+            "recorded": _COUNT,
+            "failed": _COUNT,
+            "cost": _NUMBER,
+            "spending": shape.list_schema(_MAPPING),
+            "git": _record({"commit": _TEXT, "dirty": _FLAG}),
+            "version": _TEXT,
+        },
+    ),
+}
+"""By kind."""
+
+ITEMS: dict[str, Shape] = {"cases": _CASE, "cells": _CELL}
+"""The items of long lists, by the name of the list in their content."""
+
+
+def make_validator(one: Shape) -> SchemaValidator:
+    """What tells whether a value has a shape."""
+    return SchemaValidator(one, _STRICT)

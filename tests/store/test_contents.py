@@ -1,0 +1,133 @@
+"""Contents are decoded only if they match their id and have the fields and types of their kind."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore import hashing
+from evalstore.errors import StoreError
+from evalstore.store import Store
+from evalstore.store.contents import as_number, as_time, decode, is_of_kind, iterate_members
+from evalstore.store.shapes import SHAPES
+from evalstore.store.tables import EVENTS, TABLES, VERSIONS
+from evalstore.values import Json
+from tests.store.facts import a_run, fill
+
+RUN = a_run(1)
+
+
+def decoded(content: Json, table: str = "runs") -> Json:
+    text = content if isinstance(content, str) else hashing.canonical_json(content)
+    return decode(table, hashing.hash_bytes(text.encode("utf-8", "surrogatepass")), text)
+
+
+def test_every_kind_has_a_shape() -> None:
+    assert SHAPES.keys() == {*VERSIONS, *EVENTS}
+
+
+def test_what_is_stored_has_the_shape_of_its_kind(path: Path) -> None:
+    with closing(Store.open(path, create=True)) as store:
+        fill(store)
+    with closing(sqlite3.connect(path)) as raw:
+        for table in TABLES:
+            for id, text in raw.execute(f"SELECT id, content FROM {table}"):
+                assert decode(table, id.hex(), text)["kind"]
+
+
+def test_fields_of_a_later_version_are_kept() -> None:
+    assert decoded(RUN | {"later": [1]}) == RUN | {"later": [1]}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("started", "1"),
+        ("started", True),
+        ("started", 1.0),
+        ("started", 10**30),
+        ("started", 2**62),
+        ("snapshot", 7),
+        ("snapshot", "short"),
+        ("asked", "3"),
+        ("asked", -1),
+        ("message", 5),
+        ("verdicts", {"pass": "1"}),
+        ("candidates", [{"id": "m", "model": 5}]),
+        ("candidates", {}),
+        ("git", {"commit": "x", "dirty": "true"}),
+        ("cost", "0.5"),
+    ],
+)
+def test_a_field_of_another_type_is_named(field: str, value: Any) -> None:
+    with pytest.raises(StoreError, match=rf"table 'runs': the field '{field}"):
+        decoded(RUN | {field: value})
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("[]", "is not a run"),
+        ("null", "is not a run"),
+        ("NaN", "NaN is not JSON"),
+        ('{"kind":"run","started":Infinity}', "Infinity is not JSON"),
+        ("9" * 6_000, "cannot be read"),
+        ("[" * 50_000 + "]" * 50_000, "nested too deeply"),
+        ('{"kind":"tool"}', "is not a run"),
+        ('{"kind":["run"]}', "is not a run"),
+        ('{"kind":"run","message":"\\ud800"}', "surrogates not allowed"),
+        ("{", "cannot be read"),
+    ],
+    ids=lambda one: one if len(one) < 60 else "long",
+)
+def test_what_is_no_content_is_named(content: str, words: str) -> None:
+    with pytest.raises(StoreError, match=words):
+        decoded(content)
+
+
+def test_a_content_must_match_its_id() -> None:
+    with pytest.raises(StoreError, match=f"row {'0' * 32} of the table 'runs'.*match its id"):
+        decode("runs", "0" * 32, hashing.canonical_json(RUN))
+
+
+def test_unknown_fields_may_not_be_deep_where_they_are_shown() -> None:
+    deep: Json = 1
+    for _ in range(500):
+        deep = [deep]
+    with pytest.raises(StoreError, match="more than 400 levels deep"):
+        decoded(RUN | {"later": deep})
+
+
+def test_a_large_content_may_not_have_very_many_values() -> None:
+    text = '{"kind":"results","scheme":1,"x":[' + "[]," * 6_000_000 + "1]}"
+    with pytest.raises(StoreError, match="too many values"):
+        decode("nodes", hashing.hash_content(text), text)
+
+
+def test_the_items_of_long_lists_are_checked_one_by_one() -> None:
+    text = '{"cells":[{"case":0,"model":"m"},{"case":"0","model":"m"}],"kind":"results"}'
+    items = iterate_members("nodes", "1" * 32, text, "cells")
+    assert next(items) == {"case": 0, "model": "m"}
+    with pytest.raises(StoreError, match="its list 'cells' cannot be read: it has other fields"):
+        next(items)
+
+
+def test_a_text_is_never_taken_for_a_number_in_any_record() -> None:
+    assert is_of_kind("evaluation", {"instructions": [{"answers": [[0, 0]]}]})
+    assert not is_of_kind("evaluation", {"instructions": [{"answers": [["0", 0]]}]})
+
+
+@pytest.mark.parametrize("value", [b"1", "1", None, 1.0, True, 2**62])
+def test_a_time_of_another_type_is_none(value: Any) -> None:
+    with pytest.raises(StoreError, match="a time in it is not one"):
+        as_time(value, "runs", "0" * 32)
+
+
+@pytest.mark.parametrize("value", [b"1", "1", float("inf"), float("nan"), True])
+def test_a_number_of_another_type_is_none(value: Any) -> None:
+    with pytest.raises(StoreError, match="a number in it is not one"):
+        as_number(value, "evaluations", "0" * 32)
