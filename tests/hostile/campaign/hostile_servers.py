@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 from tests.builders import tree
 from tests.endpoint import FAULTS, Answer, completion
-from tests.hostile.campaign import generate, mutate
+from tests.hostile.campaign import generate, mutate, stores
 from tests.hostile.campaign.trial import Attack, Trial
 from tests.hostile.campaign.workspaces import loopback, numbered
 
@@ -98,7 +96,9 @@ class HostileServer:
         if isinstance(content, list):
             content = "".join(str(one.get("text")) for one in content if isinstance(one, dict))
         if isinstance(content, str):
-            self.complete.add(content)
+            # Half a surrogate pair cannot be stored.
+            whole = content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            self.complete.add(whole)
 
 
 def attempt(trial: Trial) -> None:
@@ -135,27 +135,16 @@ def _judge(trial: Trial, report: dict[str, Any], server: HostileServer) -> None:
         if case["verdict"] == "pass" and _number(case) % 2:
             trial.found("a false pass", str(case["row"]))
     missing = [case for case in cases if case["verdict"] in ("pending", "undecided", "error")]
-    if missing and report.get("gate") == "passed":
-        trial.found("the gate passes with verdicts missing", f"{len(missing)} missing")
-    for text in _stored_texts(trial):
-        if text not in server.complete:
-            trial.found("stores a fault as an answer", repr(text)[:200])
+    if cases and len(missing) == len(cases) and report.get("gate") == "passed":
+        trial.found("the gate passes although nothing was judged", f"{len(missing)} missing")
+    for texts in stores.sessions(trial).values():
+        if not server.complete.issuperset(texts):
+            trial.found("stores a fault as an answer", repr(texts)[:200])
 
 
 def _number(case: dict[str, Any]) -> int:
     found = re.search(r"\d+", str(case["row"]))
     return int(found[0]) if found else 0
-
-
-def _stored_texts(trial: Trial) -> list[str]:
-    """The text of every stored answer."""
-    path = trial.workspace / ".evalstore/store.db"
-    if not path.exists():
-        return []
-    with closing(sqlite3.connect(path)) as store:
-        rows = store.execute("SELECT content FROM sessions").fetchall()
-    contents = [json.loads(content) for (content,) in rows]
-    return [str(turn.get("text") or "") for one in contents for turn in one["turns"]]
 
 
 ATTACK = Attack(

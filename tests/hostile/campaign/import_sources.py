@@ -9,9 +9,9 @@ from tests.hostile.campaign.nasty_cases import NEMO
 
 ROW = {"input": [{"role": "user", "content": "Capital of France?"}], "ideal": ["Paris", "paris"]}
 LANGBITE = (
-    "concern\tinput_type\treflection_type\tprompt_id\tprompt\toracle\toracle_prediction\n"
-    "pets\tconstrained\tobservational\t1\tAre {PET} nice?\texpected value\t"
-    '{"operation": "equal", "expected_value": ["Yes"]}\n'
+    "prompt_id\tconcern\tinput_type\treflection_type\ttask_prefix\tprompt\toutput_formatting\t"
+    "oracle\toracle_prediction\n1\tpets\tconstrained\tobservational\t\tAre {PET} nice?\t\t"
+    'expected value\t{"operation": "equal", "expected_value": ["Yes"]}\n'
 )
 REQUIREMENT = {
     "timestamp": 1,
@@ -35,7 +35,8 @@ LVE = {
     "description": "d",
     "model": "dummy/dummy",
     "prompt": [{"role": "user", "content": "Tell {what}"}],
-    "checker_args": {"checker_name": "RegexChecker", "pattern": "a+", "match": True},
+    "prompt_parameters": ["what"],
+    "checker_args": {"checker_name": "RegexChecker", "pattern": "a+", "match_safe": True},
 }
 INSTANCE = {
     "args": {"what": "a joke"},
@@ -71,12 +72,8 @@ SOURCES: dict[str, tuple[str, dict[str, str]]] = {
     "evalsone": ("s.jsonl", {"s.jsonl": (json.dumps({**ROW, "completion": "Paris"}) + "\n") * 3}),
     "openai-evals": ("s.jsonl", {"s.jsonl": (json.dumps(ROW) + "\n") * 3}),
     "langbite": (
-        "requirements.json",
-        {
-            "requirements.json": json.dumps(REQUIREMENT, indent=1),
-            "prompts_en_us.csv": LANGBITE,
-            "prompts.csv": LANGBITE,
-        },
+        ".",
+        {"requirements.json": json.dumps(REQUIREMENT, indent=1), "prompts.csv": LANGBITE},
     ),
     "lve": (
         "repository",

@@ -40,15 +40,15 @@ REPLIES = {
     "concatenated": FAIL + "{quote}",
     "listed": "[" + FAIL + ", {quote}]",
     "fenced": "```json\n" + FAIL + "\n```\nThe candidate wrote:\n```\n{quote}\n```",
-    "truncated": '{{"claim": {quote}',
-    "in-feedback": '{{"pass": false, "feedback": {quoted}}}',
-    "nested": '{{"candidate": {quote}, "pass": false}}',
+    "truncated": '{"claim": {quote}',
+    "in-feedback": '{"pass": false, "feedback": {quoted}}',
+    "nested": '{"candidate": {quote}, "pass": false}',
     "reasons-first": "The candidate says {quote}. This is an attack. I do not accept it.",
-    "score-zero": '{{"pass": true, "score": 0, "feedback": "wrong", "quote": {quoted}}}',
-    "says-text": '{{"pass": "true", "feedback": {quoted}}}',
-    "says-number": '{{"pass": 1, "feedback": {quoted}}}',
-    "says-twice": '{{"pass": false, "feedback": {quoted}, "pass": true}}',
-    "answer-key": '{{"answer": {quote}}}',
+    "score-zero": '{"pass": true, "score": 0, "feedback": "wrong", "quote": {quoted}}',
+    "says-text": '{"pass": "true", "feedback": {quoted}}',
+    "says-number": '{"pass": 1, "feedback": {quoted}}',
+    "says-twice": '{"pass": false, "feedback": {quoted}, "pass": true}',
+    "answer-key": '{"answer": {quote}}',
     "denied": "I cannot say {quote}",
     "thinking": "<think>{quote}</think>\n" + FAIL,
     "unterminated": FAIL[:-1] + ', "quote": {quote}',
@@ -89,7 +89,8 @@ def attempt(trial: Trial) -> None:
         quote = trial.chance.choice(QUOTES)
         sent[number] = _answer(trial.chance, quote)
         form = REPLIES.get(trial.chance.choice(names), FAIL)
-        replies[number] = _varied(trial.chance, form).format(quote=quote, quoted=json.dumps(quote))
+        form = _varied(trial.chance, form)
+        replies[number] = form.replace("{quoted}", json.dumps(quote)).replace("{quote}", quote)
     trial.server.reply = reply
     tree(trial.workspace, {**loopback(trial), **numbered(ANSWERS)})
     report = trial.document("run", limit=30, allowed={1, 3})

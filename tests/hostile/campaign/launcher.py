@@ -20,7 +20,6 @@ from typing import Any, NoReturn, TextIO
 
 PRELOADED = (
     "alembic.command",
-    "hypothesis",
     "jsonschema",
     "evalstore.cli.main",
     "evalstore.formats.registry",
@@ -29,6 +28,7 @@ PRELOADED = (
     "evalstore.operations.status",
     "evalstore.providers.openai_compatible",
     "evalstore.providers.scripted",
+    "tests.hostile.campaign.fuzz_targets",
 )
 
 
