@@ -35,7 +35,7 @@ def main() -> int:
     folder = given.results.absolute() / f"seed-{given.seed}"
     folder.mkdir(parents=True, exist_ok=True)
     with launching() as launcher:
-        campaign = Campaign(folder, launcher, given.seed, attacks, given.patience)
+        campaign = Campaign(folder, launcher, given.seed, attacks, patience=given.patience)
         if given.case is None and not given.corpus:
             campaign.go_round(given.minutes * 60)
         for result in campaign.results:

@@ -17,6 +17,7 @@ from typing import Any
 from tests.builders import tree
 from tests.endpoint import Answer, completion
 from tests.hostile.campaign import stores
+from tests.hostile.campaign.judge_model import code_of, verdict
 from tests.hostile.campaign.trial import Attack, Trial
 from tests.hostile.campaign.workspaces import QUICK, example_files, loopback
 
@@ -47,18 +48,37 @@ HEADERS = (
 )
 
 
+SAME = {
+    "structured-outputs": (
+        "providers/loopback.yaml",
+        b'"code": "loopback"',
+        b'"code": "loopback", "supportsStructuredOutputs": false',
+    ),
+    "thinking": ("models/careful.yaml", b"thinking: low", b"thinking: {effort: low}"),
+}
+"""Edits that change no request, or not those of most tests: a file, a text of it, and another.
+Whatever is asked again all the same is paid twice.
+"""
+
+
 def attempt(trial: Trial) -> None:
     """Edit and run, and compare with a run from scratch each time."""
     bodies: Counter[str] = Counter()
     trial.server.reply = lambda body: _reply(body, bodies)
     files = _files(trial)
+    if trial.name == "thinking":
+        files["models/careful.yaml"] += b"thinking: low\n"
     tree(trial.workspace, files)
     history = {name: [content] for name, content in files.items()}
     wanted: Counter[str] = Counter()
-    for number in range(EDITS + 1):
+    for number in range(2 if trial.is_short or trial.name in SAME else EDITS + 1):
         before = dict(files)
         if number:
-            _edit(trial.chance, files, history)
+            if trial.name in SAME:
+                name, old, new = SAME[trial.name]
+                files[name] = files[name].replace(old, new) if number == 1 else files[name]
+            else:
+                _edit(trial.chance, files, history)
             _write(trial.workspace, before, files)
             if trial.run("check").code == 2:
                 _write(trial.workspace, files, before)
@@ -78,6 +98,8 @@ def attempt(trial: Trial) -> None:
         bodies = known
         needless = sum(min(count, (known - wanted)[body]) for body, count in paid.items())
         trial.figures["needless calls"] += needless
+        if needless and trial.name in SAME:
+            trial.found("pays again for requests that have not changed", f"{needless} calls")
         _compare(trial, report, scratch, f"scratch{number}.db")
         if trial.document("status").get("items"):
             trial.found("the plan is not empty after a run")
@@ -110,16 +132,19 @@ def _results(report: dict[str, Any], texts: dict[str, list[str]]) -> dict[str, A
 
 def _reply(body: dict[str, Any], bodies: Counter[str]) -> Answer:
     """An answer that only this body has."""
-    text = json.dumps(body, sort_keys=True)
-    for nonce in set(_NONCE.findall(text)):
-        text = text.replace(nonce, "")
+    # A limit of tokens is not a part of a question: an answer counts until it is raised.
+    shown = {name: value for name, value in body.items() if not name.startswith("max_")}
+    text = json.dumps(shown, sort_keys=True)
+    for random_word in {*_NONCE.findall(text), code_of(body) or ""} - {""}:
+        text = text.replace(random_word, "")
     digest = hashlib.sha256(text.encode()).hexdigest()
     number = int(digest[:6], 16)
     if body["model"] == "judge":
         if "say how it sounds" in text:
             return completion({"content": f"{digest}\n{('kind', 'correct', 'cold')[number % 3]}"})
-        said = {"pass": number % 2 == 0, "feedback": digest, "score": number % 10 / 10}
-        return completion({"content": json.dumps(said)})
+        score = (number % 8 + 1) / 10
+        said = verdict(body, number % 2 == 0, feedback=digest, score=score)
+        return completion({"content": said})
     bodies[digest] += 1
     if "deposit" in text:
         return completion({"content": json.dumps({"deposit": number % 50, "id": digest})})
@@ -204,4 +229,10 @@ def _changed(chance: Random, content: bytes) -> bytes:
     return chance.choice(forms).encode()
 
 
-ATTACK = Attack("edits", "identity: incremental runs against runs from scratch", attempt, share=2)
+ATTACK = Attack(
+    "edits",
+    "identity: incremental runs against runs from scratch",
+    attempt,
+    share=2,
+    names=tuple(SAME),
+)

@@ -110,19 +110,20 @@ def _search(trial: Trial, text: str) -> None:
 def _reach_for_the_terminal(trial: Trial) -> None:
     chance = trial.chance
     bad = chance.choice(CONTROLS)
+    fails, calls = chance.random() < 0.2, chance.random() < 0.3
 
     def reply(body: dict[str, Any]) -> Answer:
         if body["model"] == "judge":
             feedback = {"pass": False, "feedback": bad, "label": bad, "reasoning": bad}
             return completion({"content": json.dumps(feedback)}, model=bad, id=bad)
-        if chance.random() < 0.2:
+        if fails:
             return failure(400, bad, bad)
         call = {"name": bad, "arguments": json.dumps({bad: bad})}
         message = {
             "content": bad,
             "tool_calls": [{"id": bad, "type": "function", "function": call}],
         }
-        return completion(message if chance.random() < 0.3 else {"content": bad}, model=bad)
+        return completion(message if calls else {"content": bad}, model=bad)
 
     trial.server.reply = reply
     head = {"id": f"t{bad}", "tags": [f"x{bad}"], "replacements": {"n": [bad, "b", f"{bad}{bad}"]}}

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+from collections import Counter
+from random import Random
 from typing import Any
 
 from tests.builders import tree
 from tests.endpoint import FAULTS, Answer, completion
 from tests.hostile.campaign import generate, mutate, stores
+from tests.hostile.campaign.judge_model import verdict
 from tests.hostile.campaign.trial import Attack, Trial
 from tests.hostile.campaign.workspaces import loopback, numbered
 
@@ -46,7 +50,10 @@ class HostileServer:
     """Answers right, but for a share of the calls."""
 
     def __init__(self, trial: Trial, *, share: float, nasty: Answer | None) -> None:
-        self.trial, self.share, self.nasty = trial, share, nasty
+        self.share, self.nasty = share, nasty
+        self._seed = trial.chance.getrandbits(32)
+        self._tries: Counter[tuple[str, int]] = Counter()
+        self._lock = threading.Lock()
         self.complete: set[str] = set()
         """The answers that were sent as a whole."""
 
@@ -57,29 +64,18 @@ class HostileServer:
         number = int(found[1]) if found else 0
         text = f"Answer {number}."
         if judging:
-            text = json.dumps({"pass": number % 2 == 0, "feedback": f"judged {number}"})
+            text = verdict(body, number % 2 == 0, feedback=f"judged {number}")
         answer = completion({"content": text})
-        if self.trial.chance.random() < self.share:
-            answer = self.nasty or self._spoiled(answer)
+        # Requests come in any order, so each try has a chance of its own.
+        with self._lock:
+            self._tries[body["model"], number] += 1
+            tries = self._tries[body["model"], number]
+        chance = Random(f"{self._seed}/{body['model']}/{number}/{tries}")
+        if chance.random() < self.share:
+            answer = self.nasty or _spoiled(chance, answer)
         if not judging:
             self._remember(answer)
         return answer
-
-    def _spoiled(self, right: Answer) -> Answer:
-        chance = self.trial.chance
-        form = chance.random()
-        if form < 0.35:
-            names = [one for one in FAULTS if one not in ("hang", "huge", "quota")]
-            return FAULTS[chance.choice([*names, "hang"])]
-        if form < 0.7:
-            body = mutate.document(chance, right.body)
-            return Answer(body=generate.text_of(body).encode("utf-8", "surrogatepass"))
-        if form < 0.85:
-            raw = json.dumps(right.body).encode()
-            return Answer(chance.choice((200, 201, 206)), mutate.raw(chance, raw))
-        headers = {"retry-after": chance.choice(WAITS), "x-ratelimit-reset-requests": "9" * 50}
-        name = chance.choice(("retry-after", "x-ratelimit-reset-requests", "content-type"))
-        return Answer(chance.choice((200, 429, 503)), right.body, {name: headers.get(name, "x/y")})
 
     def _remember(self, answer: Answer) -> None:
         """Whatever of an answer a client may take for the whole text of it."""
@@ -99,6 +95,23 @@ class HostileServer:
             # Half a surrogate pair cannot be stored.
             whole = content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             self.complete.add(whole)
+
+
+def _spoiled(chance: Random, right: Answer) -> Answer:
+    """A fault, or a right answer with something wrong in it."""
+    form = chance.random()
+    if form < 0.35:
+        names = [one for one in FAULTS if one not in ("hang", "huge", "quota")]
+        return FAULTS[chance.choice([*names, "hang"])]
+    if form < 0.7:
+        body = mutate.document(chance, right.body)
+        return Answer(body=generate.text_of(body).encode("utf-8", "surrogatepass"))
+    if form < 0.85:
+        raw = json.dumps(right.body).encode()
+        return Answer(chance.choice((200, 201, 206)), mutate.raw(chance, raw))
+    headers = {"retry-after": chance.choice(WAITS), "x-ratelimit-reset-requests": "9" * 50}
+    name = chance.choice(("retry-after", "x-ratelimit-reset-requests", "content-type"))
+    return Answer(chance.choice((200, 429, 503)), right.body, {name: headers.get(name, "x/y")})
 
 
 def attempt(trial: Trial) -> None:

@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.builders import tree
 from tests.hostile.campaign import oracles, stores
 from tests.hostile.campaign.import_sources import INSTANCE, LVE
+from tests.hostile.campaign.judge_model import verdict
 from tests.hostile.campaign.trial import Attack, Trial
 from tests.hostile.campaign.workspaces import loopback, numbered, write_example
 
 QUESTIONS = 24
 AT_ONCE = 4
-SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)
+INTERRUPTED = "-interrupted"
+"""The end of the names of the cases in which the signal is SIGINT."""
+_OURS = re.compile(r"evalstore/(?:__main__|cli)\b")
 DEATHS = {-signal.SIGKILL, -signal.SIGTERM, 130}
 """How a program may end that was sent a signal."""
 ENDS = {0, 1, 3} | DEATHS
 RESULTS = ("sessions", "evaluations")
 
 
+Signals = Sequence[signal.Signals]
+
+
 def attempt(trial: Trial) -> None:
     """Kill one command, look at what it left, and let it run again to its end."""
-    name = trial.name if trial.name in COMMANDS else trial.chance.choice(sorted(COMMANDS))
-    COMMANDS[name](trial)
+    name = trial.name if trial.name in NAMES else trial.chance.choice(NAMES)
+    signals = (signal.SIGINT,) if name.endswith(INTERRUPTED) else SIGNALS
+    COMMANDS[name.removesuffix(INTERRUPTED)](trial, signals)
     _check_store(trial)
 
 
-def _kill(trial: Trial, *argv: str, window: float, at_call: int | None = None) -> signal.Signals:
+def _kill(
+    trial: Trial, signals: Signals, *argv: str, window: float, at_call: int | None = None
+) -> signal.Signals:
     """Start a command and send it a signal: within so many seconds, or after so many calls."""
     chance = trial.chance
-    number = chance.choice(SIGNALS)
+    number = chance.choice(signals)
     received = len(trial.server.received)
     starts_anew = at_call is None and chance.random() < 0.3
     execute = (sys.executable, "-m", "evalstore", *argv) if starts_anew else ()
@@ -44,7 +55,10 @@ def _kill(trial: Trial, *argv: str, window: float, at_call: int | None = None) -
                 break
     running.has_ended(chance.uniform(0, window * (3 if starts_anew else 1)))
     running.send(number)
-    trial.finish(running, allowed=ENDS)
+    known = len(trial.wrong)
+    ended = trial.finish(running, allowed=ENDS)
+    if starts_anew and number == signal.SIGINT and not _OURS.search(ended.stderr):
+        del trial.wrong[known:]  # Python itself was not ready to hear it
     trial.figures["kills"] += 1
     return number
 
@@ -54,13 +68,13 @@ def _check_store(trial: Trial) -> None:
         trial.found("fsck finds problems", ended.stdout[:300])
 
 
-def _run(trial: Trial, *, judge_only: bool = False) -> None:
+def _run(trial: Trial, signals: Signals, *, judge_only: bool = False) -> None:
     """Kill `run` or `judge` several times, then let it finish."""
 
     def reply(body: dict[str, Any]) -> str:
         trial.server.closing.wait(0.01)
         if body["model"] != "candidate":
-            return '{"pass": true, "feedback": "good"}'
+            return verdict(body, True)
         return f"Answer to {body['messages'][-1]['content']}"
 
     trial.server.reply = reply
@@ -81,7 +95,9 @@ def _run(trial: Trial, *, judge_only: bool = False) -> None:
     for _ in range(trial.chance.randint(1, 3)):
         calls = len(trial.server.received)
         at_call = trial.chance.choice((None, trial.chance.randint(1, total)))
-        number = _kill(trial, command, window=0.4 if at_call is None else 0.03, at_call=at_call)
+        number = _kill(
+            trial, signals, command, window=0.4 if at_call is None else 0.03, at_call=at_call
+        )
         after = stores.rows(trial, *RESULTS)
         if not before.items() <= after.items():
             trial.found("stored rows have vanished")
@@ -102,19 +118,19 @@ def _run(trial: Trial, *, judge_only: bool = False) -> None:
         trial.found("the plan is not empty in the end")
 
 
-def _judge(trial: Trial) -> None:
-    _run(trial, judge_only=True)
+def _judge(trial: Trial, signals: Signals) -> None:
+    _run(trial, signals, judge_only=True)
 
 
-def _init(trial: Trial) -> None:
+def _init(trial: Trial, signals: Signals) -> None:
     """Kill the first opening of a store."""
     write_example(trial)
-    _kill(trial, *trial.chance.choice((("init", "--example"), ("status",))), window=0.3)
+    _kill(trial, signals, *trial.chance.choice((("init", "--example"), ("status",))), window=0.3)
     trial.run("init", "--example", allowed={0})
     trial.run("run", "--fail-on", "none", allowed={0})
 
 
-def _import(trial: Trial) -> None:
+def _import(trial: Trial, signals: Signals) -> None:
     """Kill an import; what it wrote must be whole, and importing again must finish it."""
     places = [f"source/repository/trust/a/acme--m{number}" for number in range(30)]
     instances = "".join(
@@ -128,14 +144,16 @@ def _import(trial: Trial) -> None:
             (f"{place}/instances/all.jsonl", instances),
         )
     }
-    tree(trial.workspace, {"evalstore.yaml": "candidates: []\n", **source})
+    model = "id: dummy/dummy\nprovider: scripted\nresponses: [{answer: aaa}]\n"
+    settings = {"evalstore.yaml": "candidates: []\n", "models/dummy.yaml": model}
+    tree(trial.workspace, {**settings, **source})
     command = ("import", "lve", "source/repository", "--into", "lve")
     sessions = ("--sessions",) if trial.chance.random() < 0.5 else ()
     wall = trial.run(*command, allowed={0}).wall
     tests = trial.workspace / "tests"
     whole = oracles.fingerprint(tests)
     tests.rename(trial.workspace / "reference")
-    _kill(trial, *command, *sessions, window=wall)
+    _kill(trial, signals, *command, *sessions, window=wall)
     left = oracles.fingerprint(tests) if tests.exists() else {}
     broken = [name for name in left.keys() & whole.keys() if left[name] != whole[name]]
     if broken:
@@ -146,7 +164,7 @@ def _import(trial: Trial) -> None:
         trial.found("an import that was killed is never complete")
 
 
-def _label(trial: Trial) -> None:
+def _label(trial: Trial, signals: Signals) -> None:
     """Kill `label`, and repeat it."""
     write_example(trial)
     trial.run("run", "--fail-on", "none", "--limit", "2")
@@ -154,19 +172,19 @@ def _label(trial: Trial) -> None:
     case = trial.document("ls", "cases", "tests/availability.md")["cases"][0]["row"]
     words = ("fail", "--as", "me", "--model", "scripted/careful")
     command = ("label", f"tests/availability.md::{case}", *words)
-    _kill(trial, *command, window=0.15)
+    _kill(trial, signals, *command, window=0.15)
     if not before.items() <= stores.rows(trial).items():
         trial.found("stored rows have vanished")
     trial.run(*command, allowed={0})
 
 
-def _migrate(trial: Trial) -> None:
+def _migrate(trial: Trial, signals: Signals) -> None:
     """Kill the migration of an older store."""
     write_example(trial)
     trial.run("run", "--fail-on", "none", "--limit", "4")
     stores.make_older(trial)
     before = stores.rows(trial, *RESULTS, "tests", "nodes", "runs")
-    _kill(trial, "status", window=0.25)
+    _kill(trial, signals, "status", window=0.25)
     trial.run("status", allowed={0})
     if before != stores.rows(trial, *RESULTS, "tests", "nodes", "runs"):
         trial.found("a killed migration changes rows")
@@ -175,7 +193,7 @@ def _migrate(trial: Trial) -> None:
         trial.found("a killed migration leaves files for good", ", ".join(strays))
 
 
-COMMANDS: dict[str, Callable[[Trial], None]] = {
+COMMANDS: dict[str, Callable[[Trial, Signals], None]] = {
     "run": _run,
     "judge": _judge,
     "init": _init,
@@ -184,10 +202,12 @@ COMMANDS: dict[str, Callable[[Trial], None]] = {
     "migrate": _migrate,
 }
 
+NAMES = (*COMMANDS, *(name + INTERRUPTED for name in COMMANDS))
+
 ATTACK = Attack(
     "kills",
     "SIGKILL, SIGINT and SIGTERM at random moments",
     attempt,
     share=2,
-    names=tuple(COMMANDS),
+    names=NAMES,
 )

@@ -33,6 +33,7 @@ DOTENV = f"GIT_CONFIG_COUNT=1\nGIT_CONFIG_KEY_0=core.fsmonitor\nGIT_CONFIG_VALUE
 SECRET = f"KEY={MARKER}\n"
 STARTUP = f"open('{RAN}/it', 'w').close()\n"
 DOUBLES = "".join(f'  a{n}: "{{{{a{n + 1}}}}}{{{{a{n + 1}}}}}"\n' for n in range(60))
+NOBODY = "127.0.0.1:9/v1"
 PROVIDER = {"code": "loopback", "type": "openai-compatible", "baseURL": SERVER}
 
 WORKSPACES: dict[str, dict[str, Content]] = {
@@ -93,6 +94,18 @@ WORKSPACES: dict[str, dict[str, Content]] = {
     "linked-store-folder": {".evalstore": Link(OUTSIDE), **asked("Hi")},
     "other-key": {
         "providers/loopback.yaml": json.dumps({**PROVIDER, "apiKeyEnvVar": "UNRELATED_SECRET"}),
+        **asked("Hi"),
+    },
+    "password-in-url": {
+        "providers/loopback.yaml": json.dumps(
+            {**PROVIDER, "baseURL": f"http://u:{MARKER}@{NOBODY}"}
+        ),
+        **asked("Hi"),
+    },
+    "key-in-url": {
+        "providers/loopback.yaml": json.dumps(
+            {**PROVIDER, "baseURL": f"http://{NOBODY}?api_key={MARKER}"}
+        ),
         **asked("Hi"),
     },
     # texts and sizes

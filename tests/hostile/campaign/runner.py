@@ -57,10 +57,12 @@ class Campaign:
         launcher: Launcher,
         seed: int,
         attacks: Iterable[Attack],
-        patience: float,
+        *,
+        patience: float = 1,
+        is_short: bool = False,
     ) -> None:
-        self.folder, self.launcher = folder, launcher
-        self.seed, self.patience = seed, patience
+        self.folder, self.launcher, self.seed = folder, launcher, seed
+        self.patience, self.is_short = patience, is_short
         self.results = [Result(attack) for attack in attacks]
         self._kept: Counter[tuple[str, str]] = Counter()
 
@@ -80,7 +82,7 @@ class Campaign:
         chance = random.Random(f"{self.seed}/{attack.name}/{number}")
         began = time.monotonic()
         with endpoint.running() as server:
-            trial = Trial(case, chance, folder, server, self.launcher, self.patience)
+            trial = Trial(case, chance, folder, server, self.launcher, self.patience, self.is_short)
             try:
                 attack.attempt(trial)
                 trial.judge_surroundings()

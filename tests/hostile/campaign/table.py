@@ -35,7 +35,7 @@ def _findings(result: Result) -> Iterator[str]:
         cases = dict.fromkeys(
             one.case if one.case != "random" else f"random {one.number}" for one in found
         )
-        listed = ", ".join(list(cases)[:12]) + (", ..." if len(cases) > 12 else "")
+        listed = ", ".join(list(cases)[:40]) + (", ..." if len(cases) > 40 else "")
         yield ""
         yield f"- **{_plain(what)}** ({len(found)}): {listed}"
         for one in found[:2]:

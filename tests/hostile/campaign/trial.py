@@ -43,6 +43,8 @@ class Trial:
     launcher: Launcher
     patience: float = 1
     """How many times longer than usual everything may take."""
+    is_short: bool = False
+    """Whether less is tried than usual."""
     wrong: list[Wrong] = field(default_factory=list)
     figures: Counter[str] = field(default_factory=Counter)
     commands: list[str] = field(default_factory=list)
