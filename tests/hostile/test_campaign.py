@@ -61,13 +61,15 @@ def chosen(attack: Attack) -> list[int]:
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_nothing_gets_through(attack: Attack, launcher: Launcher, tmp_path: Path) -> None:
+    numbers = chosen(attack)
+    if not numbers:
+        pytest.skip("all its cases are pending")
     campaign = Campaign(tmp_path, launcher, SEED, [attack], patience=PATIENCE, is_short=True)
     (result,) = campaign.results
-    numbers = chosen(attack)
     for number in numbers:
         campaign.attempt(result, number)
     assert result.findings == []
-    assert result.trials == len(numbers) > 0
+    assert result.trials == len(numbers)
 
 
 # --- the campaign itself

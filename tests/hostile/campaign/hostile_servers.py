@@ -148,8 +148,8 @@ def _judge(trial: Trial, report: dict[str, Any], server: HostileServer) -> None:
         if case["verdict"] == "pass" and _number(case) % 2:
             trial.found("a false pass", str(case["row"]))
     missing = [case for case in cases if case["verdict"] in ("pending", "undecided", "error")]
-    if cases and len(missing) == len(cases) and report.get("gate") == "passed":
-        trial.found("the gate passes although nothing was judged", f"{len(missing)} missing")
+    if missing and report.get("gate") == "passed":
+        trial.found("the gate passes with verdicts missing", f"{len(missing)} missing")
     for texts in stores.sessions(trial).values():
         if not server.complete.issuperset(texts):
             trial.found("stores a fault as an answer", repr(texts)[:200])
