@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.hostile.campaign.attacks import ATTACKS
@@ -36,18 +37,12 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with launching() as launcher:
         campaign = Campaign(folder, launcher, given.seed, attacks, patience=given.patience)
-        if given.case is None and not given.corpus:
-            campaign.go_round(given.minutes * 60)
-        for result in campaign.results:
-            names = result.attack.names
-            if given.corpus:
-                numbers = list(range(len(names)))
-            elif given.case is not None and given.case.isdigit():
-                numbers = [int(given.case)]
-            else:
-                numbers = [number for number, name in enumerate(names) if name == given.case]
-            for number in numbers:
-                campaign.attempt(result, number)
+        timed = given.case is None and not given.corpus
+        found = campaign.go_round(given.minutes * 60) if timed else campaign.go_through(given.case)
+        with suppress(KeyboardInterrupt):  # what was found until then is reported
+            for finding in found:
+                place = f"{finding.attack} {finding.number} ({finding.case})"
+                sys.stderr.write(f"{place}: {ascii(finding.what)[1:-1]}\n")
     report = "\n".join(lines(campaign.results, given.seed)) + "\n"
     (folder / "report.md").write_text(report, "utf-8")
     sys.stdout.write(report)

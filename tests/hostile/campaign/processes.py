@@ -153,6 +153,7 @@ def launching() -> Iterator[Launcher]:
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the campaign
         )
         try:
             if process.stdout is None or not process.stdout.readline():

@@ -7,7 +7,7 @@ import shutil
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +28,8 @@ class Finding(NamedTuple):
     number: int
     what: str
     detail: str
+    times: int
+    """In this trial."""
     folder: str = ""
     """Where everything is that led to it; empty when enough such folders are kept."""
 
@@ -66,12 +68,22 @@ class Campaign:
         self.results = [Result(attack) for attack in attacks]
         self._kept: Counter[tuple[str, str]] = Counter()
 
-    def go_round(self, seconds: float) -> None:
-        """Try all in turn, by their shares of the time, until it is up."""
+    def go_round(self, seconds: float) -> Iterator[Finding]:
+        """Try all in turn, by their shares of the time, until it is up; what is found."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             result = min(self.results, key=lambda one: one.due)
-            self.attempt(result, result.trials)
+            yield from self.attempt(result, result.trials)
+
+    def go_through(self, case: str | None) -> Iterator[Finding]:
+        """Try one case, by its number or its name, or all hand-written ones; what is found."""
+        for result in self.results:
+            names = result.attack.names
+            numbers = [number for number, name in enumerate(names) if case in (None, name)]
+            if case is not None and case.isdigit():
+                numbers = [int(case)]
+            for number in numbers:
+                yield from self.attempt(result, number)
 
     def attempt(self, result: Result, number: int) -> list[Finding]:
         """Carry out one trial; its number and the seed decide everything in it."""
@@ -112,5 +124,10 @@ class Campaign:
             text.append(f"\nagain: .venv/bin/python -m tests.hostile.campaign {again}\n")
             (kept / "README.txt").write_text("\n".join(text), "utf-8", "backslashreplace")
         shutil.rmtree(trial.folder, ignore_errors=True)
-        unique = dict.fromkeys(trial.wrong)
-        return [Finding(attack, trial.name, number, what, detail, place) for what, detail in unique]
+        details: dict[str, list[str]] = {}
+        for what, detail in trial.wrong:
+            details.setdefault(what, []).append(detail)
+        return [
+            Finding(attack, trial.name, number, what, found[0], len(found), place)
+            for what, found in details.items()
+        ]

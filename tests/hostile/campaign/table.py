@@ -37,7 +37,7 @@ def _findings(result: Result) -> Iterator[str]:
         )
         listed = ", ".join(list(cases)[:40]) + (", ..." if len(cases) > 40 else "")
         yield ""
-        yield f"- **{_plain(what)}** ({len(found)}): {listed}"
+        yield f"- **{_plain(what)}** ({sum(one.times for one in found)}): {listed}"
         for one in found[:2]:
             if one.detail:
                 yield f"  - `{_plain(one.detail)[:300]}`"
