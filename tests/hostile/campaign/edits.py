@@ -160,10 +160,10 @@ def _files(trial: Trial) -> dict[str, bytes]:
     for name in ("careful", "hasty", "judge"):
         text = f"id: scripted/{name}\nprovider: loopback\nproviderModelCode: {name}\n"
         files[f"models/{name}.yaml"] = text.encode()
-    provider = loopback(trial)["providers/loopback.yaml"]
+    added = {name: loopback(trial)[name].encode() for name in ("providers/loopback.yaml", ".env")}
     quick = "".join(f"{name}: {value}\n" for name, value in {**QUICK, "timeout": 60}.items())
     files["evalstore.yaml"] += f"\n{quick}".encode()
-    return {**files, "providers/loopback.yaml": provider.encode()}
+    return {**files, **added}
 
 
 def _write(root: Path, before: dict[str, bytes], files: dict[str, bytes]) -> None:
@@ -175,7 +175,7 @@ def _write(root: Path, before: dict[str, bytes], files: dict[str, bytes]) -> Non
 def _edit(chance: Random, files: dict[str, bytes], history: dict[str, list[bytes]]) -> None:
     """Change, add, rename or remove a file."""
     kind = chance.random()
-    editable = sorted(name for name in files if not name.startswith("providers/"))
+    editable = sorted(name for name in files if not name.startswith(("providers/", ".env")))
     tests = [name for name in editable if name.endswith(".md") and name.startswith("tests/")]
     name = chance.choice(tests if chance.random() < 0.6 else editable)
     if kind < 0.08 and len(tests) > 4:

@@ -26,7 +26,7 @@ from tests.hostile.campaign.processes import (
 )
 
 KEY_VARIABLE = "CAMPAIGN_KEY"
-"""The variable of the key that workspaces here may use."""
+"""The variable of the key that workspaces here have in their `.env`."""
 OTHER_VARIABLE = "UNRELATED_SECRET"
 """A variable with a secret that no workspace has anything to do with."""
 
@@ -166,7 +166,6 @@ class Trial:
             "LANG": "C.UTF-8",
             "PYTHONPATH": str(ROOT),
             "GIT_CEILING_DIRECTORIES": str(self.folder),
-            KEY_VARIABLE: self.key,
             OTHER_VARIABLE: self.marker,
         }
 

@@ -28,6 +28,7 @@ def loopback(trial: Trial, **fields: Any) -> dict[str, str]:
     }
     return {
         "evalstore.yaml": settings(**fields),
+        ".env": f"{KEY_VARIABLE}={trial.key}\n",
         "providers/loopback.yaml": json.dumps(provider),
         "models/candidate.yaml": "id: candidate\nprovider: loopback\n",
         "models/judge.yaml": "id: judge\nprovider: loopback\n",
