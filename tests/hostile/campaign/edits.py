@@ -48,37 +48,18 @@ HEADERS = (
 )
 
 
-SAME = {
-    "structured-outputs": (
-        "providers/loopback.yaml",
-        b'"code": "loopback"',
-        b'"code": "loopback", "supportsStructuredOutputs": false',
-    ),
-    "thinking": ("models/careful.yaml", b"thinking: low", b"thinking: {effort: low}"),
-}
-"""Edits that change no request, or not those of most tests: a file, a text of it, and another.
-Whatever is asked again all the same is paid twice.
-"""
-
-
 def attempt(trial: Trial) -> None:
     """Edit and run, and compare with a run from scratch each time."""
     bodies: Counter[str] = Counter()
     trial.server.reply = lambda body: _reply(body, bodies)
     files = _files(trial)
-    if trial.name == "thinking":
-        files["models/careful.yaml"] += b"thinking: low\n"
     tree(trial.workspace, files)
     history = {name: [content] for name, content in files.items()}
     wanted: Counter[str] = Counter()
-    for number in range(2 if trial.is_short or trial.name in SAME else EDITS + 1):
+    for number in range(2 if trial.is_short else EDITS + 1):
         before = dict(files)
         if number:
-            if trial.name in SAME:
-                name, old, new = SAME[trial.name]
-                files[name] = files[name].replace(old, new) if number == 1 else files[name]
-            else:
-                _edit(trial.chance, files, history)
+            _edit(trial.chance, files, history)
             _write(trial.workspace, before, files)
             if trial.run("check").code == 2:
                 _write(trial.workspace, files, before)
@@ -98,8 +79,6 @@ def attempt(trial: Trial) -> None:
         bodies = known
         needless = sum(min(count, (known - wanted)[body]) for body, count in paid.items())
         trial.figures["needless calls"] += needless
-        if needless and trial.name in SAME:
-            trial.found("pays again for requests that have not changed", f"{needless} calls")
         _compare(trial, report, scratch, f"scratch{number}.db")
         if trial.document("status").get("items"):
             trial.found("the plan is not empty after a run")
@@ -229,10 +208,4 @@ def _changed(chance: Random, content: bytes) -> bytes:
     return chance.choice(forms).encode()
 
 
-ATTACK = Attack(
-    "edits",
-    "identity: incremental runs against runs from scratch",
-    attempt,
-    share=2,
-    names=tuple(SAME),
-)
+ATTACK = Attack("edits", "identity: incremental runs against runs from scratch", attempt, share=2)

@@ -51,16 +51,6 @@ PENDING: dict[str, frozenset[str]] = {
             "label-interrupted", "migrate", "migrate-interrupted", "run-interrupted",
         )
     ),
-    "edits": frozenset(
-        (
-            "structured-outputs", "thinking",
-        )
-    ),
-    "runners": frozenset(
-        (
-            "stopped-long",
-        )
-    ),
     "stores": frozenset(
         (
             "aborting-trigger", "evaluations-content-null", "evaluations-score-blob",
