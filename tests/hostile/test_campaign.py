@@ -70,7 +70,7 @@ def test_nothing_gets_through(attack: Attack, launcher: Launcher, tmp_path: Path
     (result,) = campaign.results
     for number in numbers:
         campaign.attempt(result, number)
-    assert result.findings == []
+    assert not result.findings, "\n".join(lines([result], SEED))
     assert result.trials == len(numbers)
 
 
