@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?= -n auto --dist loadgroup
+MINUTES ?= 60
+ATTACK_ARGS ?=
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -12,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help example test lint check fix docs bench clean
+.PHONY: help example test attack lint check fix docs bench clean
 
 help: ## Print the targets
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -28,6 +30,9 @@ example: .venv/.installed ## Run the example workspace: offline, without a key
 
 test: .venv/.installed-dev ## Run the tests (PYTEST_ARGS="-k name" for some, "-m slow" for the slow ones)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+attack: .venv/.installed-dev ## Attack the program for an hour (MINUTES=10 for less); fails when something gets through
+	$(BIN)/python -m tests.hostile.campaign --minutes $(MINUTES) $(ATTACK_ARGS)
 
 lint: .venv/.installed-dev ## Check format, style, types and the direction of imports
 	$(BIN)/ruff format --check .

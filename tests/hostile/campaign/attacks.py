@@ -1,0 +1,31 @@
+"""All attacks."""
+
+from __future__ import annotations
+
+from tests.hostile.campaign import (
+    concurrent_runs,
+    damaged_stores,
+    edits,
+    escapes,
+    fuzzing,
+    hostile_files,
+    hostile_servers,
+    judge_injections,
+    kills,
+    odd_calls,
+)
+from tests.hostile.campaign.trial import Attack
+
+MODULES = (
+    hostile_files,
+    hostile_servers,
+    judge_injections,
+    kills,
+    edits,
+    concurrent_runs,
+    damaged_stores,
+    odd_calls,
+    escapes,
+    fuzzing,
+)
+ATTACKS: tuple[Attack, ...] = tuple(module.ATTACK for module in MODULES)

@@ -1,0 +1,72 @@
+"""What is in a trial's store, read past the program; and stores as an older program left them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import create_engine
+
+from evalstore.store import migrate
+from tests.hostile.campaign.trial import Trial
+from tests.laws.fakes import read_rows
+
+Rows = dict[tuple[str, bytes], tuple[Any, ...]]
+PASSING = ("runners", "leases")
+"""Tables whose rows come and go."""
+
+
+def path_of(trial: Trial) -> Path:
+    """Where the store is."""
+    return trial.workspace / ".evalstore/store.db"
+
+
+def all_rows(trial: Trial, *tables: str, path: Path | None = None) -> Rows:
+    """Every row, or those of some tables; none when there is no store yet."""
+    path = path or path_of(trial)
+    if not path.exists() or path.stat().st_size == 0:
+        return {}
+    return {key: row for key, row in read_rows(path).items() if not tables or key[0] in tables}
+
+
+def rows(trial: Trial, *tables: str) -> Rows:
+    """Every row that must stay, or those of some tables."""
+    found = all_rows(trial, *tables)
+    return {key: row for key, row in found.items() if key[0] not in PASSING}
+
+
+def sessions(trial: Trial, path: Path | None = None) -> dict[str, list[str]]:
+    """The texts of each stored session, by its id."""
+    found = {}
+    for (_, id), row in all_rows(trial, "sessions", path=path).items():
+        turns = json.loads(row[1])["turns"]
+        found[id.hex()] = [str(turn.get("text") or "") for turn in turns]
+    return found
+
+
+def make_older(trial: Trial) -> None:
+    """Put the store back to the first version of its tables, with all that fits into them."""
+    path = path_of(trial)
+    with closing(sqlite3.connect(path)) as store:
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    newer = path.rename(path.with_name("newer.db"))
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        migrate.upgrade(connection, head=migrate.KNOWN[0])
+    engine.dispose()
+    with closing(sqlite3.connect(path)) as store:
+        store.execute("ATTACH ? AS newer", (str(newer),))
+        names = store.execute(
+            "SELECT name FROM main.sqlite_master WHERE type = 'table' "
+            "AND name NOT LIKE 'sqlite_%' AND name != 'alembic_version'"
+        ).fetchall()
+        for (name,) in names:
+            columns = [one[1] for one in store.execute(f"PRAGMA main.table_info({name})")]
+            listed = ", ".join(columns)
+            store.execute(f"INSERT INTO main.{name} ({listed}) SELECT {listed} FROM newer.{name}")
+        store.commit()
+    for stray in path.parent.glob("newer.db*"):
+        stray.unlink()
