@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _FAILURES = 50
 """Failures that are listed when nobody says how many; `-v` lists all."""
 _MOST_LISTED = 1_000_000_000
+"""More than any store has, and no more than SQLite can count."""
 
 
 @app.command()
@@ -229,7 +230,7 @@ def log(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("-n", metavar="N", min=1, max=_MOST_LISTED, help="At most this many."),
+        typer.Option("-n", metavar="N", min=1, help="At most this many."),
     ] = None,
     oneline: Annotated[bool, typer.Option("--oneline", help="One line each.")] = False,
     failures: Annotated[
@@ -241,6 +242,7 @@ def log(
 
     With --failures: the calls that brought nothing, and what to do; with FILE, those of its cases.
     """
+    limit = limit and min(limit, _MOST_LISTED)
     if failures:
         _log_failures(file, limit, oneline=oneline, json=json)
         return
