@@ -22,6 +22,7 @@ _CHANGES = {True: " + changes", False: "", None: ", changes unknown"}
 _FAILURES = 50
 """Failures that are listed when nobody says how many; `-v` lists all."""
 _MOST_LISTED = 1_000_000_000
+"""More than any store has, and no more than SQLite can count."""
 
 
 @app.command()
@@ -230,7 +231,7 @@ def log(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("-n", metavar="N", min=1, max=_MOST_LISTED, help="At most this many."),
+        typer.Option("-n", metavar="N", min=1, help="At most this many."),
     ] = None,
     oneline: Annotated[bool, typer.Option("--oneline", help="One line each.")] = False,
     failures: Annotated[
@@ -242,6 +243,7 @@ def log(
 
     With --failures: the calls that brought nothing, and what to do; with FILE, those of its cases.
     """
+    limit = limit and min(limit, _MOST_LISTED)
     if failures:
         _log_failures(file, limit, oneline=oneline, json=json)
         return

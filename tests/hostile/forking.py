@@ -142,7 +142,7 @@ def main() -> None:
     """Run all cases, one after the other."""
     commands()
     for module in pkgutil.walk_packages(evalstore.__path__, "evalstore."):
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith("__main__") and not module.name.startswith("evalstore.tui"):
             importlib.import_module(module.name)  # once, not in each fork
     gc.collect()
     gc.freeze()

@@ -69,7 +69,7 @@ def prepared(workspace: Path) -> Path:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_killed_command_leaves_whole_files(prepared: Path, program: Program, name: str) -> None:
-    kill_and_repeat(program, prepared, COMMANDS[name], kills=3)
+    kill_and_repeat(program, prepared, COMMANDS[name], kills=2)
 
 
 @pytest.mark.slow

@@ -39,11 +39,12 @@ def writes(call: ast.Call) -> bool:
     if called == "os.open":
         return any(flag in ast.unparse(call) for flag in FLAGS)
     return name in {"open", "fdopen"} and any(
-        isinstance(given, ast.Constant)
-        and isinstance(given.value, str)
-        and len(given.value) <= len("rb+")
-        and not set("wax+").isdisjoint(given.value)
-        for given in (*call.args, *(keyword.value for keyword in call.keywords))
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and len(node.value) <= len("rb+")
+        and not set("wax+").isdisjoint(node.value)
+        for given in (*call.args, *call.keywords)
+        for node in ast.walk(given)
     )
 
 
@@ -54,6 +55,7 @@ def writes(call: ast.Call) -> bool:
         ("p.open('w')", ["p.open"]),
         ("p.open(mode='ab')", ["p.open"]),
         ("open(p, 'x')", ["open"]),
+        ("open(p, 'r' if reading else 'w')", ["open"]),
         ("os.fdopen(3, 'r+')", ["os.fdopen"]),
         ("os.open(p, os.O_WRONLY | os.O_CREAT)", ["os.open"]),
         ("shutil.copy2(a, b)", ["shutil.copy2"]),
