@@ -24,6 +24,7 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import Options
 from evalstore.formats.registry import find_importer
 from evalstore.judge import read_opinion
+from evalstore.judge_reply import Unreadable
 from evalstore.parse import normalise
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_format import decode_reply
