@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -124,7 +125,7 @@ def read_yaml(text: str, *, first_line: int = 1, repeats: bool = False) -> Docum
     """
     loader = _CoreLoader(text)
     try:
-        _refuse_depth(text)
+        _refuse_size(text)
         node = loader.get_single_node()
         return Document(None if node is None else _Values(repeats).read(node, 0), node, first_line)
     except yaml.MarkedYAMLError as error:
@@ -166,14 +167,21 @@ def read_json(text: str) -> Document:
         raise FileProblem(f"cannot be read: {error}", 1) from error
 
 
-def _refuse_depth(text: str) -> None:
-    """Raise for nesting that would exhaust the stack of libyaml's composer, which does not look."""
-    if sum(1 for _ in zip(range(2000), _NESTING.finditer(text), strict=False)) < 2000:
+def _refuse_size(text: str) -> None:
+    """Raise for what libyaml's composer, which does not look, would exhaust stack or memory by."""
+    is_long = len(text) > _MOST_NODES
+    if not is_long and sum(1 for _ in islice(_NESTING.finditer(text), 2000)) < 2000:
         return
-    loader, depth = _CoreLoader(text), 0
+    loader, depth, count = _CoreLoader(text), 0, 0
     try:
         while loader.check_event():
             event = loader.get_event()
+            count += 1
+            if count > _MOST_NODES:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the document has more than {_MOST_NODES:,} values",
+                    problem_mark=event.start_mark,
+                )
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
             elif isinstance(event, yaml.CollectionEndEvent):

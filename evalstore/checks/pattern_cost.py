@@ -16,6 +16,11 @@ _MOST_REPEATS = 100
 _MOST_CHOICES = 10**9
 _MOST_TRIES = 100_000_000
 """Ways to try that take a fraction of a second."""
+_COUNTED = re.compile(r"\{(\d*),?(\d*)\}")
+_RECURSION = re.compile(r"\(\?(?:[R0-9&+-]|P>)")
+_MOST_COPIES = 20_000
+"""Copies of a part of a pattern that its counted repetitions may make."""
+_MOST_DIGITS = 9
 _LONGEST = 2_000
 """Characters of a pattern."""
 _TOKEN = re.compile(
@@ -43,6 +48,16 @@ class Ways(NamedTuple):
     """The product of its bounded repetitions and alternatives."""
     unbounded: int
     """Unbounded repetitions side by side; a search for the start of a match counts as one."""
+
+
+def is_small(pattern: str) -> bool:
+    """Whether a pattern is compiled to little, however long it takes to match."""
+    if len(pattern) > _LONGEST or _RECURSION.search(pattern):
+        return False
+    size = 1
+    for repeats in _COUNTED.finditer(pattern):
+        size *= max(int(repeats[2][:_MOST_DIGITS] or repeats[1][:_MOST_DIGITS] or 1), 1)
+    return size <= _MOST_COPIES
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.bounded_process import LimitReached, call
 from evalstore.checks.base import Arguments, Finding, Kind, Subject, as_text, shorten
 from evalstore.checks.normalizing import preparer
-from evalstore.checks.pattern_cost import is_cheap_pattern, ways_of
+from evalstore.checks.pattern_cost import is_cheap_pattern, is_small
 from evalstore.errors import EvalstoreError, NotRunError
 from evalstore.values import Json
 
@@ -77,7 +77,7 @@ def pattern_problem(pattern: str, flags: frozenset[str] = frozenset()) -> str | 
 
     A pattern that may be large when it is compiled is tried with limits of time and memory first.
     """
-    if ways_of(pattern) is None:
+    if not is_small(pattern):
         try:
             problem: str | None = call(__name__, "compile_problem", pattern, sorted(flags))
         except (LimitReached, NotRunError) as reason:

@@ -111,3 +111,14 @@ def test_a_small_file_is_refused_with_its_place(
         if ran.exit_code != OK:
             assert any(f"{path}:" in ran.stderr for path in TESTS[name]), ran.stderr
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KiB
+
+
+def test_a_long_list_of_values_is_refused_before_it_takes_memory(
+    hostile: Callable[[dict[str, str]], Path], evalstore: Evalstore
+) -> None:
+    hostile({"tests/t.md": test_file("tags: [" + "a," * 1_500_000 + "]")})
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ran = evalstore("check")
+    assert ran.exit_code == USAGE
+    assert "the document has more than 1,000,000 values" in ran.stderr
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KiB
