@@ -216,7 +216,7 @@ def fsck(json: options.Json = False) -> None:
     else:
         for damage in found.problems:
             place = f"{damage.kind} {damage.id}".rstrip()
-            output.line(f"{place}: {output.safe(damage.message)}")
+            output.line(output.safe(f"{place}: {damage.message}"))
         output.line(
             f"{output.plural(found.checked, 'row')} checked: "
             + (

@@ -61,21 +61,26 @@ def decode(table: str, id: str, text: Any, kind: str | None = None, *, shown: bo
     we do not know may not be deeper than others: they are printed.
     """
     verify(table, id, text)
-    large = len(text) > _LARGE
+    length = len(text)
     try:
-        if large:
-            _refuse_size(text, kind)
-        content = _DECODER.decode(text)
+        if length > _LARGE:
+            _refuse_size(table, text)
+        content, end = _read(text)
+        if end != length:
+            raise ValueError("something follows it")
         if "\\" in text and ("\\ud" in text or "\\uD" in text):
             hashing.canonical_json(content).encode()  # fails for halves of characters
-        if shown or table != "nodes":  # all that we know of a node is flat
+        # All that we know of a node is flat.
+        if length > 2 * _DEEPEST and (shown or table != "nodes"):
             _refuse_depth(text, content)
     except (ValueError, RecursionError) as error:
         raise damaged(table, id, f"its content cannot be read: {_words(error)}") from error
-    found = content.get("kind") if isinstance(content, dict) else None
+    found = content.get("kind") if content.__class__ is dict else None
     if found != kind if kind else found not in kinds_of(table):
         raise damaged(table, id, f"its content is not a {kind or ' or '.join(kinds_of(table))}")
-    _refuse_shape(table, id, str(found), content)
+    validator = _validator_of(found)
+    if not validator.isinstance_python(content):
+        raise _wrong_shape(table, id, validator, content)
     return content
 
 
@@ -92,11 +97,11 @@ def iterate_members(table: str, id: str, text: str, name: str) -> Iterator[Json]
 
     `name` is `cases` or `cells`. Raises `StoreError` at the first item that is not one.
     """
-    read, validator = _DECODER.raw_decode, _validator_of_items(name)
+    validator = _validator_of_items(name)
     at = text.find(f'"{name}":[') + len(name) + 4
     try:
         while text[at - 1] in ",[":
-            item, at = read(text, at)
+            item, at = _read(text, at)
             if not validator.isinstance_python(item):
                 raise ValueError("it has other fields")
             yield item
@@ -121,7 +126,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_read = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 
 
 @cache
@@ -134,21 +139,19 @@ def _validator_of_items(name: str) -> Any:
     return make_validator(ITEMS[name])
 
 
-def _refuse_shape(table: str, id: str, kind: str, content: Json) -> None:
-    validator = _validator_of(kind)
-    if validator.isinstance_python(content):
-        return
+def _wrong_shape(table: str, id: str, validator: Any, content: Json) -> StoreError:
     try:
         validator.validate_python(content)
     except ValueError as error:
         first: Any = error.errors()[0]  # type: ignore[attr-defined]
         field = ".".join(map(str, first["loc"]))
+        kind = content["kind"]
         words = f"the field '{field}' of its content is not what a {kind} has: {first['msg']}"
-        raise damaged(table, id, words) from None
+    return damaged(table, id, words)
 
 
-def _refuse_size(text: str, kind: str | None) -> None:
-    if len(text) > _LONGEST and kind not in ("cases", "results"):
+def _refuse_size(table: str, text: str) -> None:
+    if len(text) > _LONGEST and table != "nodes":
         raise ValueError(f"it has {len(text):,} characters")
     if text.count(",") + text.count("[") + text.count("{") > _MOST_VALUES:
         raise ValueError("it has too many values")

@@ -13,6 +13,9 @@ from evalstore.store.store import Store
 from evalstore.store.tables import EVENTS, VERSIONS
 from evalstore.values import FileVersion
 
+_LONGEST = 500
+"""Characters of an id and a message: what is damaged can be long."""
+
 
 class Damage(NamedTuple):
     """Something wrong in the store."""
@@ -33,7 +36,12 @@ def check_store(store: Store) -> tuple[int, list[Damage]]:
     except StoreError as error:  # it breaks off here, but what was found before is not lost
         check.damages.append(Damage("database", "", str(error)))
     check.references()
-    return check.checked, check.damages
+    return check.checked, [Damage(*map(_printable, damage)) for damage in check.damages]
+
+
+def _printable(text: str) -> str:
+    """A text as it can be printed: one of a damaged store may have bytes that are no UTF-8."""
+    return text[:_LONGEST].encode("utf-8", "backslashreplace").decode()
 
 
 class _Check:

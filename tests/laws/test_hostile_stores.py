@@ -120,7 +120,7 @@ def test_any_field_of_any_content_is_read_or_refused_in_words(
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("table", TABLES)
 def test_any_value_in_any_column_at_length(read: Read, table: str, seed: int) -> None:
-    check(read, of_columns(table, 250, f"{table} {seed}"))
+    check(read, of_columns(table, 100, f"{table} {seed}"))
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_any_value_in_any_column_at_length(read: Read, table: str, seed: int) ->
 def test_any_field_of_any_content_at_length(
     read: Read, workspace: Path, kind: str, seed: int
 ) -> None:
-    check(read, of_fields(contents(store_of(workspace)), kind, 250, f"{kind} {seed}"))
+    check(read, of_fields(contents(store_of(workspace)), kind, 100, f"{kind} {seed}"))
 
 
 def test_a_store_that_was_left_alone_is_read_everywhere(read: Read) -> None:

@@ -267,3 +267,14 @@ def test_a_time_that_is_none_is_an_error_when_it_is_read(whole: Path, value: Any
         raw.commit()
     with closing(Store.open(path)) as store, pytest.raises(StoreError, match="'failures': a time"):
         store.find_failed([question.hex()])
+
+
+@pytest.mark.parametrize("value", ["CAST(x'fffe' AS TEXT)", "'9' || hex(zeroblob(9000))"])
+def test_an_id_that_is_none_is_told_in_words_that_can_be_printed(whole: Path, value: str) -> None:
+    path = copy_of(whole)
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute(f"UPDATE tools SET id = {value}")
+        raw.execute("UPDATE nodes SET content = CAST(x'7b226b696e64223a22ff227d' AS TEXT)")
+        raw.commit()
+    for one in problems(path):
+        assert len(" ".join(one).encode()) < 2_000
