@@ -232,7 +232,10 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _explain(error: OSError) -> EvalstoreError:
-    """What the system refused, with the name of the file if it is about one."""
+    """What the system refused or lacks, with the name of the file if it is about one."""
+    lacking = explain_resources(error)
+    if lacking is not None:
+        return lacking
     reason = error.strerror or str(error)
     if error.filename is None:
         return EvalstoreError(f"the system refuses: {reason}")

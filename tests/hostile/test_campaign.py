@@ -29,15 +29,15 @@ TOO_LONG = frozenset(("stopped-long",))
 DRAWN_FROM = 1000
 """The number of the first trial that is drawn: beyond all hand-written ones."""
 COUNTS = {
-    "files": (14, 6),
+    "files": (9, 2),
     "servers": (3, 1),
     "judges": (4, 1),
-    "kills": (6, 0),
+    "kills": (4, 0),
     "edits": (0, 1),
     "runners": (2, 1),
-    "stores": (3, 2),
-    "calls": (8, 2),
-    "escapes": (1, 5),
+    "stores": (3, 1),
+    "calls": (5, 1),
+    "escapes": (1, 3),
     "fuzz": (8, 0),
 }
 """How many trials of each attack: hand-written ones, and drawn ones."""
