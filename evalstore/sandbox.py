@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +31,23 @@ _WIDE = re.compile(r"[0-9]{6}")
 SWITCH_OFF = "set 'template: plain' in the frontmatter to switch templates off"
 
 
+_has_limits = False
+"""Whether this is the process that has limits."""
+
+
+class _Costly(Exception):  # noqa: N818 - it is handled, never shown
+    """A template that was taken for plain is not: it is rendered with limits."""
+
+
+def _is_quick(operator: str, left: Any, right: Any) -> bool:
+    """Whether an operation has a small result: on numbers, or on a text with small fields."""
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return operator != "**"
+    from evalstore.template_cost import FIELDS
+
+    return operator == "%" and isinstance(left, str) and FIELDS.fullmatch(left) is not None
+
+
 @cache
 def _environment() -> SandboxedEnvironment:
     from jinja2 import StrictUndefined
@@ -41,6 +59,8 @@ def _environment() -> SandboxedEnvironment:
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
             """Refuse results whose size a template could blow up."""
+            if not _has_limits and not _is_quick(operator, left, right):
+                raise _Costly
             sizes = [len(side) for side in (left, right) if isinstance(side, str | list | tuple)]
             counts = [side for side in (left, right) if isinstance(side, int)]
             if sizes and counts and sizes[0] * counts[0] > _LONGEST_REPEAT:
@@ -193,7 +213,8 @@ def run(source: str, line: int, scope: Mapping[str, Any]) -> str:
     """Render a source; raises `FileProblem` when it fails, or reaches a limit."""
     try:
         if _is_cheap(source, scope):
-            return _render(source, scope)
+            with suppress(_Costly):
+                return _render(source, scope)
         return str(_limited("render", source, _encoded(scope)))
     except _Failed as failed:
         raise failed.problem(f"the template fails: {failed}", line) from failed
@@ -203,7 +224,8 @@ def evaluate(source: str, line: int, scope: Mapping[str, Any]) -> Any:
     """The value of an expression, as JSON has it; raises `FileProblem` as `run` does."""
     try:
         if _is_cheap("{{" + source + "}}", scope):
-            return _value(source, scope)
+            with suppress(_Costly):
+                return _value(source, scope)
         return _limited("value", source, _encoded(scope))
     except _Failed as failed:
         raise failed.problem(f"the template fails: {failed}", line) from failed
@@ -242,6 +264,8 @@ def _render(source: str, scope: Mapping[str, Any]) -> str:
     try:
         text = str(_compiled(source).render(scope))
         text.encode()
+    except _Costly:
+        raise
     except Exception as error:
         raise _Failed(_words(error)) from error
     return text
@@ -260,6 +284,8 @@ def _value(source: str, scope: Mapping[str, Any]) -> Any:
         if isinstance(value, Undefined):
             str(value)  # says what is not defined
         return _plain(value)
+    except _Costly:
+        raise
     except Exception as error:
         raise _Failed(_words(error)) from error
 
@@ -299,6 +325,8 @@ def _limited(function: str, *arguments: Json) -> Any:
 
 def compute(function: str, *arguments: Json) -> Json:
     """Call a function of `_FUNCTIONS`, in the process that has the limits."""
+    global _has_limits
+    _has_limits = True
     try:
         return {"value": _FUNCTIONS[function](*arguments)}
     except _Failed as failed:

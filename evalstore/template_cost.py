@@ -3,11 +3,13 @@
 A plain template has only texts, values, conditions, a few filters and methods whose results are
 about as long as what they are given, and loops over the values themselves. It has no variables of
 its own, no macros, no ranges and nothing that repeats or widens a text: what is not listed here
-is not plain.
+is not plain. What `*` and `%` are given is known only when it is rendered: with numbers alone it is
+plain.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -20,7 +22,7 @@ _ALLOWED = (
     *(nodes.Getitem, nodes.If, nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or),
     *(nodes.Not, nodes.Neg, nodes.Pos, nodes.Add, nodes.Sub, nodes.Div, nodes.FloorDiv),
     *(nodes.Concat, nodes.Filter, nodes.Test, nodes.Call, nodes.For, nodes.List, nodes.Tuple),
-    *(nodes.Dict, nodes.Pair, nodes.Slice),
+    *(nodes.Dict, nodes.Pair, nodes.Slice, nodes.Mod, nodes.Mul),
 )
 _FILTERS = frozenset(
     (
@@ -38,9 +40,12 @@ _METHODS = frozenset(
         *("upper", "lower", "title", "capitalize"),
     )
 )
+FIELDS = re.compile(r"(?:[^%]|%%|%[-+ #0]*\d{0,2}(?:\.\d{0,2})?[a-zA-Z])*")
+"""A text with fields whose widths and precisions are small and written out."""
 _LONGEST_CONSTANT = 100
 """Characters of a text that is an argument."""
 _DEEPEST_LOOP = 2
+_MOST_PRODUCTS = 10
 _MOST_STEPS = 20_000_000
 """Characters that a plain template may have to go through."""
 _MOST_VALUES = 10_000
@@ -58,7 +63,7 @@ class Cost(NamedTuple):
 
 def cost_of(tree: nodes.Template) -> Cost | None:
     """What bounds the cost of a template; None when it is not plain."""
-    parts = 0
+    parts = products = 0
     waiting: list[tuple[nodes.Node, int, bool]] = [(tree, 0, False)]
     deepest = 0
     while waiting:
@@ -66,18 +71,25 @@ def cost_of(tree: nodes.Template) -> Cost | None:
         parts += 1
         if not isinstance(node, _ALLOWED) or not _is_plain(node, grows):
             return None
+        products += isinstance(node, nodes.Mul)
         if isinstance(node, nodes.For):
             depth += 1
             deepest = max(deepest, depth)
         grows = grows or (isinstance(node, nodes.Filter) and node.name in _GROWING)
         waiting += [(child, depth, grows) for child in node.iter_child_nodes()]
-    return Cost(parts, deepest) if deepest <= _DEEPEST_LOOP else None
+    return Cost(parts, deepest) if deepest <= _DEEPEST_LOOP and products <= _MOST_PRODUCTS else None
 
 
 def _is_plain(node: nodes.Node, grows: bool) -> bool:
     """Whether a node of an allowed kind is plain; its children are looked at by themselves."""
     match node:
+        case nodes.Mod():
+            return not isinstance(node.left, nodes.Const) or _is_format(node.left)
         case nodes.Filter():
+            if node.name == "format":
+                return node.node is not None and _is_format(node.node)
+            if node.name == "round":
+                return all(map(_is_small, node.args)) and not node.kwargs
             if node.name not in _FILTERS or (grows and node.name in _GROWING):
                 return False
             if node.name == "join" and (node.kwargs or not all(map(_is_constant, node.args))):
@@ -104,6 +116,19 @@ def _is_value(node: nodes.Node) -> bool:
     if isinstance(node, nodes.Getattr | nodes.Getitem):
         return _is_value(node.node)
     return isinstance(node, nodes.Name)
+
+
+def _is_format(node: nodes.Node) -> bool:
+    """Whether this is a constant text that fills in values with small widths."""
+    return (
+        isinstance(node, nodes.Const)
+        and isinstance(node.value, str)
+        and FIELDS.fullmatch(node.value) is not None
+    )
+
+
+def _is_small(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Const) and isinstance(node.value, int) and 0 <= node.value < 100
 
 
 def _is_constant(node: nodes.Node) -> bool:

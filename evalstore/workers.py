@@ -57,6 +57,8 @@ class Code:
     network: bool = False
     longest: int = 200_000
     """Characters of what a function may return, as JSON."""
+    strict: bool = True
+    """Whether it is not run at all where the shell allows less than its limits."""
 
 
 def _not_run(path: str, why: str) -> NotRunError:
@@ -180,6 +182,7 @@ class _Worker:
             "memory": self._code.memory,
             "network": self._code.network,
             "longest": self._code.longest,
+            "strict": self._code.strict,
             "seconds": seconds,
             "loadSeconds": seconds + LOAD_SECONDS,
         }
