@@ -7,7 +7,7 @@ by their paths without links.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -67,9 +67,16 @@ def list_file() -> Path:
 class WorkspaceBoundary(Boundary):
     """What may be used of one workspace, and outside of it."""
 
-    def __init__(self, root: Path, *, allow_all: bool = False) -> None:
-        """With `allow_all` everything may be used, and `record` remembers what was."""
+    def __init__(
+        self,
+        root: Path,
+        *,
+        allow_all: bool = False,
+        tell: Callable[[str], None] = lambda _message: None,
+    ) -> None:
+        """With `allow_all` everything may be used, and `record` remembers and tells what was."""
         self.root = os.path.realpath(root)
+        self._tell = tell
         super().__init__(
             [self.root], "workspace", lambda: AllowedPaths().of(self.root), allow_all=allow_all
         )
@@ -105,6 +112,11 @@ class WorkspaceBoundary(Boundary):
         """Remember for this user what was allowed by now; raises `EvalstoreError`."""
         if self.added:
             AllowedPaths().add(self.root, self.added)
+            for path in self.added:
+                self._tell(
+                    f"this workspace may use '{path}' from now on; "
+                    f"'evalstore trust --revoke {path}' takes it back"
+                )
             self.added.clear()
 
 

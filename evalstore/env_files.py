@@ -101,7 +101,7 @@ def _read_bytes(root: Path, name: str) -> bytes | None:
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
             raise EvalstoreError(
                 f"{name}: is a link to a file outside of the workspace",
-                hint="copy the file into the workspace",
+                hint="copy the file into the workspace, or set its variables in your environment",
             )
         if status.st_size > LARGEST:
             raise EvalstoreError(

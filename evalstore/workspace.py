@@ -84,17 +84,22 @@ class Workspace:
     """A folder with its settings and its index."""
 
     def __init__(
-        self, root: Path, config: Path | None = None, *, allow_outside: bool = False
+        self,
+        root: Path,
+        config: Path | None = None,
+        *,
+        allow_outside: bool = False,
+        tell: Callable[[str], None] = lambda _message: None,
     ) -> None:
         """Read the settings, from `config` instead of the workspace's own file if it is given.
 
         With `allow_outside` the user lets it use whatever it names elsewhere, and that is
-        remembered. Raises `EvalstoreError`.
+        remembered and told. Raises `EvalstoreError`.
         """
         self.root = root
         self.config = config or root / FILE
         self._private_files: PrivateFiles | None = None
-        self.boundary = WorkspaceBoundary(root, allow_all=allow_outside)
+        self.boundary = WorkspaceBoundary(root, allow_all=allow_outside, tell=tell)
         self.settings, self.ignored = self._read_settings(is_own=config is None)
         self.boundary.require(self.private, self.private.name)
 

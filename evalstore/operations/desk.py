@@ -350,7 +350,7 @@ def require_store(path: Path, where: Where) -> None:
 def open_workspace(where: Where) -> Workspace:
     """Find the workspace and read its settings."""
     root = find_root(where.directory)
-    return Workspace(root, where.config, allow_outside=where.allow_outside)
+    return Workspace(root, where.config, allow_outside=where.allow_outside, tell=where.warn)
 
 
 def store_path(workspace: Workspace, where: Where) -> Path:

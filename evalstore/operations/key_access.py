@@ -180,7 +180,8 @@ class KeyAccess:
             return
         raise KeyNotAllowedError(
             f"{what} environment to be sent to {host}, which you have not allowed",
-            hint=f"if you trust that host: evalstore trust env {variable} {host}",
+            hint=f"if you trust that host: evalstore trust env {variable} {host}; "
+            f"in CI set EVALSTORE_ALLOW_ENV={variable}={host}",
         )
 
     def _trusted(self) -> TrustList:

@@ -57,7 +57,7 @@ responses:
   - {when: "greeting in French", answer: {pass: false, feedback: "It is English, not French."}}
 """,
 }
-IGNORED = b".evalstore/"
+IGNORED = (b".evalstore/", b".env", b".env.local")
 
 
 @dataclass
@@ -172,8 +172,9 @@ def _ignore(made: Initialised) -> None:
         except FileProblem as problem:
             made.notes.append(f".gitignore: {problem.message}; add '.evalstore/' to it")
             return
-    if IGNORED not in data.split():
-        lines = [data.removesuffix(b"\n"), IGNORED] if data else [IGNORED]
+    missing = [line for line in IGNORED if line not in data.split()]
+    if missing:
+        lines = [data.removesuffix(b"\n"), *missing] if data else missing
         _write(made.root, ".gitignore", b"\n".join([*lines, b""]), exclusive=False)
         made.written.append(".gitignore")
 

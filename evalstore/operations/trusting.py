@@ -196,7 +196,19 @@ def _read(where: Where, name: str) -> tuple[Path, bytes]:
     path = where.directory / name
     try:
         if not path.is_file():
-            raise EvalstoreError(f"there is no file '{name}'")
+            hint = None
+            if path.is_dir():
+                hint = (
+                    "it is a folder; a workspace may use one after a command with --allow-outside"
+                )
+            elif re.fullmatch(r"[A-Z][A-Z0-9_]+", name):
+                hint = f"for a variable: evalstore trust env {name} HOST"
+            raise EvalstoreError(f"there is no file '{name}'", hint=hint)
+        if path.suffix != ".py":
+            raise EvalstoreError(
+                f"'{name}' is not a Python file, so nothing would run it",
+                hint="a workspace may use other files after a command with --allow-outside",
+            )
         return path.resolve(), read_file(path, LARGEST_FILE)
     except FileProblem as problem:
         raise EvalstoreError(f"{name}: {problem.message}", hint=problem.hint) from problem

@@ -54,7 +54,7 @@ def test_init_makes_a_workspace_that_runs(
         "Next: 'evalstore run' asks and judges, 'evalstore status' says what it would do.\n",
     )
     assert "1 pass, 1 fail" in evalstore("-C", "new", "run").stdout
-    assert (tmp_path / "new/.gitignore").read_text() == ".evalstore/\n"
+    assert (tmp_path / "new/.gitignore").read_text() == ".evalstore/\n.env\n.env.local\n"
 
 
 def test_init_leaves_what_is_there(
@@ -65,7 +65,7 @@ def test_init_leaves_what_is_there(
     (tmp_path / ".gitignore").write_text("*.pyc")
     evalstore("init")
     assert (tmp_path / "evalstore.yaml").read_text() == "attempts: 2\n"
-    assert (tmp_path / ".gitignore").read_text() == "*.pyc\n.evalstore/\n"
+    assert (tmp_path / ".gitignore").read_text() == "*.pyc\n.evalstore/\n.env\n.env.local\n"
 
 
 def test_init_completes_what_a_killed_one_began(
@@ -88,7 +88,9 @@ def test_init_overwrites_no_link_and_no_byte_of_gitignore(
     monkeypatch.chdir(tmp_path / "new")
     assert evalstore("init").exit_code == 0
     assert not (tmp_path / "outside.md").exists()
-    assert (tmp_path / "new/.gitignore").read_bytes() == b"\xff\xfe\n.evalstore/\n"
+    assert (
+        tmp_path / "new/.gitignore"
+    ).read_bytes() == b"\xff\xfe\n.evalstore/\n.env\n.env.local\n"
 
 
 def test_init_says_what_cannot_be_written(
