@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstore.data_item import FixedNames, Item, columns_of
+from evalstore.errors import NotRunError
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -46,13 +47,20 @@ class LimitReached(Exception):  # noqa: N818 - the caller says what has reached 
     """A computation took more time or memory than it may; the message completes "it …"."""
 
 
-def call(module: str, function: str, *arguments: Json, cpu_seconds: float | None = None) -> Json:
+def call(
+    module: str,
+    function: str,
+    *arguments: Json,
+    cpu_seconds: float | None = None,
+    strict: bool = False,
+) -> Json:
     """What a function of a module of this package returns; arguments and result are JSON.
 
     Raises `LimitReached` when it takes more processor time than `cpu_seconds` (`CPU_SECONDS`
     unless they are given), more memory than `MEMORY`, or when its result is too long; and
-    `NotRunError` when the process cannot be had. The function must not raise: it returns what
-    went wrong.
+    `NotRunError` when the process cannot be had, or the machine is too busy for it. With `strict`
+    that is also so where the shell allows less than these limits. The function must not raise: it
+    returns what went wrong.
     """
     from evalstore.workers import CodeError
 
@@ -64,17 +72,18 @@ def call(module: str, function: str, *arguments: Json, cpu_seconds: float | None
         "given": {"module": module, "function": function, "arguments": arguments},
     }
     try:
-        return _workers().call(_code(module), request, _SECONDS, cpu_seconds)
+        return _workers().call(_code(module, strict), request, _SECONDS, cpu_seconds)
     except CodeError as error:
-        raise LimitReached(_reason(str(error), cpu_seconds)) from None
-
-
-def _reason(message: str, cpu_seconds: float) -> str:
-    if "MemoryError" in message:
-        return f"it needs more than {MEMORY} MiB of memory"
-    if "characters, the most are" in message:
-        return f"its result is longer than {LONGEST_RESULT:,} characters"
-    return f"it takes more than {cpu_seconds:g} seconds of processor time"
+        message = str(error)
+        if "used more processor time" in message:
+            words = f"it takes more than {cpu_seconds:g} seconds of processor time"
+        elif "MemoryError" in message:
+            words = f"it needs more than {MEMORY} MiB of memory"
+        elif "characters, the most are" in message:
+            words = f"its result is longer than {LONGEST_RESULT:,} characters"
+        else:  # such as a machine that is too busy to compute it in time
+            raise NotRunError(f"it could not be computed: {message}") from None
+        raise LimitReached(words) from None
 
 
 @cache
@@ -87,13 +96,13 @@ def _workers() -> Workers:
 
 
 @cache
-def _code(module: str) -> Code:
+def _code(module: str, strict: bool) -> Code:
     """The program of a process, which loads the module before its time is taken."""
     from evalstore.workers import Code
 
     root = str(Path(__file__).parent.parent)
     source = _SOURCE.format(root=root, module=module).encode()
-    return Code(source, module, MEMORY, longest=LONGEST_RESULT, strict=False)
+    return Code(source, module, MEMORY, longest=LONGEST_RESULT, strict=strict)
 
 
 # --- rows of data as JSON

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 
 from evalstore.values import Json, Reply
 
@@ -27,6 +28,12 @@ _BRACKET = re.compile(r"[][{}]")
 _MOST_TRIES = 5_000
 """Braces at which the verdict in a reply is looked for."""
 _FAILS = re.compile(r"fail(?:s|ed)?", re.IGNORECASE)
+_BEGINS_TO_FAIL = re.compile(r"\W*(?:fail|not\s+pass|no\s+pass)", re.IGNORECASE)
+_VERDICTS = frozenset(
+    ("pass", "passed", "passes", "verdict", "result", "ok", "success", "correct", "outcome")
+)
+"""Names of members that say whether something passes."""
+_PROSE = frozenset(("reasoning", "feedback"))
 _OTHERWISE = re.compile(
     r"\bfail(?:s|ed|ing|ures?)?\b"
     r"|\bpass(?:ed|es)?\b\W{0,6}(?:false|no)\b"
@@ -124,7 +131,7 @@ def _object_with_code(text: str, code: str) -> dict[str, Json]:
     if verdict["pass"] is True:
         if text[end:].strip(_MARKS):
             raise Unreadable("the judge's reply goes on after a pass, which may take it back")
-        if said := _OTHERWISE.search(_without(text, verdicts)):
+        if said := _OTHERWISE.search(_plain(_without(text, verdicts))):
             words = storable(" ".join(said[0].split()))
             raise Unreadable(f"the judge's 'pass' is true, and the text around it says '{words}'")
     return verdict
@@ -167,15 +174,28 @@ def _without(text: str, found: list[_Found]) -> str:
     return " ".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
+def _plain(text: str) -> str:
+    """A text in its usual letters, without what cannot be seen."""
+    if text.isascii():
+        return text
+    seen = "".join(one for one in text if unicodedata.category(one) != "Cf")
+    return unicodedata.normalize("NFKC", seen).replace("’", "'")
+
+
 def _contradicts_itself(verdict: dict[str, Json]) -> bool:
     """Whether a member of a pass, however deep, denies `pass` or says no more than 'fail'."""
     left: list[tuple[str, Json]] = list(verdict.items())
     while left:
         name, value = left.pop()
-        if name.casefold() in ("pass", "passed") and str(value).casefold() in ("false", "no"):
+        name = _plain(name).casefold()
+        if name in _VERDICTS and str(value).casefold() in ("false", "no"):
             return True
-        if isinstance(value, str) and _FAILS.fullmatch(value.strip(_MARKS)):
-            return True
+        if isinstance(value, str):
+            said = _plain(value)
+            if _FAILS.fullmatch(said.strip(_MARKS)):
+                return True
+            if name not in _PROSE and _BEGINS_TO_FAIL.match(said):
+                return True
         if isinstance(value, dict):
             left += value.items()
         elif isinstance(value, list):

@@ -16,7 +16,7 @@ def run_within_limits(check: Mapping[str, Json], subject: Subject) -> Outcome:
     if is_cheap(check, size_of(subject), subject.schemas):
         return run_check(check, subject)
     try:
-        found = call(__name__, "run_encoded", dict(check), _encode(check, subject))
+        found = call(__name__, "run_encoded", dict(check), _encode(check, subject), strict=True)
     except LimitReached as limit:
         return Outcome("error", f"the check '{check['type']}' was given up: {limit}")
     return Outcome(*found)

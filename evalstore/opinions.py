@@ -11,7 +11,7 @@ from evalstore.calls import CallFailed, Door
 from evalstore.judge import Opinion, ask_again
 from evalstore.judge_reply import Unreadable
 from evalstore.providers.services import SCRIPTED
-from evalstore.reply_forms import ReplyForm, Scores, Verdicts, tell
+from evalstore.reply_forms import ReplyForm, Verdicts, tell
 from evalstore.reply_modes import Mode, ReplyModes, in_mode
 from evalstore.values import Reply, Request
 
@@ -52,7 +52,9 @@ class Opinions:
             mode, reply = await self._reply(door, request, code, form, unread)
             spent.append(reply)
             try:
-                if isinstance(form, Scores):  # its pattern or path may take a moment
+                if not isinstance(
+                    form, Verdicts
+                ):  # what finds a choice or a score may take a moment
                     return await asyncio.to_thread(form.read, reply)
                 return form.read(reply, _demanded(code, mode))
             except Unreadable as unreadable:

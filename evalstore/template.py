@@ -8,6 +8,7 @@ out as `Mention`s in their place. Nothing here knows where values come from.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +29,7 @@ _AS_JSON = re.compile(r"\|\s*tojson\s*(?:\(\s*\))?\s*\Z")
 _RAW = re.compile(r"\{%[-+]?\s*raw\s*-?%\}(.*?)\{%-?\s*endraw\s*[-+]?%\}", re.DOTALL)
 _AS_A_WHOLE = re.compile(r"\{%|\{\{-|-\}\}")
 """What only Jinja can render, because it reaches beyond its own braces."""
-LONGEST_TEXT = 20_000_000
+LONGEST_TEXT = 10_000_000
 """Characters of a text with its values in place."""
 _LENGTH_OF_MENTION = 100
 """What a file that is mentioned counts as: there may be only so many of them."""
@@ -391,9 +392,8 @@ def _render(template: Template, lookup: Lookup, typed: Callable[[str], Any]) -> 
             fills[f"{_INSIDE}{number}"] = [segment]
     texts = [source, *map(str, scope.values())]
     texts += [piece for pieces in fills.values() for piece in pieces if isinstance(piece, str)]
-    number = 0
-    while any((fence := f"\0{number}:") in text for text in texts):
-        number += 1
+    digest = hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=16)
+    fence = f"\0{digest.hexdigest()}:"
     for name, pieces in fills.items():
         text = ""
         for piece in pieces:

@@ -45,8 +45,11 @@ FIELDS = re.compile(r"(?:[^%]|%%|%[-+ #0]*\d{0,2}(?:\.\d{0,2})?[a-zA-Z])*")
 _LONGEST_CONSTANT = 100
 """Characters of a text that is an argument."""
 _DEEPEST_LOOP = 2
+_DEEPEST = 30
+"""Levels of a source: Python compiles what is nested more deeply slowly."""
 _MOST_PRODUCTS = 10
-_MOST_STEPS = 20_000_000
+_LONGEST_SEPARATOR = 20
+_MOST_STEPS = 5_000_000
 """Characters that a plain template may have to go through."""
 _MOST_VALUES = 10_000
 """Values whose sizes are added up."""
@@ -64,19 +67,19 @@ class Cost(NamedTuple):
 def cost_of(tree: nodes.Template) -> Cost | None:
     """What bounds the cost of a template; None when it is not plain."""
     parts = products = 0
-    waiting: list[tuple[nodes.Node, int, bool]] = [(tree, 0, False)]
+    waiting: list[tuple[nodes.Node, int, bool, int]] = [(tree, 0, False, 0)]
     deepest = 0
     while waiting:
-        node, depth, grows = waiting.pop()
+        node, depth, grows, level = waiting.pop()
         parts += 1
-        if not isinstance(node, _ALLOWED) or not _is_plain(node, grows):
+        if level > _DEEPEST or not isinstance(node, _ALLOWED) or not _is_plain(node, grows):
             return None
         products += isinstance(node, nodes.Mul)
         if isinstance(node, nodes.For):
             depth += 1
             deepest = max(deepest, depth)
         grows = grows or (isinstance(node, nodes.Filter) and node.name in _GROWING)
-        waiting += [(child, depth, grows) for child in node.iter_child_nodes()]
+        waiting += [(child, depth, grows, level + 1) for child in node.iter_child_nodes()]
     return Cost(parts, deepest) if deepest <= _DEEPEST_LOOP and products <= _MOST_PRODUCTS else None
 
 
@@ -90,11 +93,13 @@ def _is_plain(node: nodes.Node, grows: bool) -> bool:
                 return node.node is not None and _is_format(node.node)
             if node.name == "round":
                 return all(map(_is_small, node.args)) and not node.kwargs
-            if node.name not in _FILTERS or (grows and node.name in _GROWING):
+            if node.name not in _FILTERS or node.kwargs or (grows and node.name in _GROWING):
                 return False
-            if node.name == "join" and (node.kwargs or not all(map(_is_constant, node.args))):
-                return False
-            return node.name != "tojson" or not (node.args or node.kwargs)
+            if node.name in ("default", "d"):
+                return True
+            if node.name == "join":
+                return all(map(_is_short, node.args))
+            return not node.args
         case nodes.For():
             return not node.recursive and _is_value(node.iter)
         case nodes.Call():
@@ -129,6 +134,10 @@ def _is_format(node: nodes.Node) -> bool:
 
 def _is_small(node: nodes.Node) -> bool:
     return isinstance(node, nodes.Const) and isinstance(node.value, int) and 0 <= node.value < 100
+
+
+def _is_short(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Const) and len(str(node.value)) <= _LONGEST_SEPARATOR
 
 
 def _is_constant(node: nodes.Node) -> bool:

@@ -134,6 +134,12 @@ def test_a_score_can_contradict_a_verdict(text: str) -> None:
         '"passed": false',
         '"label": "FAIL"',
         '"verdict": "failed."',
+        '"verdict": "FAILED!"',
+        '"verdict": "not passed"',
+        '"verdict": "FAIL: it is cold"',
+        '"result": false',
+        '"verdict": "ＦＡＩＬ"',
+        '"verdict": "F\u200bail"',
     ],
 )
 def test_a_member_can_contradict_a_pass(member: str) -> None:

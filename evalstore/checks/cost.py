@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 _MOST_STEPS = 10_000_000
 _LONG_TEXT = 200_000
 """Characters of an answer that no check looks at without limits."""
+_UNBOUNDED = frozenset(
+    (
+        *("$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor", "$recursiveAnchor"),
+        *("unevaluatedProperties", "unevaluatedItems"),
+    )
+)
+"""Keywords that refer to what only the value decides, or look at other conditions again."""
 _DEEPEST = 30
 """Levels of a schema; what is deeper is costly."""
 _PRODUCTS = frozenset(
@@ -42,14 +49,20 @@ def is_cheap(check: Mapping[str, Json], size: int, schemas: Mapping[str, Json]) 
         return True  # it runs elsewhere in any case
     if size > _LONG_TEXT:
         return False
-    if isinstance(check.get("pattern"), str) and not is_cheap_pattern(check["pattern"], size):
-        return False
+    if "actual" in check:
+        size += len(as_text(check["actual"]))
+    pattern = check.get("pattern")
+    if isinstance(pattern, str):
+        flags = check.get("flags", ())
+        if "verbose" in flags or not is_cheap_pattern(pattern, size):
+            return False
     if kind == "jsonSchema":
         schema = check["schema"]
         return is_cheap_schema(schemas[schema] if isinstance(schema, str) else schema, size)
     if kind == "jsonPath":
         inner = check.get("check")
-        return is_cheap_path(check["path"]) and (inner is None or is_cheap(inner, size, schemas))
+        is_cheap_here = is_cheap_path(check["path"]) and len(check["path"]) * size <= _MOST_STEPS
+        return is_cheap_here and (inner is None or is_cheap(inner, size, schemas))
     if kind in _PRODUCTS:
         return size * _length_of(check) <= _MOST_STEPS
     return True
@@ -95,7 +108,7 @@ def schema_cost(schema: str, size: int) -> int | None:
     root = _parsed(schema)
     try:
         return _Conditions(root, size).count(root, 0)
-    except _Unbounded:
+    except (_Unbounded, RecursionError):
         return None
 
 
@@ -127,8 +140,10 @@ class _Conditions:
         return total
 
     def _count_keyword(self, name: str, inner: Json, depth: int) -> int:
-        if name in ("$ref", "$dynamicRef", "$recursiveRef"):
+        if name == "$ref":
             return self._refer(inner)
+        if name in _UNBOUNDED or (name in ("$id", "id") and depth > 0):
+            raise _Unbounded
         if name in ("pattern", "patternProperties"):
             patterns = [inner] if isinstance(inner, str) else list(inner or ())
             for pattern in patterns:

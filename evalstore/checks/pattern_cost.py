@@ -17,6 +17,10 @@ _MOST_CHOICES = 10**9
 _MOST_TRIES = 100_000_000
 """Ways to try that take a fraction of a second."""
 _COUNTED = re.compile(r"\{(\d*),?(\d*)\}")
+_ODD = re.compile(
+    r"\(\?(?:#|[a-zA-Z0-9-]*[xV])|(?<=.)\(\?[a-zA-Z]+[:)]|\{(?!\d*(?:,\d*)?\})", re.DOTALL
+)
+"""Comments and verbose flags, between whose signs blanks mean nothing, and fuzzy matches."""
 _RECURSION = re.compile(r"\(\?(?:[R0-9&+-]|P>)")
 _MOST_COPIES = 20_000
 """Copies of a part of a pattern that its counted repetitions may make."""
@@ -63,7 +67,7 @@ def is_small(pattern: str) -> bool:
 @lru_cache(maxsize=1024)
 def ways_of(pattern: str) -> Ways | None:
     """What bounds how many ways a pattern tries; None when nothing here does."""
-    if len(pattern) > _LONGEST:
+    if len(pattern) > _LONGEST or _ODD.search(pattern):
         return None
     groups = [_Group()]
     last = _Group()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -102,7 +103,8 @@ def compile_problem(pattern: str, flags: Iterable[str]) -> str | None:
 def is_found(pattern: str, text: str, flags: frozenset[str] = frozenset()) -> bool:
     """Whether a pattern is found in a text; raises `LimitReached`."""
     if is_cheap_pattern(pattern, len(text)):
-        return compiled(pattern, flags).search(text) is not None
+        with suppress(TimeoutError):
+            return compiled(pattern, flags).search(text, timeout=SECONDS) is not None
     found: bool = call(__name__, "search", pattern, text, sorted(flags))
     return found
 

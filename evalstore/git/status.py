@@ -32,11 +32,12 @@ class State:
     """Whether tracked files below the folder differ from the commit; None: not known."""
 
 
-def read_state(folder: Path) -> State | None:
+def read_state(folder: Path, *, is_inner: bool = False) -> State | None:
     """The commit of the checkout that a folder is in, and whether the folder has changes.
 
     Files that are not tracked do not count. None outside of a checkout, before its first commit,
-    and when its HEAD cannot be read. Runs nothing: no filter, no hook, no program.
+    and when its HEAD cannot be read. Runs nothing: no filter, no hook, no program. With
+    `is_inner` it is a submodule, and whether its own submodules have changes is not known.
     """
     try:
         folder = folder.resolve()
@@ -47,12 +48,12 @@ def read_state(folder: Path) -> State | None:
     if repository is None or commit is None:
         return None
     try:
-        return State(commit, _is_dirty(repository, commit, folder))
+        return State(commit, _is_dirty(repository, commit, folder, is_inner))
     except (GitError, OSError, ValueError, RecursionError):
         return State(commit, None)
 
 
-def _is_dirty(repository: Repository, commit: str, folder: Path) -> bool | None:
+def _is_dirty(repository: Repository, commit: str, folder: Path, is_inner: bool) -> bool | None:
     path = repository.folder / "index"
     written = path.stat().st_mtime_ns if path.exists() else 0
     entries = parse_index(read_bytes(path), len(commit) // 2) if written else []
@@ -64,7 +65,7 @@ def _is_dirty(repository: Repository, commit: str, folder: Path) -> bool | None:
     staged = tree_id(entries, below)
     if staged != _committed(Objects(repository.common), commit, below):
         return True
-    return _Files(repository, written).differ(entries)
+    return _Files(repository, written, is_inner).differ(entries)
 
 
 def _committed(objects: Objects, commit: str, below: bytes) -> bytes | None:
@@ -83,7 +84,8 @@ def _committed(objects: Objects, commit: str, below: bytes) -> bytes | None:
 class _Files:
     """Compares files with the index: by their stamps, and by their bytes where those differ."""
 
-    def __init__(self, repository: Repository, written: int) -> None:
+    def __init__(self, repository: Repository, written: int, is_inner: bool) -> None:
+        self._is_inner = is_inner
         self._top = os.fsencode(repository.top.resolve())
         self._written = written
         self._deadline = time.monotonic() + _MOST_SECONDS
@@ -157,7 +159,9 @@ class _Files:
     def _submodule_differs(self, path: Path, one: Tracked) -> bool | None:
         if not (path / ".git").exists():
             return False
-        state = read_state(path)
+        if self._is_inner or path.is_symlink():
+            return None  # as deep as this only a checkout goes that wants to be endless
+        state = read_state(path, is_inner=True)
         if state is None:
             return None
         return True if bytes.fromhex(state.commit) != one.id else state.dirty

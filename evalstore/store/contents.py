@@ -8,6 +8,7 @@ does not is a `StoreError` that names the table and the id.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from math import isfinite
@@ -22,12 +23,14 @@ from evalstore.values import Json
 HINT = "'evalstore fsck' lists what is wrong; restore a copy of the store"
 _DEEPEST = 400
 """Lists and objects inside of each other: what Python can still walk through."""
-_LONGEST = 64 * 2**20
+_LONGEST = 256 * 2**20
 """Characters of a content, except for lists of cases and results, which are read in pieces."""
 T = TypeVar("T")
 _LARGE = 16 * 2**20
 _MOST_VALUES = 8_000_000
 """Values of a large content: more of them need gigabytes of memory."""
+_STRUCTURE = re.compile(r'[,\[{](?=["\d\[{\]}tfn-])')
+"""What stands before a value; in a text it is rarely followed by one."""
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 221_845_392_000_000_000
 """The years 1 and 9000, in microseconds since 1970: what a date can be made of, and added to."""
 
@@ -153,7 +156,8 @@ def _wrong_shape(table: str, id: str, validator: Any, content: Json) -> StoreErr
 def _refuse_size(table: str, text: str) -> None:
     if len(text) > _LONGEST and table != "nodes":
         raise ValueError(f"it has {len(text):,} characters")
-    if text.count(",") + text.count("[") + text.count("{") > _MOST_VALUES:
+    count = text.count(",") + text.count("[") + text.count("{")
+    if count > _MOST_VALUES and sum(1 for _ in _STRUCTURE.finditer(text)) > _MOST_VALUES:
         raise ValueError("it has too many values")
 
 

@@ -240,7 +240,7 @@ SHAPES: dict[str, Shape] = {
             "failed": _COUNT,
             "cost": _NUMBER,
             "spending": shape.list_schema(_MAPPING),
-            "git": _record({"commit": _TEXT, "dirty": _FLAG}),
+            "git": _record({"commit": _TEXT, "dirty": shape.nullable_schema(_FLAG)}),
             "version": _TEXT,
         },
     ),

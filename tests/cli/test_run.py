@@ -329,3 +329,13 @@ def test_a_missing_key_is_said_before_the_first_call(workspace: Path, evalstore:
         '(use "evalstore log --failures" to see where, and what to do)\n'
     )
     assert "failed 2x: desk/m: " in ran.stdout
+
+
+def test_a_checkout_whose_changes_are_not_known_is_recorded_as_such(
+    workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = {"commit": "a" * 40, "dirty": None}
+    monkeypatch.setattr("evalstore.operations.run.git_state", lambda _root: state)
+    evalstore("run", "--fail-on", "none")
+    for command in ("status", "log", "stats", "fsck"):
+        assert evalstore(command).exit_code == 0, evalstore(command).stderr

@@ -18,7 +18,7 @@ from evalstore.checks import Subject, read_check, run_check
 from evalstore.checks.cost import is_cheap, is_cheap_schema
 from evalstore.checks.pattern_cost import is_cheap_pattern
 from evalstore.dataset.names import Columns
-from evalstore.errors import FileProblem
+from evalstore.errors import FileProblem, NotRunError
 from evalstore.judge_reply import Unreadable
 from evalstore.limited_checks import run_within_limits
 from evalstore.reply_forms import form_of
@@ -287,3 +287,72 @@ def test_a_costly_path_to_a_judges_score_is_given_up(monkeypatch: pytest.MonkeyP
     )
     with pytest.raises(Unreadable, match="was given up: it"):
         form.read(Reply("[1]"))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a+)(?#)+$",
+        "(?x)(a+) +$",
+        "(?#:[)(a+)+$(?#])",
+        "(a|ab|b)(?i)+$",
+        "(?x)(a|ab|b){1, }$",
+        "(?b)(?:abc){e}$",
+        "(?:a|a)(?#)+$",
+        "(a?)(?#){50}$",
+    ],
+)
+def test_what_stands_between_a_group_and_its_quantifier_hides_nothing(pattern: str) -> None:
+    assert not is_cheap_pattern(pattern, 10)
+
+
+def test_a_verbose_pattern_is_not_cheap() -> None:
+    check = read_check({"regex": {"pattern": "(a+) +$", "flags": ["verbose"]}})
+    assert not is_cheap(check, 10, {})
+
+
+def _nested(condition: str) -> Json:
+    schema: Json = {"properties": {"a": True}}
+    for _ in range(24):
+        schema = {condition: [schema] if condition == "allOf" else schema}
+        schema["unevaluatedProperties"] = False
+    return schema
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        _nested("if"),
+        _nested("allOf"),
+        {"items": {"unevaluatedItems": False}},
+        {"allOf": [{"$id": "http://x/y", "$defs": {}, "$ref": "#/$defs/a"}], "$defs": {"a": True}},
+        {
+            "$defs": {f"a{n}": {"$ref": f"#/$defs/a{n + 1}"} for n in range(600)},
+            "$ref": "#/$defs/a0",
+        },
+    ],
+    ids=["if", "allOf", "items", "id", "chain"],
+)
+def test_schemas_whose_cost_the_value_decides_are_not_cheap(schema: Json) -> None:
+    assert not is_cheap_schema(schema, 10)
+
+
+def test_a_bound_value_counts_like_an_answer() -> None:
+    schema = {"type": "string", "pattern": "a*a*a*a*b$"}
+    check = {"type": "jsonSchema", "schema": schema, "actual": "a" * 3_000}
+    assert not is_cheap(check, 1, {})
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["{{ a|sort(false, false, b)|length }}", "{{ a|trim(b) }}", "{{ a" + "|upper" * 60 + " }}"],
+)
+def test_templates_whose_filters_are_costly_are_not_plain(source: str) -> None:
+    assert not sandbox._is_cheap(source, {"a": "x", "b": "y"})
+
+
+def test_a_machine_that_is_too_busy_is_not_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_process, "_SECONDS", 0.0)
+    check = read_check({"contains": "x"})
+    with pytest.raises(NotRunError):
+        run_within_limits(check, Subject(Reply("x" * 300_000), "x" * 300_000))
