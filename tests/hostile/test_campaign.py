@@ -29,16 +29,16 @@ TOO_LONG = frozenset(("stopped-long",))
 DRAWN_FROM = 1000
 """The number of the first trial that is drawn: beyond all hand-written ones."""
 COUNTS = {
-    "files": (9, 2),
-    "servers": (3, 1),
-    "judges": (4, 1),
-    "kills": (4, 0),
+    "files": (6, 1),
+    "servers": (2, 1),
+    "judges": (3, 1),
+    "kills": (2, 0),
     "edits": (0, 1),
     "runners": (2, 1),
-    "stores": (3, 1),
-    "calls": (5, 1),
-    "escapes": (1, 3),
-    "fuzz": (8, 0),
+    "stores": (2, 1),
+    "calls": (3, 1),
+    "escapes": (1, 2),
+    "fuzz": (5, 0),
 }
 """How many trials of each attack: hand-written ones, and drawn ones."""
 

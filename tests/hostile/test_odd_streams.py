@@ -23,7 +23,7 @@ NAMES = [
 ]
 needs_linux = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 
-OFTEN = ("stdout full", "all closed", "folder gone")
+OFTEN = ("stdout full", "folder gone")
 RARE = tuple(streams for streams in forking.STREAMS[1:] if streams not in OFTEN)
 
 

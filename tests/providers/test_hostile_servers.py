@@ -204,7 +204,7 @@ def answers(draw: st.DrawFn) -> bytes:
 
 
 @settings(
-    max_examples=max(150, settings().max_examples),
+    max_examples=max(50, settings().max_examples),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @example(wire.response(b"{}", status=429, headers={"retry-after": HEADER_VALUES[8]}))
