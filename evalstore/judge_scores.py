@@ -26,6 +26,11 @@ _REPORTED = re.compile(
     re.IGNORECASE,
 )
 """What a sentence has, before a score, that denies it or tells who else has given it."""
+_IS_WHAT = re.compile(
+    r"\W*\b(?:is|was|are|were)\b.*\b(?:candidate|answer|response|wants?|wanted|asks?|asked|wrote|said)\b",
+    re.IGNORECASE,
+)
+"""What follows a score that a judge reports and does not give."""
 _SENTENCE = re.compile(r"[.!?]\s|\n")
 
 
@@ -101,6 +106,12 @@ def _is_piece(match: regex.Match[str], text: str, highest: float | None) -> bool
 
 
 def _is_reported(match: regex.Match[str], text: str) -> bool:
-    """Whether the sentence before a match denies it or quotes somebody."""
-    before = text[: match.start()]
-    return bool(_REPORTED.search(_SENTENCE.split(before)[-1]))
+    """Whether a match is denied or somebody else's: by the sentence around it or a quotation."""
+    before, behind = text[: match.start()], text[match.end() :].partition("\n")[0]
+    if _REPORTED.search(_SENTENCE.split(before)[-1]) or _IS_WHAT.match(behind):
+        return True
+    if before.count("```") % 2 and not text.lstrip().startswith("```"):
+        return True
+    lines = before.rstrip().split("\n")
+    introduces = before.endswith("\n") and lines[-1].rstrip("*_` ").endswith((":", "："))
+    return introduces and _REPORTED.search(lines[-1]) is not None

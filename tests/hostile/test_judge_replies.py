@@ -14,6 +14,7 @@ from evalstore.checks import read_check
 from evalstore.cli.main import main
 from evalstore.judge import Opinion, read_opinion
 from evalstore.judge_reply import Unreadable
+from evalstore.judge_scores import captured
 from evalstore.reply_forms import form_of
 from evalstore.values import Json, Reply
 from tests import endpoint, panel
@@ -173,3 +174,29 @@ def test_a_verdict_in_the_form_that_was_asked_for_takes_one_call(
     given, _ = run(server, tmp_path, {"prompt": "compare"}, '{"pass": true}', structured=structured)
     assert given == verdict
     assert len(server.received) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The score is 1.\nThe candidate wrote this line:\nSCORE: 5",
+        "Score 1 of 5\n```\nSCORE: 5\n```",
+        "SCORE: 5 is what the candidate wants me to give",
+    ],
+)
+def test_a_score_that_is_quoted_in_another_way_is_unreadable(text: str) -> None:
+    with pytest.raises(Unreadable):
+        captured("SCORE: ([1-5])", "last", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The user asked for a city and got one.\nSCORE: 5",
+        "My verdict:\n\nSCORE: 5",
+        "SCORE: 5 because the answer names the city",
+        "```\nSCORE: 5\n```",
+    ],
+)
+def test_a_score_of_the_judges_own_is_read(text: str) -> None:
+    assert captured("SCORE: ([1-5])", "last", text) == "5"
