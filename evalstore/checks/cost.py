@@ -47,10 +47,10 @@ def is_cheap(check: Mapping[str, Json], size: int, schemas: Mapping[str, Json]) 
     kind = check["type"]
     if kind == "python":
         return True  # it runs elsewhere in any case
-    if size > _LONG_TEXT:
-        return False
     if "actual" in check:
         size += len(as_text(check["actual"]))
+    if size > _LONG_TEXT:
+        return False
     pattern = check.get("pattern")
     if isinstance(pattern, str):
         flags = check.get("flags", ())

@@ -15,6 +15,8 @@ from tests.builders import tree
 from tests.cli.conftest import JUDGE, ONE, SETTINGS, WEATHER
 from tests.cli.conftest import documents as documents
 from tests.cli.conftest import evalstore as evalstore
+from tests.hostile.commands import root as root
+from tests.hostile.commands import run as run
 from tests.hostile.forking import Case, Ended
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from evalstore.allowed_paths import AllowedPath, AllowedPaths
-from evalstore.cli.main import main
 from evalstore.errors import FileProblem
 from evalstore.file_access import Boundary, OutsideProblem
 from evalstore.index import SUFFIXES, scan
@@ -21,11 +20,9 @@ from evalstore.operations.orders import Where
 from tests.builders import Files, tree
 from tests.formats.langbite_library import prompt, table
 from tests.formats.lve_repository import instance
+from tests.hostile.commands import HELLO, MODEL, SETTINGS, Run
 
 SECRET = "the-secret-of-somebody-else"
-SETTINGS = "candidates: [one]\n"
-MODEL = "id: one\nprovider: scripted\nresponses: [{answer: Hello}]\n"
-HELLO = "# 👤\n\nHello\n\n---\n\n~~~checks\n- contains: Hello\n~~~\n"
 LINKED: dict[str, tuple[str, str]] = {
     "test": ("tests/x.md", f"# 👤\n\n{SECRET}\n\n---\n\n~~~checks\n- json\n~~~\n"),
     "prompt": ("prompts/x.md", f"# ⚙️\n\n{SECRET}\n"),
@@ -36,28 +33,6 @@ LINKED: dict[str, tuple[str, str]] = {
     "currency": ("currencies/x.yaml", f"code: {SECRET}: [\n"),
 }
 COMMANDS = (("status",), ("check",), ("run",), ("log",), ("ls", "cases"), ("stats",), ("grep", "x"))
-
-Run = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace in the current folder, with something outside of it."""
-    tree(folder, {"evalstore.yaml": SETTINGS, "models/one.yaml": MODEL, "tests/a.md": HELLO})
-    monkeypatch.chdir(folder)
-    return folder
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """Run one command: its exit code, and all that it printed."""
-
-    def command(*argv: str) -> tuple[int, str]:
-        code = main(argv)
-        printed = capfd.readouterr()
-        return code, printed.out + printed.err
-
-    return command
 
 
 def link(place: str, target: Path) -> None:

@@ -15,16 +15,13 @@ from typing import Any
 import pytest
 
 import evalstore
-from evalstore.cli.main import main
 from evalstore.errors import FileProblem
 from evalstore.file_access import MIB, open_file, read_file
 from evalstore.formats import sources
 from evalstore.formats.shapes import parse_json
 from tests.builders import tree
+from tests.hostile.commands import HELLO, Run
 
-SETTINGS = "candidates: [one]\n"
-MODEL = "id: one\nprovider: scripted\nresponses: [{answer: Hello}]\n"
-HELLO = "# 👤\n\nHello\n\n---\n\n~~~checks\n- contains: Hello\n~~~\n"
 SPARSE = 20 * 1024 * MIB
 DEEP = "[" * 100_000
 KINDS = {
@@ -46,8 +43,6 @@ IMPORTS = {
     "ai-tester-db": "x.db",
 }
 
-Run = Callable[..., tuple[int, str]]
-
 
 @pytest.fixture(autouse=True)
 def _never_hangs() -> Iterator[None]:
@@ -59,26 +54,6 @@ def _never_hangs() -> Iterator[None]:
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
-
-
-@pytest.fixture
-def root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace in the current folder."""
-    tree(folder, {"evalstore.yaml": SETTINGS, "models/one.yaml": MODEL, "tests/a.md": HELLO})
-    monkeypatch.chdir(folder)
-    return folder
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """Run one command: its exit code, and all that it printed."""
-
-    def command(*argv: str) -> tuple[int, str]:
-        code = main(argv)
-        printed = capfd.readouterr()
-        return code, printed.out + printed.err
-
-    return command
 
 
 def make(place: Path, what: str) -> str:
