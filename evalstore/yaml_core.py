@@ -217,10 +217,18 @@ class _Values:
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag == _TAG + "null":
                 raise _problem(key, "a key must be text")
+            if key.value == "<<" and not key.style and _holds_mappings(value):
+                raise _problem(key, "merge keys ('<<') are not YAML 1.2: write the fields out")
             if key.value in result and not self._repeats:
                 raise _problem(key, f"key '{key.value}' appears twice")
             result[key.value] = self.read(value, depth + 1)
         return result
+
+
+def _holds_mappings(node: yaml.Node) -> bool:
+    """Whether this is a mapping, or a list of nothing else."""
+    items = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    return bool(items) and all(isinstance(item, yaml.MappingNode) for item in items)
 
 
 def _check_tag(node: yaml.Node, expected: str) -> None:
