@@ -126,7 +126,7 @@ def test_tool_calls_are_expected_and_tools_become_files(tmp_path: Path) -> None:
     call = {"function": {"name": "f", "arguments": '{"x": 1}'}}
     row = {**ROW, "calls": [call], "tools": [TOOL]}
     made = imported_job(tmp_path, job({"t": metric}, template), row)
-    assert "availableTools: [f]" in made.text("tests/qa.md")
+    assert "availableTools: [from/f]" in made.text("tests/qa.md")
     right = Reply(None, tool_calls=(ToolCall("f", {"x": 1}),))
     wrong = Reply(None, tool_calls=(ToolCall("f", {"x": 2}),))
     assert [made.verdict("tests/qa.md", one) for one in (right, wrong)] == ["pass", "fail"]
@@ -141,9 +141,9 @@ def test_rows_that_offer_the_same_tools_share_a_test(tmp_path: Path) -> None:
         [],
         [3, 1, 1],
     )
-    assert "availableTools: [f]" in made.text("tests/qa-1.md")
+    assert "availableTools: [from/f]" in made.text("tests/qa-1.md")
     assert "availableTools" not in made.text("tests/qa-2.md")
-    assert "availableTools: [f-2]" in made.text("tests/qa-3.md")
+    assert "availableTools: [from/f-2]" in made.text("tests/qa-3.md")
 
 
 def test_a_limit_counts_before_rows_are_told_apart_by_their_tools(tmp_path: Path) -> None:

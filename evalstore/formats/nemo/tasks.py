@@ -85,7 +85,7 @@ def _write(
     parts = _Parts(data)
     _conversation(task, parts)
     if tools:
-        parts.front["availableTools"] = write_tools(tools, imported)
+        parts.front["availableTools"] = write_tools(tools, task.prefix, imported)
     _metrics(task, parts, imported)
     if not parts.checks and not parts.judges:
         raise EvalstoreError("none of its metrics can be taken over")
