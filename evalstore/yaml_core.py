@@ -231,7 +231,7 @@ class _Values:
         return result
 
 
-def _is_merge_key(key: yaml.Node, value: yaml.Node) -> bool:
+def _is_merge_key(key: yaml.ScalarNode, value: yaml.Node) -> bool:
     """Whether YAML 1.1 would merge the value, a mapping or a list of some, into this mapping."""
     if key.value != "<<" or key.style:
         return False

@@ -24,6 +24,7 @@ from evalstore.operations.desk import open_desk, open_workspace
 from evalstore.operations.import_check import find_taken, remove_refused
 from evalstore.operations.keeping import Kept, store_history
 from evalstore.operations.placing import place
+from evalstore.settings import ignored_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,6 +116,10 @@ def import_files(
     if not dry_run:
         imported.left += remove_refused(workspace, files.written.values())
         files = files.without_removed(workspace.root)
+    imported.warnings += [
+        Left(str(paths[0]), f"the setting '{name}', to be pasted, is {why}")
+        for name, why in ignored_settings(imported.settings)
+    ]
     history = None
     if imported.recorded:
         history = _add_history(where, format, imported, files, dry_run=dry_run)

@@ -38,6 +38,7 @@ AUDIO_FORMATS = {
 SHORTEST_KEY = 8
 """A key shorter than this may be a word of an answer, as `none` or `test`."""
 
+_THINKING = ("<think>", "</think>")
 _MOST_TOKENS = 10**9
 _MOST_LEVELS = 100
 """Levels of nested arguments; deeper ones stay text, for no reader has to expect them."""
@@ -196,6 +197,15 @@ def decode_reply(
         wait=wait,
     )
     return reply if api_key is None or len(api_key) < SHORTEST_KEY else redact(reply, api_key)
+
+
+def without_thinking(reply: Reply) -> Reply:
+    """The reply without the `<think>` block in front, in which Ollama leaves reasoning."""
+    text = reply.text
+    if text is None or not text.lstrip().startswith(_THINKING[0]):
+        return reply
+    _, closed, answer = text.partition(_THINKING[1])
+    return replace(reply, text=answer.strip()) if closed else reply
 
 
 def redact(reply: Reply, secret: str) -> Reply:

@@ -12,6 +12,7 @@ import pytest
 from tests.builders import tree
 from tests.cli.conftest import Evalstore, Ran
 from tests.cli.test_documents import schema_of
+from tests.formats import langbite_library
 
 
 def test_an_unknown_format_is_told_with_the_nearest_one(
@@ -316,3 +317,17 @@ def test_two_imports_do_not_share_ids(
     tree(workspace, {"source/job.json": json.dumps(first).replace('"object"', '"object", "x": 1')})
     documents("import", "nemo", "source/job.json", "--into", "two")
     assert evalstore("check").stderr == ""
+
+
+def test_settings_that_nothing_looks_at_yet_are_told(workspace: Path, documents: Any) -> None:
+    tree(
+        workspace,
+        {
+            "source/prompts_en_us.csv": langbite_library.table(langbite_library.prompt()),
+            "source/model.json": json.dumps(langbite_library.model()),
+        },
+    )
+    found = documents("import", "langbite", "source")
+    assert "thresholds" in found["settings"]
+    (warning,) = [one["reason"] for one in found["warnings"]]
+    assert warning.startswith("the setting 'thresholds', to be pasted, is ")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SIGNS = re.compile(r"[.^$*+?{}\[\]\\|()]")
 """What means something in a regular expression."""
+_LETTER = re.compile(r"\w")
 _NEGATIVE = ("different", "notIncludesAny")
 
 
@@ -51,6 +52,21 @@ def translate(template: Template, delta: Decimal, *, judged: bool) -> Oracle:
     return Oracle(checks, instructions, warnings)
 
 
+def _mismatch(text: str) -> str | None:
+    """Why an expected text fits no answer, or hardly any, as both its ends must be those of words.
+
+    Ends that mean something in a pattern are not looked at.
+    """
+    if not text:
+        return None
+    first, last = (_SIGNS.match(one) or _LETTER.match(one) for one in (text[0], text[-1]))
+    if not first:
+        return f"'{text}' can never match: an expected text must begin with a letter or a digit"
+    if not last:
+        return f"'{text}' matches only in front of a letter, as it ends with none"
+    return None
+
+
 def _begins(template: Template) -> tuple[dict[str, Json], tuple[str, ...]]:
     """A pattern for the beginning of an answer.
 
@@ -75,4 +91,5 @@ def _begins(template: Template) -> tuple[dict[str, Json], tuple[str, ...]]:
         except re.error as error:
             raise ValueError(f"'{one}' is read as a regular expression: {error}") from None
     warnings = tuple(f"'{one}' is read as a regular expression, as it is there" for one in signs)
+    warnings += tuple(warning for one in texts if (warning := _mismatch(one)))
     return {"regex": pattern, "ignoreCase": True, "normalize": "spaces"}, warnings
