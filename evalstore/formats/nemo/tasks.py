@@ -14,6 +14,7 @@ from evalstore.formats.nemo import templates
 from evalstore.formats.nemo.data import Data, find_data
 from evalstore.formats.nemo.judges import Judge, read_judges
 from evalstore.formats.nemo.metrics import GRADED, METRICS, NotTakenError, tool_call
+from evalstore.formats.nemo.numbers import with_numbers
 from evalstore.formats.nemo.tools import evaluate_rows, offered_tools, parsed, write_tools
 from evalstore.formats.shapes import listing, mapping
 from evalstore.formats.writing import file_name, unique, write_test
@@ -239,6 +240,8 @@ def _metric(
     if kind not in METRICS:
         raise NotTakenError(f"there is no check for the type '{kind}'")
     check = METRICS[kind](params)
+    if kind == "number-check":
+        check = with_numbers(check, parts.data, imported.left)
     if kind in GRADED:
         reason = f"the metric '{name}' has no bound: a score passes here from 0.5 up"
         if kind == "rouge":
