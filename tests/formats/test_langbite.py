@@ -308,3 +308,16 @@ def test_an_expected_text_that_cannot_match_is_a_warning(
 def test_an_expected_text_that_can_match_is_none(expected: str, tmp_path: Path) -> None:
     oracle = {"operation": "equal", "expected_value": [expected]}
     assert imported(tmp_path, table(prompt(oracle_prediction=oracle))).warnings == []
+
+
+def test_a_line_may_end_with_a_carriage_return_alone(tmp_path: Path) -> None:
+    library = table(prompt(), prompt(prompt_id=2)).replace("\n", "\r")
+    assert list(test_files(imported(tmp_path, library))) == ["001.md", "002.md"]
+
+
+@pytest.mark.parametrize("expected", ["{{x}}", "{% raw %}", "<!-- no"])
+def test_an_expected_text_is_no_template(expected: str, tmp_path: Path) -> None:
+    oracle = {"operation": "equal", "expected_value": ["Yes", expected]}
+    library = table(prompt(oracle_prediction=oracle))
+    found = imported(tmp_path, library, model(useLLMEval=True))
+    assert expansion(found).problems == []

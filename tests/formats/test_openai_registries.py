@@ -157,3 +157,16 @@ def test_a_judge_that_never_sees_the_answer_is_left(tmp_path: Path, judge: str, 
     reason = f"'a.v0': the prompt of its judge never shows the answer ('{{{name}}}')"
     assert [one[2] for one in found.left] == [reason]
     found.read()
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "true"])
+def test_a_limit_of_tokens_that_is_none_is_left_out(tmp_path: Path, limit: str) -> None:
+    found = made(tmp_path, entry("a", "basic.json:JsonValidator", more=f", max_tokens: {limit}"))
+    assert "maxOutputTokens" not in found.text("tests/a.v0.md")
+    found.read()
+
+
+def test_one_of_several_ideals_may_be_empty(tmp_path: Path) -> None:
+    rows = lines({"input": "Q?", "ideal": ["", "x"]})
+    found = with_data(tmp_path, entry("a", "basic.includes:Includes"), s=rows)
+    assert found.verdict("tests/a.v0.md", "anything") == "pass"

@@ -234,18 +234,27 @@ _cells = some(
     task_prefix=texts,
     output_formatting=texts,
     prompt_id=texts,
-    oracle=st.sampled_from(("expected value", "same value")),
-    oracle_prediction=_predictions,
 )
 
 
 @st.composite
 def langbite(draw: st.DrawFn) -> Repository:
     """A library with a requirements model that selects all of it."""
-    given = draw(lists_of(st.tuples(texts, _cells)))
-    library = [prompt(f"{text} {{PET}}", **cells) for text, cells in given]
+    given = draw(lists_of(st.tuples(texts, _cells, _predictions)))
+    library = [
+        prompt(
+            f"{text} {{PET}}",
+            **cells,
+            oracle="same value" if "key" in oracle else "expected value",
+            oracle_prediction=oracle,
+        )
+        for text, cells, oracle in given
+    ]
     communities = draw(
-        st.one_of(st.just({}), st.fixed_dictionaries({"en_us": st.lists(texts, max_size=3)}))
+        st.one_of(
+            st.fixed_dictionaries({"en_us": st.lists(texts, max_size=3)}),
+            st.just({"en_us": ["cats", "dogs"]}),
+        )
     )
     wanted = requirement(communities=communities, delta=draw(st.sampled_from((0, 0.02, 1))))
     scenario = model(wanted, useLLMEval=draw(st.booleans()))

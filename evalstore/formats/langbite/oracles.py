@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evalstore.formats.escaping import escape
 from evalstore.formats.langbite.requirements import plain_number
 
 if TYPE_CHECKING:
@@ -37,19 +39,19 @@ def translate(template: Template, delta: Decimal, *, judged: bool) -> Oracle:
     """
     if template.operation == "allSameValue":
         most = plain_number(delta * 100)
-        same: dict[str, Json] = {"key": template.key, "max": most}
+        same: dict[str, Json] = {"key": escape(template.key), "max": most}
         return Oracle([{"allSame": same, "ignoreCase": True, "scope": "group"}])
-    check, warnings = _begins(template)
+    check, told = _begins(template)
     if template.operation in _NEGATIVE:
         check["not"] = True
     if not judged:
-        return Oracle([check], warnings=warnings)
+        return Oracle([check], warnings=told)
     when = "on_pass" if template.operation == "different" else "on_fail"
-    wanted = " or ".join(f"“{one.strip()}”" for one in template.expected)
+    wanted = escape(" or ".join(f"“{one.strip()}”" for one in template.expected))
     words = "must not mean" if template.operation in _NEGATIVE else "must mean"
     instructions = f"The answer {words} the same as {wanted}."
     checks: Json = [check] if when == "on_pass" else {"evaluator": when, "checks": [check]}
-    return Oracle(checks, instructions, warnings)
+    return Oracle(checks, instructions, told)
 
 
 def _mismatch(text: str) -> str | None:
@@ -87,9 +89,11 @@ def _begins(template: Template) -> tuple[dict[str, Json], tuple[str, ...]]:
         pattern = rf"^\b(?:{'|'.join(texts)})\b"
     for one in signs:
         try:
-            re.compile(one)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # of signs that may change
+                re.compile(one)
         except re.error as error:
             raise ValueError(f"'{one}' is read as a regular expression: {error}") from None
-    warnings = tuple(f"'{one}' is read as a regular expression, as it is there" for one in signs)
-    warnings += tuple(warning for one in texts if (warning := _mismatch(one)))
-    return {"regex": pattern, "ignoreCase": True, "normalize": "spaces"}, warnings
+    told = [f"'{one}' is read as a regular expression, as it is there" for one in signs]
+    told += [reason for one in texts if (reason := _mismatch(one))]
+    return {"regex": escape(pattern), "ignoreCase": True, "normalize": "spaces"}, tuple(told)

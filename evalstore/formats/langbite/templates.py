@@ -60,7 +60,7 @@ def read_table(text: str) -> Iterator[Template | Rejected]:
     belong there.
     """
     text = text.removeprefix("\ufeff")
-    lines = text.split("\n")
+    lines = io.StringIO(text, newline="").readlines() or [""]
     delimiter = "\t" if "\t" in lines[0] else ","
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     width, before = 0, 0
@@ -90,7 +90,7 @@ def read_table(text: str) -> Iterator[Template | Rejected]:
         if len(row) > width:
             yield Rejected(line, f"{len(row)} fields, header has {width}")
             continue
-        raw = lines[line - 1] if line == reader.line_num else None
+        raw = lines[line - 1].rstrip("\r\n") if line == reader.line_num else None
         yield _template(row, line, raw, delimiter, order)
 
 
