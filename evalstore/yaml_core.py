@@ -223,7 +223,7 @@ class _Values:
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag == _TAG + "null":
                 raise _problem(key, "a key must be text")
-            if not self._merge_keys and _is_merge_key(key, value):
+            if key.value == "<<" and not self._merge_keys and _is_merge_key(key, value):
                 raise _problem(key, "merge keys ('<<') are not YAML 1.2: write the fields out")
             if key.value in result and not self._repeats:
                 raise _problem(key, f"key '{key.value}' appears twice")
@@ -232,8 +232,8 @@ class _Values:
 
 
 def _is_merge_key(key: yaml.ScalarNode, value: yaml.Node) -> bool:
-    """Whether YAML 1.1 would merge the value, a mapping or a list of some, into this mapping."""
-    if key.value != "<<" or key.style:
+    """Whether YAML 1.1 would merge the value of a key `<<`: a mapping, or a list of some."""
+    if key.style:
         return False
     items = value.value if isinstance(value, yaml.SequenceNode) else [value]
     return bool(items) and all(isinstance(item, yaml.MappingNode) for item in items)
