@@ -135,7 +135,7 @@ class Material:
             top_p=test.options.top_p,
             seed=question.seed,
             stop=test.options.stop,
-            provider_options={**options, **(test.options.provider_options or {})},
+            provider_options=_joined(options, test.options.provider_options or {}),
         )
         return request, test
 
@@ -353,6 +353,13 @@ def fence(text: str, nonce: str) -> str:
     return "".join(
         part.text for part in _fenced("response", [Text(text)], nonce) if isinstance(part, Text)
     )
+
+
+def _joined(model: Mapping[str, Json], test: Mapping[str, Json]) -> dict[str, Json]:
+    """The options of a model and of a test; those of the test win, but for tools, which add up."""
+    tools = [one.get("tools") for one in (model, test)]
+    both = {"tools": [*tools[0], *tools[1]]} if all(isinstance(one, list) for one in tools) else {}
+    return {**model, **test, **both}
 
 
 def _fenced(what: str, parts: Outgoing, nonce: str) -> Outgoing:

@@ -65,14 +65,16 @@ def encode_request(
     """
     if request.provider_options.get("stream"):
         raise unsupported("the provider option 'stream' cannot be used: answers are not streamed")
+    more_tools = request.provider_options.get("tools", [])
+    if not isinstance(more_tools, list):
+        raise unsupported("the provider option 'tools' must be a list")
     optional = {
         "temperature": request.temperature,
         limit_name: request.max_output_tokens,
         "top_p": request.top_p,
         "seed": request.seed,
         "stop": list(request.stop) or None,
-        "tools": [*map(encode_tool, request.tools), *request.provider_options.get("tools", ())]
-        or None,
+        "tools": [*map(encode_tool, request.tools), *more_tools] or None,
         "tool_choice": "auto" if request.tools else None,
         "response_format": encode_response_format(request, supports_structured_outputs),
     }
