@@ -357,9 +357,11 @@ def fence(text: str, nonce: str) -> str:
 
 def _joined(model: Mapping[str, Json], test: Mapping[str, Json]) -> dict[str, Json]:
     """The options of a model and of a test; those of the test win, but for tools, which add up."""
-    tools = [one.get("tools") for one in (model, test)]
-    both = {"tools": [*tools[0], *tools[1]]} if all(isinstance(one, list) for one in tools) else {}
-    return {**model, **test, **both}
+    joined = {**model, **test}
+    first, second = model.get("tools"), test.get("tools")
+    if isinstance(first, list) and isinstance(second, list):
+        joined["tools"] = [*first, *second]
+    return joined
 
 
 def _fenced(what: str, parts: Outgoing, nonce: str) -> Outgoing:
