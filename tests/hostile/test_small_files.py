@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,6 +97,33 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[s
         return tree(tmp_path, {**base, **files})
 
     return make
+
+
+MARKS = (
+    "{{",
+    "{% raw %}",
+    "{#",
+    "`{{",
+    "`{{_file:",
+    "<!--",
+    "[",
+    "\\",
+    "&a ",
+    "- ",
+    "\n---\n",
+    "\n# 👤\n",
+)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_marks_that_begin_something_are_read_in_one_pass(
+    mark: str, hostile: Callable[[dict[str, str]], Path], evalstore: Evalstore
+) -> None:
+    hostile(_shown(mark * (100_000 // len(mark))))
+    before = time.process_time()
+    ran = evalstore("check")
+    assert ran.exit_code in (OK, USAGE)
+    assert time.process_time() - before < 4
 
 
 @pytest.mark.parametrize("name", TESTS)
