@@ -437,6 +437,12 @@ class Workspace:
             reading.contents[found.id] = (kind[:-1], found.content)
             yield found.name, found.id
 
+    def read_models(self) -> dict[str, Model]:
+        """The models of the model files, by id; those of files with errors are missing."""
+        reading = Reading()
+        self._read_catalogue(reading)
+        return reading.models
+
     def _read_catalogue(self, reading: Reading) -> None:
         providers: dict[str, ProviderFile] = {}
         seen: dict[str, str] = {}

@@ -52,7 +52,7 @@ def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None
         if count
     )
     if left:
-        output.line(f"Left: {left} (needs the network).")
+        output.line(f"Left: {left} (no model may be called for them).")
     if found.untrusted:
         wait = "waits" if found.waiting == 1 else "wait"
         output.line(f"{output.plural(found.waiting, 'judgement')} {wait} for trust:")

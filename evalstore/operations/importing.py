@@ -23,6 +23,7 @@ from evalstore.operations.adopting import adopt_answers
 from evalstore.operations.desk import open_desk, open_workspace
 from evalstore.operations.keeping import Kept, store_history
 from evalstore.operations.placing import place
+from evalstore.operations.recorded_models import write_models
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,6 +104,8 @@ def import_files(
         raise EvalstoreError(
             problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
         ) from problem
+    if imported.recorded:
+        imported.files |= write_models(imported.recorded, workspace.read_models())
     files = _write(workspace, folder, imported.files, force=force, dry_run=dry_run)
     history = None
     if imported.recorded:

@@ -113,9 +113,8 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
             return checked is not None
     if "models" not in cell.case.judged_by:
         return True
-    return len([vote for vote in votes if vote.evaluator != CHECKS]) == sum(
-        judge.times for judge in cell.judges
-    )
+    wanted = sum(judge.times for judge in cell.judges)
+    return 0 < wanted == len([vote for vote in votes if vote.evaluator != CHECKS])
 
 
 def build_leaves(
