@@ -137,7 +137,7 @@ def spread(verdict: Verdict, rows: int, files: int) -> list[Result]:
     ("files", "moved", "p", "method"),
     [(1, 1, 1.0, "cluster-t"), (2, 2, 0.5, "cluster-t"), (8, 8, 0.0078125, "tango")],
 )
-def test_rows_of_one_file_are_no_sample_of_files(
+def test_rows_of_one_file_are_not_a_sample_of_files(
     files: int, moved: int, p: float, method: str
 ) -> None:
     was, now = spread("pass", 8, files), spread("fail", 8, files)

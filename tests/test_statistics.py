@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import random
 from collections.abc import Sequence
@@ -13,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.report.groups import flip_probability
-from evalstore.report.statistics import Counts, Rate, mcnemar, rate_of, wilson
+from evalstore.report.statistics import (
+    Counts,
+    Questions,
+    Rate,
+    add_verdict,
+    mcnemar,
+    rate_of,
+    wilson,
+)
+from evalstore.values import Verdict
 
 
 @pytest.mark.parametrize(
@@ -93,31 +101,33 @@ def test_mcnemar_of_huge_counts_is_a_number() -> None:
     assert 0 < mcnemar(500_000, 499_000) < mcnemar(500_000, 499_500) < 1
 
 
-def clusters(*files: Sequence[int]) -> tuple[list[Counts], list[Counts]]:
-    """Files with their verdicts, and the same by row; 1 is a pass, -1 undecided."""
-    rows = [[Counts(1, one == 1, one == -1) for one in file] for file in files]
-    by_file = [functools.reduce(Counts.plus, file, Counts()) for file in rows]
-    return by_file, [one for file in rows for one in file]
+def questions(*files: Sequence[int]) -> Questions:
+    """Files with their verdicts, one of a row; 1 is a pass, -1 undecided."""
+    return {
+        (str(number), str(row)): Counts(1, one == 1, one == -1)
+        for number, file in enumerate(files)
+        for row, one in enumerate(file)
+    }
 
 
 def test_rows_that_share_files_have_the_interval_of_fewer_rows() -> None:
     shared = [[1, 1, 1, 0], [0] * 5, [1, 1], [1, 0, 1], [0, 1, 0, 0, 1, 1]]
-    rate = rate_of(*clusters(*shared))
+    rate = rate_of(questions(*shared))
     assert (rate.passed, rate.judged, rate.rate) == (10, 20, 0.5)
     assert rate.effective == pytest.approx(9.411772, abs=1e-5)
     assert rate.interval == pytest.approx((0.230811, 0.769189), abs=1e-6)
-    alone = rate_of(*clusters(*([one] for file in shared for one in file)))
+    alone = rate_of(questions(*([one] for file in shared for one in file)))
     assert alone.interval == pytest.approx((0.299298, 0.700702), abs=1e-6)
 
 
 def test_in_files_of_their_own_it_is_the_plain_interval() -> None:
-    rate = rate_of(*clusters(*[[1]] * 40, *[[0]] * 15))
+    rate = rate_of(questions(*[[1]] * 40, *[[0]] * 15))
     assert rate == wilson(40, 55)
     assert rate.interval == pytest.approx((0.597678, 0.827192), abs=1e-6)
 
 
 def test_undecided_verdicts_and_errors_have_not_passed_and_their_bounds_are_shown() -> None:
-    rate = rate_of(*clusters(*[[1]] * 40, *[[0]] * 12, *[[-1]] * 3))
+    rate = rate_of(questions(*[[1]] * 40, *[[0]] * 12, *[[-1]] * 3))
     assert (rate.passed, rate.judged, rate.unresolved) == (40, 55, 3)
     assert (rate.low, rate.high) == pytest.approx((0.597678, 0.827192), abs=1e-6)
     assert rate.interval == pytest.approx((0.598, 0.871), abs=5e-4)
@@ -138,15 +148,29 @@ def test_undecided_verdicts_and_errors_have_not_passed_and_their_bounds_are_show
     ids=["all", "none", "one file", "all of one file", "files alike", "rows alike"],
 )
 def test_how_many_independent_verdicts_there_are(files: list[list[int]], effective: float) -> None:
-    assert rate_of(*clusters(*files)).effective == pytest.approx(effective)
+    assert rate_of(questions(*files)).effective == pytest.approx(effective)
 
 
 def test_answers_of_several_candidates_to_a_question_count_once() -> None:
-    questions = [Counts(2, 1)] * 30  # one candidate passes all of them, another none
-    rate = rate_of(questions, questions)
+    both = Counts(2, 1)  # one candidate passes all of them, another none
+    rate = rate_of({(str(number), ""): both for number in range(30)})
     assert (rate.judged, rate.effective) == (60, 30)
-    one_file = rate_of([Counts(60, 30)], questions)
-    assert one_file.effective == 30
+    one_file = rate_of({("one", str(number)): both for number in range(30)})
+    assert (one_file.judged, one_file.effective) == (60, 30)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "counts"),
+    [
+        ("pass", Counts(4, 2, 1)),
+        ("fail", Counts(4, 1, 1)),
+        ("undecided", Counts(4, 1, 2)),
+        ("error", Counts(4, 1, 2)),
+        (None, Counts(3, 1, 1)),
+    ],
+)
+def test_what_a_verdict_counts(verdict: Verdict | None, counts: Counts) -> None:
+    assert add_verdict(Counts(3, 1, 1), verdict) == counts
 
 
 @given(
@@ -157,7 +181,7 @@ def test_the_order_of_files_and_rows_changes_no_rate(
     files: list[list[int]], source: random.Random
 ) -> None:
     mixed = [source.sample(file, len(file)) for file in source.sample(files, len(files))]
-    rate, other = rate_of(*clusters(*files)), rate_of(*clusters(*mixed))
+    rate, other = rate_of(questions(*files)), rate_of(questions(*mixed))
     assert rate.interval == pytest.approx(other.interval)
     assert rate.interval is not None
     assert rate.rate is not None

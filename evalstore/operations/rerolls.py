@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_RUNS = 200
 """Earlier runs that are looked at."""
 _MOST_CELLS = 200_000
-"""About how many earlier results are read."""
+"""About how many results are read to compare them; a file with more is left out."""
 
 Keep = Callable[["Result", Case], bool]
 """Whether a result counts."""
@@ -64,7 +64,8 @@ class Rerolls:
 def count_rerolls(store: Store, run: str, content: Json, keep: Keep) -> Rerolls:
     """Compare the results of a run that count with the previous answers to the same questions.
 
-    Looks at the newest 200 earlier runs, and at no more than about 200,000 of their results.
+    Looks at the newest 200 earlier runs, and reads about 200,000 results of files whose results
+    have changed since; files with more are left out.
     """
     found = Rerolls()
     current = read_tree(content["results"], store.load_nodes)
@@ -111,6 +112,8 @@ def _compare_file(
     for number, id in enumerate(leaves):
         leaf = store.load_leaves([id])[id]
         files = store.load_case_files([leaf["cases"]])
+        if len(leaf["cells"]) > _MOST_CELLS:
+            break
         read += len(leaf["cells"])
         if number == 0:
             waiting = [

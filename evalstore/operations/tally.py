@@ -14,7 +14,14 @@ from evalstore.operations.results import (
     prompt_labels,
     settle,
 )
-from evalstore.report.statistics import Clusters, Counts, Rate, clustered_rate, count_verdict
+from evalstore.report.statistics import (
+    Clusters,
+    Counts,
+    Questions,
+    Rate,
+    add_verdict,
+    clustered_rate,
+)
 from evalstore.store.trees import build_tree
 
 if TYPE_CHECKING:
@@ -83,11 +90,11 @@ class Tally:
 
     def _count_questions(self, cells: list[CellResult]) -> None:
         """Count the verdicts on each case; those of a file are in one portion."""
-        questions: dict[tuple[str, str], Counts] = {}
+        questions: Questions = {}
+        none = Counts()
         for one in cells:
             question = one.cell.file, one.cell.case.row
-            counts = count_verdict(one.verdict)
-            questions[question] = questions.get(question, Counts()).plus(counts)
+            questions[question] = add_verdict(questions.get(question, none), one.verdict)
         for counts in questions.values():
             self._questions.add(counts)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalstore.report.paired import Change, Moved, change_of
-from evalstore.report.statistics import Counts, Rate, count_verdict, rate_of
+from evalstore.report.statistics import Counts, Questions, Rate, add_verdict, rate_of
 from evalstore.values import Verdict
 
 JUDGED = ("pass", "fail", "undecided", "error")
@@ -125,14 +125,13 @@ class Comparison:
 
 
 def _rate(side: Iterable[Result | None]) -> Rate:
-    files: dict[str, Counts] = {}
-    questions: dict[tuple[str, str], Counts] = {}
+    questions: Questions = {}
+    none = Counts()
     for one in side:
         if one:
-            counts, question = count_verdict(one.verdict), (one.file, one.row)
-            files[one.file] = files.get(one.file, Counts()).plus(counts)
-            questions[question] = questions.get(question, Counts()).plus(counts)
-    return rate_of(files.values(), questions.values())
+            question = one.file, one.row
+            questions[question] = add_verdict(questions.get(question, none), one.verdict)
+    return rate_of(questions)
 
 
 def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:

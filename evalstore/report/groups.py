@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.report.statistics import Counts, Rate, count_verdict, rate_of
+from evalstore.report.statistics import Counts, Questions, Rate, add_verdict, rate_of
 from evalstore.values import Json, Verdict
 
 if TYPE_CHECKING:
     from evalstore.report.compare import Result
+
+
+_NONE = Counts()
 
 
 class Fact(NamedTuple):
@@ -135,21 +138,17 @@ class Sum:
     def __init__(self) -> None:
         self._results = self._attempted = self._flaky = 0
         self._flips = 0.0
-        self._files: dict[str, Counts] = {}
-        self._cases: dict[tuple[str, str], Counts] = {}
-        self._same: dict[Counts, Counts] = {}
-        """Counts of cases, each held once: there may be very many cases."""
+        self._files: set[str] = set()
+        self._cases: Questions = {}
         self._answers = _Facts()
         self._judgements = _Facts()
 
     def add(self, one: Looked) -> None:
         """Add a result."""
         self._results += 1
-        file, case = one.result.file, (one.result.file, one.result.row)
-        counts = count_verdict(one.verdict)
-        self._files[file] = self._files.get(file, Counts()).plus(counts)
-        counts = self._cases.get(case, Counts()).plus(counts)
-        self._cases[case] = self._same.setdefault(counts, counts)
+        self._files.add(one.result.file)
+        case = one.result.file, one.result.row
+        self._cases[case] = add_verdict(self._cases.get(case, _NONE), one.verdict)
         self._answers.add(one.answers)
         self._judgements.add(one.judgements)
         if len(one.attempts) > 1:
@@ -163,7 +162,7 @@ class Sum:
         return Group(
             key=key,
             name=name,
-            rate=self._rate(),
+            rate=rate_of(self._cases),
             results=self._results,
             tests=len(self._files),
             cases=len(self._cases),
@@ -177,9 +176,6 @@ class Sum:
             flaky=self._flaky,
             flip=self._flips / self._attempted if self._attempted else None,
         )
-
-    def _rate(self) -> Rate:
-        return rate_of(self._files.values(), self._cases.values())
 
 
 class _Facts:

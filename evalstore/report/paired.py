@@ -55,7 +55,7 @@ class Change:
     difference: float | None
     """Of the pass rates, later minus earlier; None without pairs."""
     low: float | None
-    """Of the 95 % interval of the difference; None when one file is no sample of files."""
+    """Of the 95 % interval of the difference; None when one file is not a sample of files."""
     high: float | None
     method: Method | None
     """Of the interval."""

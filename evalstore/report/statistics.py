@@ -8,8 +8,9 @@ verdicts as would have the same variance (Miller 2024, "Adding error bars to eva
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -74,27 +75,20 @@ class Counts(NamedTuple):
     unresolved: int = 0
     """Undecided verdicts and errors."""
 
-    def plus(self, other: Counts) -> Counts:
-        """Both together."""
-        return Counts(
-            self.judged + other.judged,
-            self.passed + other.passed,
-            self.unresolved + other.unresolved,
-        )
+
+Questions = dict[tuple[str, str], Counts]
+"""The verdicts on each question: a test file and a row of it."""
 
 
-_COUNTS: dict[Verdict | None, Counts] = {
-    None: Counts(),
-    "pass": Counts(1, 1),
-    "fail": Counts(1),
-    "undecided": Counts(1, 0, 1),
-    "error": Counts(1, 0, 1),
-}
-
-
-def count_verdict(verdict: Verdict | None) -> Counts:
-    """One verdict; None is none yet."""
-    return _COUNTS[verdict]
+@lru_cache(maxsize=4096)
+def add_verdict(counts: Counts, verdict: Verdict | None) -> Counts:
+    """The counts with one more verdict; None stands for a missing one. Equal counts are the same object."""
+    judged, passed, unresolved = counts
+    return Counts(
+        judged + (verdict is not None),
+        passed + (verdict == "pass"),
+        unresolved + (verdict in ("undecided", "error")),
+    )
 
 
 def wilson(passed: int, judged: int) -> Rate:
@@ -117,21 +111,23 @@ class Clusters:
     """Verdicts that belong together in clusters, added up in constant memory."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self.total = Counts()
+        self.count = self.judged = self.passed = self.unresolved = 0
         self._sizes = 0
         self._passed = _Products()
         self._best = _Products()
 
-    def add(self, counts: Counts) -> None:
-        """Add a cluster; one without a verdict is none."""
-        if counts.judged == 0:
+    def add(self, counts: Counts, times: int = 1) -> None:
+        """Add so many clusters; those without a verdict do not count."""
+        size, passed, unresolved = counts
+        if size == 0:
             return
-        self.count += 1
-        self.total = self.total.plus(counts)
-        self._sizes += counts.judged**2
-        self._passed.add(counts.judged, counts.passed)
-        self._best.add(counts.judged, counts.passed + counts.unresolved)
+        self.count += times
+        self.judged += times * size
+        self.passed += times * passed
+        self.unresolved += times * unresolved
+        self._sizes += times * size**2
+        self._passed.add(times, size, passed)
+        self._best.add(times, size, passed + unresolved)
 
     def effective_size(self, *, best: bool = False) -> float:
         """How many independent verdicts have the variance of these; at least 1.
@@ -139,8 +135,8 @@ class Clusters:
         `best` counts what is unresolved as passed. Without any variance it is the number of
         clusters.
         """
-        size = self.total.judged
-        passed = self.total.passed + (self.total.unresolved if best else 0)
+        size = self.judged
+        passed = self.passed + (self.unresolved if best else 0)
         if self.count == size or passed in (0, size) or self.count == 1:
             return float(self.count)
         share = passed / size
@@ -158,9 +154,9 @@ class _Products:
     def __init__(self) -> None:
         self.passed = self.both = 0
 
-    def add(self, size: int, passed: int) -> None:
-        self.passed += passed**2
-        self.both += passed * size
+    def add(self, times: int, size: int, passed: int) -> None:
+        self.passed += times * passed**2
+        self.both += times * passed * size
 
 
 def clustered_rate(files: Clusters, questions: Clusters) -> Rate:
@@ -168,7 +164,7 @@ def clustered_rate(files: Clusters, questions: Clusters) -> Rate:
 
     Both are the same verdicts. Answers to one question never count as more than one.
     """
-    judged, passed, unresolved = files.total
+    judged, passed, unresolved = files.judged, files.passed, files.unresolved
     if judged == 0:
         return Rate(0, 0, None, None, None)
     clusters = files if files.count > 1 else questions
@@ -181,16 +177,20 @@ def clustered_rate(files: Clusters, questions: Clusters) -> Rate:
     return Rate(passed, judged, share, low, high, size, unresolved, best_share, best_high)
 
 
-def rate_of(files: Iterable[Counts], questions: Iterable[Counts]) -> Rate:
-    """The same, of the counts of every file and of every question."""
-    return clustered_rate(_added(files), _added(questions))
-
-
-def _added(counts: Iterable[Counts]) -> Clusters:
-    found = Clusters()
-    for one in counts:
-        found.add(one)
-    return found
+def rate_of(questions: Questions) -> Rate:
+    """The pass rate of the verdicts on these questions."""
+    by_file: dict[str, Counter[Counts]] = {}
+    for (file, _), counts in questions.items():
+        by_file.setdefault(file, Counter())[counts] += 1
+    files, rows = Clusters(), Clusters()
+    for alike in by_file.values():
+        sums = Counts(
+            *(sum(times * one[place] for one, times in alike.items()) for place in range(3))
+        )
+        files.add(sums)
+        for counts, times in alike.items():
+            rows.add(counts, times)
+    return clustered_rate(files, rows)
 
 
 def mcnemar(broke: int, fixed: int) -> float:
