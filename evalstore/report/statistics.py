@@ -82,7 +82,7 @@ Questions = dict[tuple[str, str], Counts]
 
 @lru_cache(maxsize=4096)
 def add_verdict(counts: Counts, verdict: Verdict | None) -> Counts:
-    """The counts with one more verdict; None stands for a missing one. Equal counts are the same object."""
+    """The counts with one more verdict, None for a missing one; equal counts are one object."""
     judged, passed, unresolved = counts
     return Counts(
         judged + (verdict is not None),
