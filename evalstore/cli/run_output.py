@@ -269,13 +269,10 @@ def _print_counts(report: RunReport) -> None:
     if unjudged:
         counts += f", {unjudged} answered without a judgement"
     of = f" of {rate.judged} judged" if verdicts["pending"] or unjudged else ""
-    interval = (
-        f" ({output.percent(rate.rate)}{of}, 95% interval "
-        f"{output.percent(rate.low)} to {output.percent(rate.high)})"
-        if rate.judged
-        else ""
-    )
-    output.line(f"{counts}{interval}")
+    if rate.interval:
+        low, high = map(output.percent, rate.interval)
+        counts += f" ({rate.text}{of}, 95% interval {low} to {high})"
+    output.line(counts)
 
 
 def _cost(report: RunReport) -> str:
