@@ -16,6 +16,7 @@ from benches.browser import browser
 from benches.datasets import datasets
 from benches.engine import engine
 from benches.measure import KIB, Cost, compare, program, repeat, run
+from benches.statistics import statistics
 from benches.table import Figure, figure
 from benches.workspaces import ROWS
 
@@ -62,6 +63,8 @@ class Setting:
     """Rows of data that are asked and judged."""
     browsed: tuple[int, ...] = (1_000, 100_000)
     """Cases that are browsed."""
+    draws: int = 4_000
+    """Pairs of runs that are simulated for each figure of the statistics."""
     notes: list[str] = field(default_factory=list)
     """What is to be said below the table."""
 
@@ -262,4 +265,5 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "engine": engine,
     "datasets": datasets,
     "browser": browser,
+    "statistics": statistics,
 }

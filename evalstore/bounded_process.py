@@ -10,7 +10,9 @@ it is started when it is needed first, and it is ended when a limit is reached.
 from __future__ import annotations
 
 import atexit
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 CPU_SECONDS = 2.0
 """Processor time that one computation may take."""
+_FILE_SECONDS, _CALL_SECONDS = 10.0, 0.02
+"""Processor time that those of one file may take together: so much, and so much more for each."""
 MEMORY = 768
 """MiB of address space that the process may have; the packages it loads take some 200 of them."""
 LONGEST_RESULT = 40_000_000
@@ -33,10 +37,13 @@ _SECONDS = 8.0
 _SOURCE = """
 import importlib
 import sys
+import time
 
 def compute(given):
     function = getattr(importlib.import_module(given["module"]), given["function"])
-    return function(*given["arguments"])
+    started = time.process_time()
+    found = function(*given["arguments"])
+    return [found, time.process_time() - started]
 
 sys.path.append({root!r})
 importlib.import_module({module!r})
@@ -57,10 +64,11 @@ def call(
     """What a function of a module of this package returns; arguments and result are JSON.
 
     Raises `LimitReached` when it takes more processor time than `cpu_seconds` (`CPU_SECONDS`
-    unless they are given), more memory than `MEMORY`, or when its result is too long; and
-    `NotRunError` when the process cannot be had, or the machine is too busy for it. With `strict`
-    that is also so where the shell allows less than these limits. The function must not raise: it
-    returns what went wrong.
+    unless they are given), more memory than `MEMORY`, when its result is too long, or when all
+    computations of a file (`limited_together`) take too much time; and `NotRunError` when the
+    process cannot be had, or the machine is too busy for it. With `strict` that is also so where
+    the shell allows less than these limits. The function must not raise: it returns what went
+    wrong.
     """
     from evalstore.workers import CodeError
 
@@ -72,7 +80,7 @@ def call(
         "given": {"module": module, "function": function, "arguments": arguments},
     }
     try:
-        return _workers().call(_code(module, strict), request, _SECONDS, cpu_seconds)
+        found, seconds = _workers().call(_code(module, strict), request, _SECONDS, cpu_seconds)
     except CodeError as error:
         message = str(error)
         if "used more processor time" in message:
@@ -84,6 +92,26 @@ def call(
         else:  # such as a machine that is too busy to compute it in time
             raise NotRunError(f"it could not be computed: {message}") from None
         raise LimitReached(words) from None
+    if (left := _left.get()) is not None:
+        left[0] += _CALL_SECONDS - seconds
+        if left[0] < 0:
+            words = f"with the others of this file it takes more than {_FILE_SECONDS:g} seconds"
+            raise LimitReached(f"{words} of processor time")
+    return found
+
+
+_left: ContextVar[list[float] | None] = ContextVar("left", default=None)
+"""The time that is left to the file that is read."""
+
+
+@contextmanager
+def limited_together() -> Iterator[None]:
+    """Limit the time of all computations within, which are those of one file."""
+    token = _left.set([_FILE_SECONDS])
+    try:
+        yield
+    finally:
+        _left.reset(token)
 
 
 @cache

@@ -238,6 +238,16 @@ def _refuse_fixed_end(turns: tuple[Turn, ...]) -> None:
         )
 
 
+def _refuse_filled_start(turns: tuple[Turn, ...]) -> None:
+    """Raise when the candidate would have to speak before anything is said to it."""
+    if turns and turns[0].name is not None:
+        raise FileProblem(
+            "the conversation begins with a turn that the candidate fills",
+            turns[0].section.first,
+            hint="begin it with a message of the role 'user'",
+        )
+
+
 def only_system(turns: tuple[Turn, ...], lines: list[Line]) -> None:
     """Raise unless these are the turns of a system prompt."""
     for turn in turns:
@@ -281,6 +291,7 @@ def read_messages(document: Document, repetitions: int | None) -> Run:
     turns, last = _take_last(turns)
     if all(turn.role == "system" for turn in turns):
         raise FileProblem("'messages' has no message of the role 'user'", line)
+    _refuse_filled_start(turns)
     _refuse_fixed_end(turns)
     return Run(turns, count=count, last_turn=last)
 

@@ -109,7 +109,8 @@ class Plan:
     left_asks: int = 0
     """Answers that are missing and stay so, as their model may not be called in this command."""
     left_judgements: int = 0
-    """Judgements of stored and coming answers, likewise."""
+    """Judgements of stored and coming answers, likewise; and those that no evaluator is there
+    for."""
     blocked: set[str] = field(default_factory=set)
     """Ids of the evaluation versions that run Python files which are not trusted."""
     blocked_judgements: int = 0
@@ -228,6 +229,7 @@ def plan_judgements(
                 found.setdefault(
                     (subject, cell.case.evaluation, one.evaluator), replace(one, why=why)
                 )
+            plan.left_judgements += lacks_evaluator(cell, counting)
         coming = _coming(cell, plan, asked) - complete if complete < cell.attempts else 0
         if coming > 0:
             for judge, count in _lacking(cell, (), before_checks=True):
@@ -315,6 +317,19 @@ def _lacking(
         have = sum(1 for vote in votes if vote.evaluator == judge.evaluator)
         if have < judge.times:
             yield judge, judge.times - have
+
+
+def lacks_evaluator(cell: Cell, stored: Iterable[Vote]) -> bool:
+    """Whether a model must judge a session, and there is no evaluator for the case."""
+    if cell.judges or "models" not in cell.case.judged_by:
+        return False
+    votes = _decided_first(cell, stored)
+    if any(vote.human for vote in votes):
+        return False
+    if "checks" not in cell.case.judged_by:
+        return True
+    checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
+    return checked is not None and wants_models(cell.case.judged_by, checked)
 
 
 def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +28,8 @@ _LONGEST_REPEAT = 1_000_000
 """A text or list repeated by a template may not become longer than this."""
 _WIDE = re.compile(r"[0-9]{6}")
 """A width in a format that is too large."""
+_ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}>", re.IGNORECASE)
+"""How Python ends the name of an object: with its address, which another run does not have."""
 SWITCH_OFF = "set 'template: plain' in the frontmatter to switch templates off"
 
 
@@ -264,11 +266,40 @@ def _render(source: str, scope: Mapping[str, Any]) -> str:
     try:
         text = str(_compiled(source).render(scope))
         text.encode()
+        _refuse_addresses(text, source, scope)
     except _Costly:
         raise
     except Exception as error:
         raise _Failed(_words(error)) from error
     return text
+
+
+def _refuse_addresses(result: Json, source: str, scope: Mapping[str, Any]) -> None:
+    """Raise `TypeError` for a text with an address that only an object can have brought into it."""
+    shown = _addresses_in(result)
+    if shown and shown - _addresses_in([source, dict(scope)]):
+        raise TypeError("the text has the name of an object: did you forget '()'?")
+
+
+def _addresses_in(value: Json) -> set[str]:
+    found: set[str] = set()
+    for text in _texts_in(value):
+        if "0x" in text or "0X" in text:
+            found |= {address.lower() for address in _ADDRESS.findall(text)}
+    return found
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, dict):
+            # A row hides methods behind its columns.
+            waiting += [*dict.keys(inner), *dict.values(inner)]
+        elif isinstance(inner, list | tuple):
+            waiting += inner
 
 
 @lru_cache(maxsize=1024)
@@ -283,7 +314,9 @@ def _value(source: str, scope: Mapping[str, Any]) -> Any:
         value = _compiled_expression(source)(**scope)
         if isinstance(value, Undefined):
             str(value)  # says what is not defined
-        return _plain(value)
+        plain = _plain(value)
+        _refuse_addresses(plain, source, scope)
+        return plain
     except _Costly:
         raise
     except Exception as error:

@@ -29,7 +29,8 @@ ITEM = "item"
 """The name of a row of data; `item.NAME` is the name of one of its values."""
 _AS_JSON = re.compile(r"\|\s*tojson\s*(?:\(\s*\))?\s*\Z")
 """What makes a text of a value that is wanted as a value."""
-_RAW = re.compile(r"\{%[-+]?\s*raw\s*-?%\}(.*?)\{%-?\s*endraw\s*[-+]?%\}", re.DOTALL)
+_RAW = re.compile(r"\{%[-+]?\s*raw\s*-?%\}(.*?)(\{%-?\s*endraw\s*[-+]?%\}|\Z)", re.DOTALL)
+"""A stretch without an end takes the rest of the text: looking for each end would take long."""
 _AS_A_WHOLE = re.compile(r"\{%|\{\{-|-\}\}")
 """What only Jinja can render, because it reaches beyond its own braces."""
 LONGEST_TEXT = 10_000_000
@@ -215,7 +216,8 @@ class _Compiler:
         self.segments: list[_Segment] = []
         self.names: dict[str, int] = {}
         self.reserved: dict[str, int] = {}
-        self.raw = list(_RAW.finditer(text)) if "{%" in text else []
+        stretches = _RAW.finditer(text) if "{%" in text else ()
+        self.raw = [raw for raw in stretches if raw[2]]
         self.statement = self._find_statement()
 
     def _find_statement(self) -> re.Match[str] | None:

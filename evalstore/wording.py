@@ -75,10 +75,11 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f}%"
 
 
-def interval_bar(low: float | None, rate: float | None, high: float | None, width: int) -> str:
+def interval_bar(interval: tuple[float, float] | None, rate: float | None, width: int) -> str:
     """A share with its interval on a scale from 0 to 1 of so many columns: `··├──●─┤···`."""
-    if low is None or rate is None or high is None:
+    if interval is None or rate is None:
         return ""
+    low, high = interval
     first, middle, last = (round(share * (width - 1)) for share in (low, rate, high))
     return "".join(
         "●"

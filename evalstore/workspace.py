@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore import catalogue, hashing
 from evalstore.allowed_paths import WorkspaceBoundary
+from evalstore.bounded_process import limited_together
 from evalstore.dataset import DatasetSpec
 from evalstore.definitions import read_schema, read_tool
 from evalstore.errors import EvalstoreError, FileProblem, Problem, WorkspaceError
@@ -327,6 +328,7 @@ class Workspace:
         index.put(path, Entry(now, is_settled(now, read_at), digest, entry.node, entry.depends))
         return True
 
+    @limited_together()
     def _read_test(
         self,
         path: str,
@@ -379,7 +381,8 @@ class Workspace:
         evaluators: dict[str, tuple[str, ...]] = {}
         silent: set[str] = set()
         for prompt in self._read_prompts(reading):
-            ids, expansion = expand_prompt(prompt, library)
+            with limited_together():
+                ids, expansion = expand_prompt(prompt, library)
             reading.problems += expansion.problems
             reading.contents |= expansion.contents
             reading.blobs |= expansion.files
@@ -435,6 +438,12 @@ class Workspace:
                 continue
             reading.contents[found.id] = (kind[:-1], found.content)
             yield found.name, found.id
+
+    def read_models(self) -> dict[str, Model]:
+        """The models of the model files, by id; those of files with errors are missing."""
+        reading = Reading()
+        self._read_catalogue(reading)
+        return reading.models
 
     def _read_catalogue(self, reading: Reading) -> None:
         providers: dict[str, ProviderFile] = {}

@@ -165,6 +165,11 @@ def test_what_is_wrong_is_told_with_its_line(text: str, line: int, message: str)
     assert found.line == line
 
 
+def test_a_model_whose_answers_were_recorded_needs_no_provider_file() -> None:
+    found = model("id: acme/m-7b\nprovider: recorded\n")
+    assert found.version("candidate") == ModelVersion("recorded", "acme/m-7b")
+
+
 def test_an_unknown_provider_has_a_hint() -> None:
     assert problem("provider: lokal").hint == "did you mean 'local'?"
 

@@ -120,7 +120,61 @@ def test_rates_and_the_p_value_are_about_pairs_judged_on_both_sides() -> None:
     found = compare(was, now)
     before, after = found.rates()
     assert (before.passed, before.judged, after.passed, after.judged) == (9, 9, 3, 9)
-    assert found.p_value() == pytest.approx(0.03125)
+    change = found.change()
+    assert (change.pairs, change.files, change.moved, change.p) == (9, 1, 1, 1.0)
+    assert change.finding == "one file moved: nothing follows for the others"
+
+
+def spread(verdict: Verdict, rows: int, files: int) -> list[Result]:
+    """Results of rows in so many files, the same number in each."""
+    return [
+        result(verdict, file=f"{number % files}.md", row=str(number), key=str(number))
+        for number in range(rows)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "moved", "p", "method"),
+    [(1, 1, 1.0, "cluster-t"), (2, 2, 0.5, "cluster-t"), (8, 8, 0.0078125, "tango")],
+)
+def test_rows_of_one_file_are_not_a_sample_of_files(
+    files: int, moved: int, p: float, method: str
+) -> None:
+    was, now = spread("pass", 8, files), spread("fail", 8, files)
+    change = compare(was, now).change()
+    assert (change.moved, change.difference) == (moved, -1)
+    assert change.p == pytest.approx(p)
+    change = compare([*was, result(file="x")], [*now, result(file="x")]).change()
+    assert change.p == pytest.approx(p)
+    assert change.method == method
+
+
+def test_candidates_and_prompts_that_answer_the_same_questions_are_not_more_questions() -> None:
+    was = [
+        result(one.verdict, file=one.file, model=model, prompt=prompt, prompt_number=number)
+        for one in spread("pass", 6, 6)
+        for model in "mn"
+        for number, prompt in enumerate("AB")
+    ]
+    now = [
+        result(
+            "fail",
+            file=one.file,
+            model=one.model,
+            prompt=one.prompt,
+            prompt_number=one.prompt_number,
+        )
+        for one in was
+    ]
+    found = compare(was, now)
+    assert len(found.broke) == 24
+    assert found.change().p == pytest.approx(0.03125)
+    half = compare(was, [*was[:12], *now[12:]]).rates()[1]
+    alone = compare(was[::4], [*was[:12:4], *now[12::4]]).rates()[1]
+    assert (half.judged, alone.judged) == (24, 6)
+    assert (half.low, half.high) == pytest.approx((0.170424, 0.829576), abs=1e-6)
+    assert half.effective == pytest.approx(5)
+    assert alone.effective == 6
 
 
 results = st.lists(
@@ -155,4 +209,5 @@ def test_seen_from_the_other_side_what_broke_is_fixed(was: list[Result], now: li
     one, other = compare(was, now), compare(now, was)
     assert len(one.broke) - len(one.fixed) == len(other.fixed) - len(other.broke)
     assert (len(one.new), len(one.gone)) == (len(other.gone), len(other.new))
-    assert 0 <= one.p_value() == other.p_value() <= 1
+    assert 0 <= one.change().p == other.change().p <= 1
+    assert (one.change().difference or 0) == -(other.change().difference or 0)

@@ -153,6 +153,11 @@ def test_a_speaker_and_an_image_go_with_the_message() -> None:
         ("messages: [{role: system, content: a}]", 2, "has no message of the role 'user'"),
         ("messages: [{content: a}, {role: assistant, content: b}]", 2, "ends with a fixed answer"),
         (
+            "messages:\n  - {role: assistant, variable: x}\n  - {content: a}",
+            3,
+            "the conversation begins with a turn that the candidate fills",
+        ),
+        (
             "messages:\n  - {content: a}\n  - {role: assistant, variable: answer}",
             4,
             "'@answer' cannot be the name of a turn",

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import random
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.report.statistics import Rate, mcnemar, wilson
+from evalstore.report.groups import flip_probability
+from evalstore.report.statistics import (
+    Counts,
+    Questions,
+    Rate,
+    add_verdict,
+    mcnemar,
+    rate_of,
+    wilson,
+)
+from evalstore.values import Verdict
 
 
 @pytest.mark.parametrize(
@@ -86,3 +99,114 @@ def test_mcnemar_is_right_for_any_counts(broke: int, fixed: int) -> None:
 def test_mcnemar_of_huge_counts_is_a_number() -> None:
     assert mcnemar(10_200, 9_800) == pytest.approx(float(exact(10_200, 9_800)), rel=1e-8)
     assert 0 < mcnemar(500_000, 499_000) < mcnemar(500_000, 499_500) < 1
+
+
+def questions(*files: Sequence[int]) -> Questions:
+    """Files with their verdicts, one of a row; 1 is a pass, -1 undecided."""
+    return {
+        (str(number), str(row)): Counts(1, one == 1, one == -1)
+        for number, file in enumerate(files)
+        for row, one in enumerate(file)
+    }
+
+
+def test_rows_that_share_files_have_the_interval_of_fewer_rows() -> None:
+    shared = [[1, 1, 1, 0], [0] * 5, [1, 1], [1, 0, 1], [0, 1, 0, 0, 1, 1]]
+    rate = rate_of(questions(*shared))
+    assert (rate.passed, rate.judged, rate.rate) == (10, 20, 0.5)
+    assert rate.effective == pytest.approx(9.411772, abs=1e-5)
+    assert rate.interval == pytest.approx((0.230811, 0.769189), abs=1e-6)
+    alone = rate_of(questions(*([one] for file in shared for one in file)))
+    assert alone.interval == pytest.approx((0.299298, 0.700702), abs=1e-6)
+
+
+def test_in_files_of_their_own_it_is_the_plain_interval() -> None:
+    rate = rate_of(questions(*[[1]] * 40, *[[0]] * 15))
+    assert rate == wilson(40, 55)
+    assert rate.interval == pytest.approx((0.597678, 0.827192), abs=1e-6)
+
+
+def test_undecided_verdicts_and_errors_have_not_passed_and_their_bounds_are_shown() -> None:
+    rate = rate_of(questions(*[[1]] * 40, *[[0]] * 12, *[[-1]] * 3))
+    assert (rate.passed, rate.judged, rate.unresolved) == (40, 55, 3)
+    assert (rate.low, rate.high) == pytest.approx((0.597678, 0.827192), abs=1e-6)
+    assert rate.interval == pytest.approx((0.598, 0.871), abs=5e-4)
+    assert rate.text == "72.7 to 78.2%"
+    assert rate.best_rate == pytest.approx(43 / 55)
+
+
+@pytest.mark.parametrize(
+    ("files", "effective"),
+    [
+        ([[1] * 9, [1] * 9], 2),
+        ([[0] * 9, [0] * 9, [0]], 3),
+        ([[1, 0, 1, 1]], 4),
+        ([[1, 1, 1]], 3),
+        ([[1, 0]] * 4, 8),
+        ([[1, 1], [0, 0]] * 8, 15),
+    ],
+    ids=["all", "none", "one file", "all of one file", "files alike", "rows alike"],
+)
+def test_how_many_independent_verdicts_there_are(files: list[list[int]], effective: float) -> None:
+    assert rate_of(questions(*files)).effective == pytest.approx(effective)
+
+
+def test_answers_of_several_candidates_to_a_question_count_once() -> None:
+    both = Counts(2, 1)  # one candidate passes all of them, another none
+    rate = rate_of({(str(number), ""): both for number in range(30)})
+    assert (rate.judged, rate.effective) == (60, 30)
+    one_file = rate_of({("one", str(number)): both for number in range(30)})
+    assert (one_file.judged, one_file.effective) == (60, 30)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "counts"),
+    [
+        ("pass", Counts(4, 2, 1)),
+        ("fail", Counts(4, 1, 1)),
+        ("undecided", Counts(4, 1, 2)),
+        ("error", Counts(4, 1, 2)),
+        (None, Counts(3, 1, 1)),
+    ],
+)
+def test_what_a_verdict_counts(verdict: Verdict | None, counts: Counts) -> None:
+    assert add_verdict(Counts(3, 1, 1), verdict) == counts
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([1, 0, -1]), min_size=1, max_size=6), min_size=1, max_size=9),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_of_files_and_rows_changes_no_rate(
+    files: list[list[int]], source: random.Random
+) -> None:
+    mixed = [source.sample(file, len(file)) for file in source.sample(files, len(files))]
+    rate, other = rate_of(questions(*files)), rate_of(questions(*mixed))
+    assert rate.interval == pytest.approx(other.interval)
+    assert rate.interval is not None
+    assert rate.rate is not None
+    assert rate.best_rate is not None
+    assert rate.interval[0] <= rate.rate + 1e-12
+    assert rate.best_rate <= rate.interval[1] + 1e-12
+    assert 1 <= (rate.effective or 0) <= rate.judged
+
+
+@pytest.mark.parametrize(
+    ("passed", "attempts", "flip"),
+    [(5, 5, 0), (4, 5, 0.4), (2, 5, 0.6), (0, 5, 0), (1, 2, 1), (9, 10, 0.2)],
+)
+def test_known_flip_probabilities(passed: int, attempts: int, flip: float) -> None:
+    assert flip_probability(passed, attempts) == pytest.approx(flip)
+
+
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.25])
+def test_the_flip_probability_does_not_depend_on_the_number_of_attempts(share: float) -> None:
+    for attempts in (2, 3, 5, 10):
+        expected = math.fsum(
+            math.comb(attempts, passed)
+            * share**passed
+            * (1 - share) ** (attempts - passed)
+            * flip_probability(passed, attempts)
+            for passed in range(attempts + 1)
+        )
+        assert expected == pytest.approx(2 * share * (1 - share))

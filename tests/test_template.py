@@ -213,6 +213,32 @@ def test_what_is_no_text_or_too_much_of_it_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "{{ '{0!r}'.format(''.join) }}",
+        "{{ '%s' % ''.join }}",
+        "{{ q ~ q.upper }}",
+        "{{ (q ~ q.upper) | upper }}",
+        "{{ q.upper | string }}",
+        "{{ [q.upper] | join }}",
+        "{{ [q.upper] | pprint }}",
+        "{{ {(q ~ q.upper): 1} }}",
+        "{{ '%s' % cycler(1) }}",
+        "{{ ([1] | map('string')) ~ '' }}",
+    ],
+)
+def test_a_text_never_has_the_address_of_an_object(text: str) -> None:
+    message = refusal(text, q="a").message
+    assert "name of an object" in message or "JSON" in message or "did you forget" in message
+
+
+def test_an_address_that_the_author_wrote_is_a_text_like_another() -> None:
+    shown = "<object at 0x7f4b32953c60>"
+    assert filled("{{ q ~ '' }} `{{q}}`", q=shown) == [f"{shown} {shown}"]
+    assert filled("{{ '" + shown + "' ~ q }}", q="a") == [f"{shown}a"]
+
+
+@pytest.mark.parametrize(
     ("text", "result"),
     [
         ("{{ [3, 1] | map('string') }}", '["3", "1"]'),

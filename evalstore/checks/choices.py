@@ -15,9 +15,16 @@ _LABEL = (
 )
 """What a judge may write before its choice, on the same line or on the line above."""
 _REPORTED = (
-    r"(?i)\b(?:sa(?:ys|id)|writes|wrote|written|answers|answered|replie[sd]|quot\w+)\b[^.!?]*\Z"
+    r"(?i)\b(?:sa(?:ys|id)|writes|wrote|written|answers|answered|replie[sd]|quot\w+"
+    r"|respond(?:s|ed)|state[sd]|claim(?:s|ed)|ask(?:s|ed)|demand(?:s|ed)|instruct(?:s|ed)"
+    r"|t(?:ells|old)|insist(?:s|ed)|conclude[sd]|end(?:s|ed)|beg[ai]ns?|began)\b[^.!?]*\Z"
 )
 """What a line has whose sentence goes on with somebody's words on the next one."""
+_RUNS_ON_TO = (
+    r"(?i)(?<!\w)(?:with|by|as|of|to|that|the|a|an|and|or|but|nor|not|is|was|are|were|be|in|on"
+    r"|at|from|for|than|like|only|just|letter|option|word)\Z"
+)
+"""How a line ends whose sentence goes on, with the choice as a part of it."""
 _SENTENCE = 300
 """Characters at the end of a line that are looked at as its last sentence."""
 _RUNS_ON = r"\W*(?:is|was|are|were|would|could|might|may|isn|wasn)\b"
@@ -90,11 +97,16 @@ def _find_word(lines: Sequence[str], names: dict[str, str], answer: str) -> str 
 
 
 def _introduces_quotation(line: str) -> bool:
-    """Whether the next line is somebody's words; a line that announces the choice is not one."""
-    if re.fullmatch(_LABEL, bare(line)):
+    """Whether a sentence goes on in the next line, which may be somebody's words.
+
+    A line that announces the choice does not.
+    """
+    if re.fullmatch(rf"{_LABEL}|(?:so )?it is", bare(line)):
         return False
     end = line.rstrip("*_` ")[-_SENTENCE:]
-    return end.endswith((":", "：")) or re.search(_REPORTED, end) is not None
+    if end.endswith((":", "：", ",", ";", "-", "–", "—", "(", "=")):
+        return True
+    return re.search(_REPORTED, end) is not None or re.search(_RUNS_ON_TO, end) is not None
 
 
 def _contradicts(line: str, name: str, names: Iterable[str]) -> bool:

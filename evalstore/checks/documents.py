@@ -134,6 +134,8 @@ def first_violation(schema: Json, value: Json) -> str | None:
         error = min(errors, key=lambda found: list(map(str, found.absolute_path)), default=None)
     except Unresolvable as problem:
         return f"the schema refers to something outside of it: {problem}"
+    except OverflowError:  # from `multipleOf` with a fraction
+        return "the answer has a number that is too large for the schema"
     if error is None:
         return None
     place = ".".join(map(str, error.absolute_path)) or "the answer"

@@ -195,6 +195,7 @@ _DEEDS = (
 _REFUSAL = re.compile(
     rf"\b{_NOT_ABLE} (?:\w+ly )?(?:{_DEEDS})"
     rf"|\b(?:sorry|apologi[sz]e|afraid|unfortunately)[,.:]? (?:but |that )?{_NOT_ABLE}\b"
+    r"|\b(?:sorry|apologi[sz]e|afraid)[,.:;]? (?:but )?no(?:[.!]|\s*$)"
     r"|\bi (?:(?:must|have to|will have to|need to) (?:decline|refuse)|(?:decline|refuse) to)\b"
     r"|\bas (?:an )?ai(?: language)?(?: model| assistant)?,? i (?:do not|cannot|(?:don|can)['’]?t)"
     r"|\b(?:against|violates?) (?:my|our) (?:guidelines|policy|policies|programming|principles)"
@@ -232,6 +233,6 @@ KINDS = {
     "endsWith": Kind(1, read_texts, _ends_with, example="Paris"),
     "oneOf": Kind(1, read_texts, _equals, example="[Paris, Lyon]"),
     "length": Kind(1, _read_length, _has_length, main=None, example="{max: 80}"),
-    "refusal": Kind(1, _read_nothing, _refuses, main=None),
+    "refusal": Kind(2, _read_nothing, _refuses, main=None),
     "notEmpty": Kind(1, _read_nothing, _is_not_empty, main=None),
 }

@@ -165,11 +165,10 @@ def print_diff(found: Diff, *, answers: bool, stat: bool) -> None:
     ]
     output.line(", ".join([*counts, f"{len(pairs.unchanged)} unchanged"]))
     if before.judged:
-        output.line(
-            f"pass rate {_rate(before)} -> {_rate(after)} "
-            f"(paired, {output.plural(len(pairs.pairs), 'case')}: "
-            f"p = {pairs.p_value():.2g}, {pairs.finding})"
-        )
+        change = pairs.change()
+        about = f"{output.plural(change.pairs, 'case')} in {output.plural(change.files, 'file')}"
+        output.line(f"pass rate {before.text} -> {after.text} ({about}, paired)")
+        output.line(f"{change.points}; {change.finding}")
 
 
 def _print_edit(edit: Difference, start: str) -> None:
@@ -179,10 +178,6 @@ def _print_edit(edit: Difference, start: str) -> None:
         old, new = focus(edit.was, edit.now, output.width() - len(indent) - 2)
         output.line(f"{indent}{output.paint('- ' + output.safe(old), 'broke')}")
         output.line(f"{indent}{output.paint('+ ' + output.safe(new), 'fixed')}")
-
-
-def _rate(rate: Any) -> str:
-    return f"{output.percent(rate.rate)} [{output.percent(rate.low)}, {output.percent(rate.high)}]"
 
 
 def _print_pair(found: Diff, pair: Pair, *, answers: bool) -> None:

@@ -114,6 +114,12 @@ def _print_history(history: Kept, *, dry_run: bool) -> None:
             else ("questions that had answers count")
         )
         output.line(f"{history.displaced:,} {had} an older, imported one from now on")
+    for run in history.older_runs:
+        output.line(
+            f"run {output.short(run)} has what tests were before: "
+            f"{output.plural(history.older, 'answer')} to "
+            f"{output.plural(history.older_versions, 'version')} in all"
+        )
     if history.run:
         run = output.short(history.run)
         output.line(f"run {run} has the recorded verdicts: 'evalstore diff {run} @' compares")

@@ -100,7 +100,7 @@ def _summary(found: Status) -> str:
         if count
     ]
     if not parts and (found.left_asks or found.left_judgements):
-        return "nothing to ask or judge without the network"
+        return "nothing to ask or judge: no model may be called for what is left"
     if not parts:
         return "nothing to ask or judge: all is stored"
     price = "at an unknown price"

@@ -52,7 +52,7 @@ def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None
         if count
     )
     if left:
-        output.line(f"Left: {left} (needs the network).")
+        output.line(f"Left: {left} (no model may be called for them).")
     if found.untrusted:
         wait = "waits" if found.waiting == 1 else "wait"
         output.line(f"{output.plural(found.waiting, 'judgement')} {wait} for trust:")
@@ -269,13 +269,10 @@ def _print_counts(report: RunReport) -> None:
     if unjudged:
         counts += f", {unjudged} answered without a judgement"
     of = f" of {rate.judged} judged" if verdicts["pending"] or unjudged else ""
-    interval = (
-        f" ({output.percent(rate.rate)}{of}, 95% interval "
-        f"{output.percent(rate.low)} to {output.percent(rate.high)})"
-        if rate.judged
-        else ""
-    )
-    output.line(f"{counts}{interval}")
+    if rate.interval:
+        low, high = map(output.percent, rate.interval)
+        counts += f" ({rate.text}{of}, 95% interval {low} to {high})"
+    output.line(counts)
 
 
 def _cost(report: RunReport) -> str:

@@ -62,13 +62,26 @@ def print_stats(found: Stats) -> None:
     when = output.ago(found.started, time.time_ns() // 1000)
     output.line(f"run {output.short(found.run)}, {when}{about}")
     groups = [*found.groups, *([found.total] if len(found.groups) > 1 else [])]
-    header = ["/".join(found.by), "passed", "95% interval", "", "judged", "tests", "cases"]
+    header = [
+        "/".join(found.by),
+        "passed",
+        "95% interval",
+        "",
+        "judged",
+        "unresolved",
+        "tests",
+        "cases",
+    ]
     header += ["sessions", "judgements", "latency", "answers", "per 100", "judging", "flaky"]
     rows = [_row(one, found.currency) for one in groups]
     kept = [
         n for n, name in enumerate(header) if n < 2 or name in _ALWAYS or any(r[n] for r in rows)
     ]
     output.table([[row[n] for n in kept] for row in rows], [header[n] for n in kept])
+    rerolls = found.rerolls.text(found.total.rate.passed)
+    if rerolls:
+        for text in output.wrap(rerolls, output.width()):
+            output.line(text)
     if found.total.unpriced:
         count = f"{found.total.unpriced:,} sessions and judgements"
         output.talk(f"note: the price of {count} is unknown; costs are without them")
@@ -76,16 +89,15 @@ def print_stats(found: Stats) -> None:
 
 def _row(one: Group, currency: str) -> list[str]:
     rate = one.rate
-    interval = (
-        "" if rate.rate is None else f"{100 * (rate.low or 0):.1f} - {100 * (rate.high or 0):.1f}%"
-    )
+    low, high = rate.interval or (0.0, 0.0)
     per_100 = one.per_100(one.answering)
     return [
         one.name,
-        output.percent(rate.rate),
-        interval,
-        interval_bar(rate.low, rate.rate, rate.high, _BAR),
+        rate.text,
+        f"{100 * low:.1f} - {100 * high:.1f}%" if rate.interval else "",
+        interval_bar(rate.interval, rate.rate, _BAR),
         f"{rate.judged:,}/{one.results:,}",
+        f"{rate.unresolved:,}" if rate.unresolved else "",
         f"{one.tests:,}",
         f"{one.cases:,}",
         f"{one.sessions:,}",
@@ -94,7 +106,7 @@ def _row(one: Group, currency: str) -> list[str]:
         _money(one.answering, currency),
         _money(per_100, currency),
         _money(one.judging, currency),
-        "" if one.flakiness is None else f"{one.flaky:,}/{one.attempted:,}",
+        "" if one.flip is None else f"{100 * one.flip:.1f}%",
     ]
 
 

@@ -8,7 +8,7 @@ twice is importing once.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from evalstore.values import Json, Reply, Role, ToolVersion, Usage, Verdict
 
@@ -24,6 +24,16 @@ class Left:
     reason: str
     line: int | None = None
     column: int | None = None
+
+
+class ShownMessage(NamedTuple):
+    """A message that a model was shown elsewhere."""
+
+    role: Role
+    text: str | None
+    """None: the model has filled this turn."""
+    image: str | None = None
+    """The address of a picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,8 @@ class Recorded:
     source: str = ""
     """The file it stands in; entries with one place are the answers to one row at one time."""
     line: int | None = None
+    messages: tuple[ShownMessage, ...] | None = None
+    """What the model was shown then, without the last answer; None: what the test says now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from evalstore.git.files import GitError
 _STAGE, _EXTENDED, _ASSUME_VALID = 0x3000, 0x4000, 0x8000
 _SKIP_WORKTREE, _INTENT_TO_ADD = 0x4000, 0x2000
 _TREE = 0o40000
-_LONGEST_PATHS = 256 * 2**20
+_LONGEST_PATHS = 128 * 2**20
 """Bytes of all paths: entries share the beginnings of theirs."""
 
 

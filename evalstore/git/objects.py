@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Iterator
 from contextlib import closing
 from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ _LARGEST_DELTAS = 4 * 2**20
 """Bytes of all deltas of an object."""
 _DEPTH = 200
 """Deltas on each other; git makes at most 50, or 250 when it is told to."""
+_MOST_FOLDERS = 16
 _TYPES = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _OFFSET_DELTA, _REF_DELTA = 6, 7
 
@@ -33,7 +33,8 @@ class Objects:
     """The objects of one repository, by their ids in hexadecimal digits."""
 
     def __init__(self, common: Path) -> None:
-        self._folders = list(_object_folders(common / "objects", 0))
+        self._folders = _object_folders(common / "objects")
+        self._deltas_left = _LARGEST_DELTAS
 
     def tree_of(self, commit: str) -> str:
         """The id of the tree of a commit; raises `GitError`."""
@@ -55,6 +56,7 @@ class Objects:
         return None
 
     def _read(self, id: str, kind: str) -> bytes:
+        self._deltas_left = _LARGEST_DELTAS
         try:
             found, content = self._find(bytes.fromhex(id), 0)
         except (ValueError, IndexError, struct.error, zlib.error, OSError) as error:
@@ -82,7 +84,7 @@ class Objects:
         deltas: list[bytes] = []
         while True:
             depth += 1
-            if depth > _DEPTH or sum(map(len, deltas)) > _LARGEST_DELTAS:
+            if depth > _DEPTH:
                 raise GitError("too many deltas")
             byte, at = pack[offset], offset + 1
             kind = byte >> 4 & 7
@@ -97,13 +99,13 @@ class Objects:
                 while byte & 0x80:
                     byte, at = pack[at], at + 1
                     back = (back + 1) << 7 | byte & 0x7F
-                deltas.append(_inflate(pack, at, _LARGEST_DELTAS))
+                deltas.append(self._inflate_delta(pack, at))
                 if not 0 < back <= offset:
                     raise GitError("a delta without a base")
                 offset -= back
             elif kind == _REF_DELTA:
                 base = pack[at : at + size]
-                deltas.append(_inflate(pack, at + size, _LARGEST_DELTAS))
+                deltas.append(self._inflate_delta(pack, at + size))
                 found, content = self._find(base, depth)
                 break
             else:
@@ -112,15 +114,26 @@ class Objects:
             content = _apply(delta, content)
         return found, content
 
+    def _inflate_delta(self, pack: mmap, at: int) -> bytes:
+        delta = _inflate(pack, at, self._deltas_left)
+        self._deltas_left -= len(delta)
+        return delta
 
-def _object_folders(folder: Path, depth: int) -> Iterator[Path]:
-    """The folder and those it borrows objects from."""
-    yield folder
-    alternates = folder / "info" / "alternates"
-    if depth < 5 and alternates.is_file():
-        for line in read_text(alternates).splitlines()[:16]:
-            if line and not line.startswith("#"):
-                yield from _object_folders(folder / line, depth + 1)
+
+def _object_folders(objects: Path) -> list[Path]:
+    """The folder and those it borrows objects from, each once."""
+    folders = [objects.resolve()]
+    for folder in folders:  # it grows on the way
+        alternates = folder / "info" / "alternates"
+        if not alternates.is_file():
+            continue
+        for line in read_text(alternates).splitlines()[:_MOST_FOLDERS]:
+            borrowed = (folder / line).resolve()
+            if line and not line.startswith("#") and borrowed not in folders:
+                folders.append(borrowed)
+        if len(folders) > _MOST_FOLDERS:
+            raise GitError("too many folders of objects")
+    return folders
 
 
 def _read_loose(path: Path) -> tuple[str, bytes]:

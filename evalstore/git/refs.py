@@ -38,8 +38,6 @@ def _read_ref(repository: Repository, name: str) -> str | None:
     packed = repository.common / "packed-refs"
     if not packed.is_file():
         return None
-    ending = f" {name}".encode()
-    for line in read_bytes(packed).splitlines():
-        if line.endswith(ending):
-            return line[: -len(ending)].decode("ascii", "replace")
-    return None
+    line = re.compile(rb"^([0-9a-f]{40,64}) " + re.escape(name.encode()) + rb"\r?$", re.MULTILINE)
+    found = line.search(read_bytes(packed))
+    return found[1].decode() if found else None

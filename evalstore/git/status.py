@@ -17,9 +17,9 @@ from evalstore.git.objects import Objects
 from evalstore.git.refs import read_head
 
 _LINK, _SUBMODULE = 0o120000, 0o160000
-_MOST_BYTES = 512 * 2**20
+_MOST_BYTES = 256 * 2**20
 """Of all files that are compared by their contents."""
-_MOST_SECONDS = 10.0
+_MOST_SECONDS = 5.0
 _LOW = 0xFFFFFFFF
 
 
@@ -94,7 +94,9 @@ class _Files:
         self._has_modes = True
         with suppress(GitError):
             config = read_text(repository.common / "config")
-            self._has_modes = not re.search(r"(?im)^\s*filemode\s*=\s*(false|no|off|0)\b", config)
+            self._has_modes = not re.search(
+                r"(?im)^[ \t]*filemode[ \t]*=[ \t]*(false|no|off|0)\b", config
+            )
 
     def differ(self, entries: list[Tracked]) -> bool | None:
         """Whether a file differs; None when one could not be compared, and none differs."""

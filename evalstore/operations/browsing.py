@@ -27,7 +27,6 @@ from evalstore.operations.quiet import see
 from evalstore.operations.results import as_result, prompt_label, settle
 from evalstore.operations.said import Opinions, read_opinions
 from evalstore.operations.unreached import failed_in_run, failed_now, place_of
-from evalstore.report.statistics import Rate, wilson
 from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED
 
@@ -66,10 +65,14 @@ class RunLine:
     models: tuple[str, ...]
 
     @property
-    def rate(self) -> Rate:
-        """The share of passes among the judged cases, with its 95 % Wilson interval."""
-        judged = sum(count for word, count in self.verdicts.items() if word != "pending")
-        return wilson(self.verdicts.get("pass", 0), judged)
+    def counted(self) -> int:
+        """How many cases have a verdict."""
+        return sum(count for word, count in self.verdicts.items() if word != "pending")
+
+    @property
+    def rate(self) -> float | None:
+        """The share of passes among them; its interval is known to the statistics of the run."""
+        return self.verdicts.get("pass", 0) / self.counted if self.counted else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -198,25 +198,26 @@ class Desk(Participants):
         return cells, skipped
 
     def _require_judges(self, cells: list[Cell], judges: list[Judge]) -> None:
-        needing = next(
-            (
-                cell
-                for cell in cells
-                if not cell.judges and cell.case.evaluation and "models" in cell.case.judged_by
-            ),
-            None,
-        )
-        if needing is None:
+        """Warn of tests that no evaluator judges; raise when nothing else is to be judged."""
+        needing = [
+            cell
+            for cell in cells
+            if not cell.judges and cell.case.evaluation and "models" in cell.case.judged_by
+        ]
+        if not needing:
             return
-        if not judges:
-            raise EvalstoreError(
-                f"{needing.file} is judged by models, but there are no evaluators",
-                hint="name a model with -J, or list some under 'evaluators:' in evalstore.yaml",
-            )
-        raise EvalstoreError(
-            f"{needing.file} is judged by models, but none of the evaluators is meant for it",
-            hint="look at its 'evaluators:' and at the tags the settings give to evaluators",
-        )
+        files = list(dict.fromkeys(cell.file for cell in needing))
+        more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
+        what = f"{files[0]}{more} {'are' if more else 'is'} judged by models"
+        hint = "name a model with -J, or list some under 'evaluators:' in evalstore.yaml"
+        if judges:
+            what += f", but none of the evaluators is meant for {'them' if more else 'it'}"
+            hint = "look at its 'evaluators:' and at the tags the settings give to evaluators"
+        else:
+            what += ", but there are no evaluators"
+        if len(needing) == len(cells) and not any("checks" in c.case.judged_by for c in needing):
+            raise EvalstoreError(what, hint=hint)
+        self._warn(f"{what}: what they must judge stays pending ({hint})")
 
     def name_of_version(self, kind: str, id: str) -> str | None:
         """The name that files use for a version now."""

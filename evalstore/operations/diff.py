@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalstore.assemble import show_answer
 from evalstore.errors import EvalstoreError
@@ -25,9 +25,6 @@ from evalstore.selection import Selection
 from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import read_tree
 from evalstore.values import RECORDED, CaseFile, Json
-
-if TYPE_CHECKING:
-    from evalstore.report.statistics import Rate
 
 WORKSPACE = "workspace"
 
@@ -136,10 +133,9 @@ class Diff:
                 for file, edits in self.edits.items()
             ],
             "statistics": {
-                "pairs": len(found.pairs),
-                "was": _rate(before),
-                "now": _rate(after),
-                "p": found.p_value(),
+                "was": before.document(),
+                "now": after.document(),
+                **found.change().document(),
             },
         }
 
@@ -171,16 +167,6 @@ class Diff:
 def _name(side: str) -> str:
     """A run as people see it, or `workspace`, which is not to be cut."""
     return side if side == WORKSPACE else side[:8]
-
-
-def _rate(rate: Rate) -> Json:
-    return {
-        "passed": rate.passed,
-        "judged": rate.judged,
-        "rate": rate.rate,
-        "low": rate.low,
-        "high": rate.high,
-    }
 
 
 def diff(

@@ -24,6 +24,7 @@ from evalstore.operations.desk import open_desk, open_workspace
 from evalstore.operations.import_check import find_taken, remove_refused
 from evalstore.operations.keeping import Kept, store_history
 from evalstore.operations.placing import place
+from evalstore.operations.recorded_models import write_models
 from evalstore.settings import ignored_settings
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ def import_files(
         raise EvalstoreError(
             problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
         ) from problem
+    if imported.recorded:
+        imported.files |= write_models(imported.recorded, workspace.read_models())
     places = {name: _place_of(workspace, folder, name) for name in imported.files}
     models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
     taken = find_taken(workspace, models)

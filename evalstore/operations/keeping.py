@@ -25,6 +25,8 @@ from evalstore.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from evalstore.cells import Candidate
     from evalstore.operations.desk import Desk
     from evalstore.store import Store
@@ -52,6 +54,14 @@ class Told:
     prompt: str | None = None
 
 
+@dataclass
+class OlderCases:
+    """Cases as tests had them before, with the verdicts that their answers got."""
+
+    files: dict[str, CaseFile] = field(default_factory=dict)
+    cells: list[Told] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """What of a history is in the store now."""
@@ -64,6 +74,12 @@ class Kept:
     """Questions that had answers already and count an older one of these from now on."""
     run: str | None = None
     """The run whose results are the recorded verdicts."""
+    older: int = 0
+    """How many of the sessions answer tests as they were before."""
+    older_versions: int = 0
+    """How many test versions they answer."""
+    older_runs: tuple[str, ...] = ()
+    """The runs whose results are the verdicts on those, oldest first."""
 
     def document(self) -> dict[str, Json]:
         """As JSON."""
@@ -86,6 +102,10 @@ class History:
     sessions: dict[str, tuple[Session, str]] = field(default_factory=dict)
     evaluations: dict[str, tuple[Evaluation, str]] = field(default_factory=dict)
     cells: list[Told] = field(default_factory=list)
+    older: list[OlderCases] = field(default_factory=list)
+    """What tests were before, newest first: one entry for each change of a test."""
+    older_sessions: set[str] = field(default_factory=set)
+    """Those of the sessions that answer tests as they were before."""
 
     def keep(self, kind: str, description: hashing.Description) -> str:
         """Keep the content of a version; returns its id."""
@@ -125,7 +145,12 @@ def store_history(desk: Desk, history: History) -> Kept:
     new = len(history.sessions) - len(store.find_sessions(history.sessions))
     new += len(history.evaluations) - len(store.find_evaluations(history.evaluations))
     displaced = _count_displaced(store, history)
-    run = _describe_run(desk, history) if history.cells else None
+    older = history.older_sessions
+    run = None
+    if history.cells:
+        current = [one for id, (one, _) in history.sessions.items() if id not in older]
+        run = _describe_run(desk, history, desk.reading.files, history.cells, _span(current))
+    before = _describe_older(desk, history, run["started"] if run else None)
     store.ensure_versions(
         {**desk.reading.contents, **desk.contents, **history.contents}, desk.reading.blobs
     )
@@ -134,12 +159,16 @@ def store_history(desk: Desk, history: History) -> Kept:
         store.record(sessions=dict(sessions[start : start + _AT_ONCE]))
     for start in range(0, len(evaluations), _AT_ONCE):
         store.record(evaluations=dict(evaluations[start : start + _AT_ONCE]))
+    older_runs = tuple([store.record_run(one) for one in before])
     return Kept(
         len(history.sessions),
         len(history.evaluations),
         new,
         displaced,
         store.record_run(run) if run else None,
+        len(older),
+        len({history.sessions[id][0].question.test for id in older}),
+        older_runs,
     )
 
 
@@ -156,15 +185,46 @@ def _count_displaced(store: Store, history: History) -> int:
     )
 
 
-def _describe_run(desk: Desk, history: History) -> Json:
-    """The content of the run; its snapshot and results join the contents of the history."""
+def _span(sessions: Iterable[Session]) -> tuple[int, int]:
+    started = [session.started for session in sessions]
+    return min(started), max(started)
+
+
+def _describe_older(desk: Desk, history: History, before: int | None) -> list[Json]:
+    """The contents of the runs of older cases, oldest first.
+
+    Each is older than the run that follows it, also when an answer of it is not: so `log` tells
+    the versions of a test in their order. `before` is when the run of today's tests started.
+    """
+    runs: list[Json] = []
+    for one in history.older:
+        found = [history.sessions[id][0] for cell in one.cells for id in cell.sessions]
+        started, ended = _span(found)
+        if before is not None:
+            started = max(min(started, before - 1), 0)
+        before = started
+        run = _describe_run(desk, history, one.files, one.cells, (started, ended), older=True)
+        runs.insert(0, run)
+    return runs
+
+
+def _describe_run(
+    desk: Desk,
+    history: History,
+    files: Mapping[str, CaseFile],
+    told: Sequence[Told],
+    span: tuple[int, int],
+    *,
+    older: bool = False,
+) -> Json:
+    """The content of a run; its snapshot and results join the contents of the history."""
     by_file: dict[str, list[Told]] = {}
-    for cell in history.cells:
+    for cell in told:
         by_file.setdefault(cell.file, []).append(cell)
     nodes: dict[str, str] = {}
     leaves: dict[str, str] = {}
     for file, cells in sorted(by_file.items()):
-        known = _as_told(desk.reading.files[file], cells)
+        known = _as_told(files[file], cells)
         nodes[file] = history.keep("cases", hashing.describe_case_file(known))
         described = [_describe_cell(known, cell) for cell in sorted(cells, key=_place)]
         leaves[file] = history.keep(
@@ -173,18 +233,18 @@ def _describe_run(desk: Desk, history: History) -> Json:
     snapshot, trees = build_tree(nodes)
     results, more = build_tree(leaves)
     history.contents |= {**trees, **more}
-    started = [session.started for session, _ in history.sessions.values()]
-    words: Counter[str] = Counter(cell.verdict or "pending" for cell in history.cells)
-    candidates = {cell.candidate.id: cell.candidate for cell in history.cells}
+    words: Counter[str] = Counter(cell.verdict or "pending" for cell in told)
+    candidates = {cell.candidate.id: cell.candidate for cell in told}
+    message = f"imported from {history.system}"
     settings = desk.settings
     return hashing.describe(
         "run",
         origin=IMPORTED,
         nonce=history.system,
-        started=min(started),
-        ended=max(started),
+        started=span[0],
+        ended=span[1],
         status="complete",
-        message=f"imported from {history.system}",
+        message=f"{message}: tests as they were before" if older else message,
         snapshot=snapshot,
         results=results,
         candidates=[
@@ -195,7 +255,7 @@ def _describe_run(desk: Desk, history: History) -> Json:
         settings={"attempts": settings.attempts, "verdict": settings.verdict},
         asked=0,
         judged=0,
-        reused=len({id for cell in history.cells for id in cell.sessions}),
+        reused=len({id for cell in told for id in cell.sessions}),
         failed=0,
         verdicts={word: words[word] for word in VERDICTS},
     )

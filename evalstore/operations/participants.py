@@ -160,4 +160,6 @@ def find_model(reading: Reading, id: str, part: str) -> Model:
 
 
 def _is_reachable(model: Model, wanted: Wanted) -> bool:
+    if model.provider.type == RECORDED:
+        return False  # what it answered was recorded elsewhere; it cannot be asked
     return not wanted.offline or model.provider.type == SCRIPTED

@@ -12,6 +12,7 @@ from evalstore.cells import Candidate, ask_of
 from evalstore.errors import EvalstoreError
 from evalstore.formats.base import Left, Recorded
 from evalstore.operations.keeping import IMPORTED, History, Told
+from evalstore.operations.older_cases import OlderVersions, by_age
 from evalstore.operations.orders import Wanted
 from evalstore.operations.rows_by_value import NotPlacedError, Rows, read_rows
 from evalstore.selection import suits
@@ -88,6 +89,14 @@ class _Placer:
         self._candidates: dict[str, list[Candidate] | str] = {}
         self._turns: dict[str, int] = {}
         self._times: Counter[tuple[str, str, str, int]] = Counter()
+        self._older = OlderVersions(desk, placed.history)
+        self._numbers: dict[tuple[str, str, tuple[str, ...]], int] = {}
+        self._older_cases: dict[_Place, Case] = {}
+        """Places of answers to a test as it was before, with its case then."""
+        self._sources: dict[str, tuple[str, int | None]] = {}
+        """Session -> the file and the line that brought it."""
+        self._repeated: dict[str, list[int | None]] = {}
+        """File -> lines that are answers which another file has brought."""
         self._held: dict[_Place, list[_Held]] = {}
         self._told: dict[_Place, str] = {}
         self._left: dict[tuple[str, str], tuple[int | None, int]] = {}
@@ -108,8 +117,12 @@ class _Placer:
         if file is None:
             raise NotPlacedError("the test file was edited since, or not written")
         rows = self._rows_of(file)
-        indexes = rows.find(first.values)
-        case = rows.cases[indexes[0]]
+        if first.messages is None:
+            indexes = rows.find(first.values)
+            case = rows.cases[indexes[0]]
+        else:
+            case = self._older.case(rows, entries)
+            indexes = [-1 - self._number_of(file, case)]
         candidate = self._candidate(first, case)
         if None not in case.prompts:
             raise NotPlacedError("the test has a system prompt, which the recorded one had not")
@@ -118,12 +131,20 @@ class _Placer:
                 f"there are answers of {len(entries)} conversations, the test has {len(case.tests)}"
             )
         sessions = self._sessions(file, first, entries, case, candidate)
+        if first.messages is not None:
+            self.placed.history.older_sessions |= set(sessions)
         told = self.placed.history.told_by(first.judge)
         evaluations = self._evaluations(first, sessions, told)
         for index in indexes:
             where = _Place(file, index, candidate)
+            if index < 0:
+                self._older_cases[where] = case
             self._told[where] = told
             self._held.setdefault(where, []).append(_Held(sessions, first.verdict, evaluations))
+
+    def _number_of(self, file: str, case: Case) -> int:
+        """The number of an older case of a file."""
+        return self._numbers.setdefault((file, case.key, case.tests), len(self._numbers))
 
     def _sessions(
         self,
@@ -147,7 +168,7 @@ class _Placer:
         if temperature is None:
             temperature = _asks_at(candidate, case)
         try:
-            return tuple(
+            sessions = tuple(
                 [
                     self.placed.history.add_session(
                         Session(
@@ -163,6 +184,10 @@ class _Placer:
             )
         except UnicodeEncodeError:
             raise NotPlacedError("the answer holds half a surrogate pair") from None
+        source = first.source, first.line
+        if self._sources.setdefault(sessions[0], source) != source:
+            self._repeated.setdefault(first.source, []).append(first.line)
+        return sessions
 
     def _evaluations(
         self, first: Recorded, sessions: tuple[str, ...], told: str
@@ -186,7 +211,8 @@ class _Placer:
     def _turns_of(self, test: str) -> int:
         """How many answers a conversation has."""
         if test not in self._turns:
-            fresh = self._desk.reading.contents.get(test)
+            fresh = self.placed.history.contents.get(test)
+            fresh = fresh or self._desk.reading.contents.get(test)
             content = (
                 json.loads(fresh[1]) if fresh else self._desk.store.load_any("test", test).content
             )
@@ -234,25 +260,23 @@ class _Placer:
         """Make cells of what was placed, and words of what was not."""
         settings = self._desk.settings
         more: Counter[tuple[str, int]] = Counter()
+        older: list[tuple[Told, Case, int]] = []
         for where, held in self._held.items():
             file = self._desk.reading.files[where.file]
             attempts = file.attempts or settings.attempts
             counted = sorted(held, key=self._began)[:attempts]
+            cell = self._told_of(where, counted)
             more[where.file, attempts] += len(held) > attempts
-            verdicts = [(one.verdict, None) for one in counted if one.verdict]
-            judged = combine(verdicts, settings.verdict) if len(verdicts) == len(counted) else None
-            self.placed.history.cells.append(
-                Told(
-                    where.file,
-                    where.number,
-                    where.candidate,
-                    self._told[where],
-                    tuple(id for one in counted for id in one.sessions),
-                    tuple(id for one in counted for id in one.evaluations),
-                    judged.verdict if judged else None,
-                    wanted=len(counted) * len(file.cases[where.number].tests),
-                )
-            )
+            if case := self._older_cases.get(where):
+                older.append((cell, case, self._began(counted[0])))
+            else:
+                self.placed.history.cells.append(cell)
+        self.placed.history.older = by_age(older, self._desk)
+        self._desk.reading.blobs |= self._older.files
+        for path, lines in self._repeated.items():
+            words = f"{len(lines):,} lines repeat" if len(lines) > 1 else "this line repeats"
+            reason = f"{words} an answer of another test or file: each answer is stored once"
+            self.placed.warnings.append(Left(path, reason, lines[0]))
         for (source, reason), (line, count) in self._left.items():
             words = f"{reason} ({count:,} answers are not stored)" if count > 1 else reason
             self.placed.left.append(Left(source, words, line))
@@ -261,6 +285,22 @@ class _Placer:
                 words = f"{count:,} rows have more recorded answers than are judged"
                 hint = f"'attempts: {attempts}' takes the oldest"
                 self.placed.warnings.append(Left(name, f"{words}: {hint}"))
+
+    def _told_of(self, where: _Place, counted: Sequence[_Held]) -> Told:
+        """The cell of a place, with the verdict that the answers which count had there."""
+        verdicts = [(one.verdict, None) for one in counted if one.verdict]
+        is_judged = len(verdicts) == len(counted)
+        judged = combine(verdicts, self._desk.settings.verdict) if is_judged else None
+        return Told(
+            where.file,
+            where.number,
+            where.candidate,
+            self._told[where],
+            tuple(id for one in counted for id in one.sessions),
+            tuple(id for one in counted for id in one.evaluations),
+            judged.verdict if judged else None,
+            wanted=sum(len(one.sessions) for one in counted),
+        )
 
     def _began(self, held: _Held) -> int:
         return self.placed.history.sessions[held.sessions[0]][0].started

@@ -113,9 +113,8 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
             return checked is not None
     if "models" not in cell.case.judged_by:
         return True
-    return len([vote for vote in votes if vote.evaluator != CHECKS]) == sum(
-        judge.times for judge in cell.judges
-    )
+    wanted = sum(judge.times for judge in cell.judges)
+    return 0 < wanted == len([vote for vote in votes if vote.evaluator != CHECKS])
 
 
 def build_leaves(
@@ -169,7 +168,7 @@ def iterate_cases(
     while some := list(islice(paths, _FILES_AT_ONCE)):
         leaves = store.load_leaves(entries[path] for path in some)
         files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
-        yield [one for path in some for one in _cells_of(path, leaves[entries[path]], files)]
+        yield [one for path in some for one in cells_of(path, leaves[entries[path]], files)]
 
 
 def results_of(
@@ -179,13 +178,14 @@ def results_of(
 
     `files` are leaves of the snapshot by id.
     """
-    for result, _ in _cells_of(path, leaf, files, row):
+    for result, _ in cells_of(path, leaf, files, row):
         yield result
 
 
-def _cells_of(
+def cells_of(
     path: str, leaf: Json, files: Mapping[str, CaseFile], row: str | None = None
 ) -> Iterator[tuple[Result, Case]]:
+    """The same, each with its case."""
     cases = files[leaf["cases"]].cases
     for cell in leaf["cells"]:
         case = case_of(cell, cases)

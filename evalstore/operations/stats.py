@@ -14,6 +14,7 @@ from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.fields import suggest
 from evalstore.operations.desk import Desk, open_catalogue
 from evalstore.operations.filtering import Filter
+from evalstore.operations.rerolls import Rerolls, count_rerolls
 from evalstore.operations.results import iterate_cases, prompt_label
 from evalstore.operations.times import iso
 from evalstore.plan import CHECKS
@@ -55,6 +56,8 @@ class Stats:
     currency: str
     total: Group
     groups: tuple[Group, ...]
+    rerolls: Rerolls
+    """How many results are of questions that were asked again."""
 
     def document(self) -> Json:
         """As JSON."""
@@ -69,6 +72,7 @@ class Stats:
                 {**dict(zip(self.by, one.key, strict=True)), **one.document()}
                 for one in self.groups
             ],
+            "rerolls": self.rerolls.document(),
         }
 
 
@@ -122,6 +126,9 @@ def read_stats(
                 else f"run {run[:8]} has no results",
                 hint="'evalstore stats' shows what the run has",
             )
+        rerolls = (
+            Rerolls() if keep.is_about_votes else count_rerolls(desk.store, run, content, keep)
+        )
         return [
             Stats(
                 run=run,
@@ -136,6 +143,7 @@ def read_stats(
                         key=lambda group: group.name.casefold(),
                     )
                 ),
+                rerolls=rerolls,
             )
             for by, found in zip(groupings, sums, strict=True)
         ]

@@ -14,7 +14,14 @@ from evalstore.operations.results import (
     prompt_labels,
     settle,
 )
-from evalstore.report.statistics import Rate, wilson
+from evalstore.report.statistics import (
+    Clusters,
+    Counts,
+    Questions,
+    Rate,
+    add_verdict,
+    clustered_rate,
+)
 from evalstore.store.trees import build_tree
 
 if TYPE_CHECKING:
@@ -44,6 +51,7 @@ class Tally:
         self._started = started
         self._rule = rule
         self._leaves: dict[str, str] = {}
+        self._questions = Clusters()
         self.files: dict[str, Counter[str | None]] = {}
         """Test file -> how many of its cells ended with which word; None: nothing judges it."""
         self.models: dict[str, Counter[str | None]] = {}
@@ -69,6 +77,7 @@ class Tally:
         for one in cells:
             self.files.setdefault(one.cell.file, Counter())[one.word] += 1
             self.models.setdefault(one.cell.candidate.id, Counter())[one.word] += 1
+        self._count_questions(cells)
         leaves, contents = build_leaves(cells, self._desk.reading.nodes)
         self._desk.store.ensure_versions(contents)
         self._leaves |= leaves
@@ -78,6 +87,16 @@ class Tally:
         reused = {v.id for one in cells for v in one.votes if v.started < self._started}
         self.saved += self._desk.store.sum_costs("judgement", reused - self._votes)
         self._votes |= reused
+
+    def _count_questions(self, cells: list[CellResult]) -> None:
+        """Count the verdicts on each case; those of a file are in one portion."""
+        questions: Questions = {}
+        none = Counts()
+        for one in cells:
+            question = one.cell.file, one.cell.case.row
+            questions[question] = add_verdict(questions.get(question, none), one.verdict)
+        for counts in questions.values():
+            self._questions.add(counts)
 
     def _count_answers(self, plan: Plan, outcome: Outcome) -> None:
         reused: list[str] = []
@@ -114,8 +133,11 @@ class Tally:
     @property
     def rate(self) -> Rate:
         """The share of passes among the judged."""
-        counts = self.verdicts
-        return wilson(counts["pass"], sum(counts.values()) - counts["pending"])
+        files = Clusters()
+        for words in self.files.values():
+            unresolved = words["undecided"] + words["error"]
+            files.add(Counts(words["pass"] + words["fail"] + unresolved, words["pass"], unresolved))
+        return clustered_rate(files, self._questions)
 
     def store_tree(self) -> str:
         """Store the tree of all results; returns the id of its root."""

@@ -13,7 +13,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.plugged import PluggedProvider, plugged_in
 from evalstore.providers.services import OLLAMA, OPENAI_COMPATIBLE, SCRIPTED, litellm_name
-from evalstore.values import Json
+from evalstore.values import RECORDED, Json
 
 __all__ = ["Provider", "ProviderError", "open_provider"]
 
@@ -37,6 +37,11 @@ def open_provider(
         from evalstore.providers.scripted import ScriptedProvider
 
         return ScriptedProvider(responses)
+    if kind == RECORDED:
+        raise EvalstoreError(
+            "the model was only recorded: nobody can call it",
+            hint="name the provider that has it in its model file; that makes it another model",
+        )
     if kind not in OPENAI_COMPATIBLE and kind in plugged_in():
         return PluggedProvider(kind)
     base_url = _check_url(base_url or OPENAI_COMPATIBLE.get(kind))

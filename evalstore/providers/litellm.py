@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from typing import Any
 
+from evalstore.providers.answer_size import Content
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_format import (
     Body,
@@ -106,33 +107,50 @@ def load_litellm() -> Any:
     # Dropping what a model does not support would make the stored request a lie.
     litellm.drop_params = False
     litellm.telemetry = False
-    refuse_redirects()
+    confine_clients()
     return litellm
 
 
 @cache
-def refuse_redirects() -> None:
-    """Let no client that litellm makes follow a redirect, as our own follows none.
+def confine_clients() -> None:
+    """Let no client that litellm makes follow a redirect or read an answer without a limit.
 
-    It would take the conversation, and a key in a header such as `x-api-key`, to a host
-    nobody has named. litellm has no setting for it.
+    Our own client does neither. A redirect would take the conversation, and a key in a header
+    such as `x-api-key`, to a host nobody has named. litellm has no setting for it.
     """
     http: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler")
     openai: Any = importlib.import_module("litellm.llms.openai.common_utils").BaseOpenAILLM
-    for handler in (http.AsyncHTTPHandler, http.HTTPHandler):
-        handler.create_client = _without_redirects(handler.create_client)
-    for name in ("_get_async_http_client", "_get_sync_http_client"):
-        setattr(openai, name, staticmethod(_without_redirects(getattr(openai, name))))
+    http.AsyncHTTPHandler.create_client = _confined(http.AsyncHTTPHandler.create_client, _aread)
+    http.HTTPHandler.create_client = _confined(http.HTTPHandler.create_client, _read)
+    for name, read in (("_get_async_http_client", _aread), ("_get_sync_http_client", _read)):
+        setattr(openai, name, staticmethod(_confined(getattr(openai, name), read)))
 
 
-def _without_redirects(create: Callable[..., Any]) -> Callable[..., Any]:
+def _confined(create: Callable[..., Any], read: Callable[[Any], Any]) -> Callable[..., Any]:
     @wraps(create)
-    def create_without(*given: Any, **named: Any) -> Any:
+    def create_confined(*given: Any, **named: Any) -> Any:
         client = create(*given, **named)
         client.follow_redirects = False
+        hooks = client.event_hooks
+        client.event_hooks = hooks | {"response": [*hooks["response"], read]}
         return client
 
-    return create_without
+    return create_confined
+
+
+async def _aread(response: Any) -> None:
+    """Read an answer, as `httpx.Response.aread`, up to the limit."""
+    content = Content()
+    async for chunk in response.aiter_bytes():
+        content.append(chunk)
+    response._content = content.join()
+
+
+def _read(response: Any) -> None:
+    content = Content()
+    for chunk in response.iter_bytes():
+        content.append(chunk)
+    response._content = content.join()
 
 
 class LitellmProvider:
@@ -207,6 +225,8 @@ class LitellmProvider:
                 max_retries=0,
             )
         except Exception as problem:  # noqa: BLE001 - its adapters raise what their libraries raise
+            if (own := _find_own(problem)) is not None:
+                raise own from None
             # The cause would be shown with `--verbose`, and litellm puts URLs with keys into it.
             raise self._failure(problem, formed="response_format" in body) from None
 
@@ -240,6 +260,15 @@ class LitellmProvider:
             who="the server" if headers or known is None else "litellm",
             formed=formed,
         )
+
+
+def _find_own(problem: BaseException | None) -> ProviderError | None:
+    """The error of ours that litellm has wrapped; None when it is not one."""
+    for _ in range(20):
+        if problem is None or isinstance(problem, ProviderError):
+            return problem
+        problem = problem.__cause__ or problem.__context__
+    return None
 
 
 def find_said(problem: Exception) -> Json:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import aiohttp
 
+from evalstore.providers.answer_size import Content
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_format import (
     decode_reply,
@@ -31,9 +32,6 @@ from evalstore.providers.failures import (
 from evalstore.providers.rate_limits import find_wait
 from evalstore.providers.services import OLLAMA
 from evalstore.values import Json, Reply, Request
-
-MAX_ANSWER = 16 * 1024 * 1024
-"""Bytes of an answer that are read, after decompression."""
 
 
 class Answer(NamedTuple):
@@ -143,11 +141,7 @@ class OpenAICompatibleProvider:
 
 async def read_bounded(content: aiohttp.StreamReader) -> bytes:
     """The whole of an answer; one that is too large to be an answer is an error."""
-    chunks: list[bytes] = []
-    size = 0
+    answer = Content()
     async for chunk in content.iter_any():
-        size += len(chunk)
-        if size > MAX_ANSWER:
-            raise ProviderError("malformed", f"the answer is larger than {MAX_ANSWER} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks)
+        answer.append(chunk)
+    return answer.join()

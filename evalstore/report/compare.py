@@ -6,12 +6,11 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalstore.report.statistics import Rate, mcnemar, wilson
+from evalstore.report.paired import Change, Moved, change_of
+from evalstore.report.statistics import Counts, Questions, Rate, add_verdict, rate_of
 from evalstore.values import Verdict
 
 JUDGED = ("pass", "fail", "undecided", "error")
-_SURE = 0.05
-"""A p-value below this is taken for a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +93,19 @@ class Comparison:
     def rates(self) -> tuple[Rate, Rate]:
         """The pass rates of both sides over the pairs."""
         pairs = self.pairs
-        was = sum(1 for pair in pairs if pair.was and pair.was.verdict == "pass")
-        now = sum(1 for pair in pairs if pair.now and pair.now.verdict == "pass")
-        return wilson(was, len(pairs)), wilson(now, len(pairs))
+        return _rate([one.was for one in pairs]), _rate([one.now for one in pairs])
 
-    def p_value(self) -> float:
-        """Exact McNemar over the pairs."""
-        return mcnemar(
-            sum(1 for pair in self.broke if pair.now and pair.now.verdict),
-            sum(1 for pair in self.fixed if pair.was and pair.was.verdict),
-        )
-
-    @property
-    def finding(self) -> str:
-        """What the pairs say, in words: the usual 5 % decide."""
-        return "no evidence of change" if self.p_value() >= _SURE else "a change"
+    def change(self) -> Change:
+        """How much more passes now than did before, over the pairs, and how sure that is."""
+        files: dict[str, Moved] = {}
+        for pair in self.pairs:
+            assert pair.was
+            assert pair.now
+            file = pair.now.file
+            known = files.get(file, Moved(0, 0))
+            gained = (pair.now.verdict == "pass") - (pair.was.verdict == "pass")
+            files[file] = Moved(known.pairs + 1, known.total + gained)
+        return change_of(files.values())
 
     def swapped(self) -> Comparison:
         """The same pairs looked at from the other side."""
@@ -125,6 +122,16 @@ class Comparison:
                 )
             )
         )
+
+
+def _rate(side: Iterable[Result | None]) -> Rate:
+    questions: Questions = {}
+    none = Counts()
+    for one in side:
+        if one:
+            question = one.file, one.row
+            questions[question] = add_verdict(questions.get(question, none), one.verdict)
+    return rate_of(questions)
 
 
 def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore.report.statistics import Rate, wilson
+from evalstore.report.statistics import Counts, Questions, Rate, add_verdict, rate_of
 from evalstore.values import Json, Verdict
 
 if TYPE_CHECKING:
     from evalstore.report.compare import Result
+
+
+_NONE = Counts()
 
 
 class Fact(NamedTuple):
@@ -64,6 +67,8 @@ class Group:
     """Results of several attempts that are all judged."""
     flaky: int
     """Those of them whose attempts disagree."""
+    flip: float | None
+    """How likely two attempts at the same case differ in passing; None without attempts."""
 
     @property
     def coverage(self) -> float | None:
@@ -72,7 +77,7 @@ class Group:
 
     @property
     def flakiness(self) -> float | None:
-        """The share of results of several attempts that disagree."""
+        """The share of results of several attempts that disagree: it grows with the attempts."""
         return self.flaky / self.attempted if self.attempted else None
 
     @property
@@ -87,15 +92,10 @@ class Group:
 
     def document(self) -> Json:
         """As JSON."""
-        rate = self.rate
         return {
             "name": self.name,
-            "passed": rate.passed,
-            "judged": rate.judged,
+            **self.rate.document(),
             "results": self.results,
-            "rate": rate.rate,
-            "low": rate.low,
-            "high": rate.high,
             "coverage": self.coverage,
             "tests": self.tests,
             "cases": self.cases,
@@ -115,6 +115,7 @@ class Group:
                 "cases": self.attempted,
                 "flaky": self.flaky,
                 "share": self.flakiness,
+                "flip": self.flip,
             },
         }
 
@@ -123,29 +124,37 @@ def _rounded(value: float | None, digits: int) -> float | None:
     return None if value is None else round(value, digits)
 
 
+def flip_probability(passed: int, attempts: int) -> float:
+    """How likely two of the attempts differ in passing, whatever their number (at least 2).
+
+    Unbiased: the mean over all ways to draw two of them.
+    """
+    return 2 * passed * (attempts - passed) / (attempts * (attempts - 1))
+
+
 class Sum:
     """Adds up the results of one group."""
 
     def __init__(self) -> None:
-        self._passed = self._judged = self._results = 0
-        self._attempted = self._flaky = 0
+        self._results = self._attempted = self._flaky = 0
+        self._flips = 0.0
         self._files: set[str] = set()
-        self._cases: set[tuple[str, str]] = set()
+        self._cases: Questions = {}
         self._answers = _Facts()
         self._judgements = _Facts()
 
     def add(self, one: Looked) -> None:
         """Add a result."""
         self._results += 1
-        self._judged += one.verdict is not None
-        self._passed += one.verdict == "pass"
         self._files.add(one.result.file)
-        self._cases.add((one.result.file, one.result.row))
+        case = one.result.file, one.result.row
+        self._cases[case] = add_verdict(self._cases.get(case, _NONE), one.verdict)
         self._answers.add(one.answers)
         self._judgements.add(one.judgements)
         if len(one.attempts) > 1:
             self._attempted += 1
             self._flaky += len(set(one.attempts)) > 1
+            self._flips += flip_probability(one.attempts.count("pass"), len(one.attempts))
 
     def group(self, key: tuple[str | None, ...], name: str) -> Group:
         """What they came to."""
@@ -153,7 +162,7 @@ class Sum:
         return Group(
             key=key,
             name=name,
-            rate=wilson(self._passed, self._judged),
+            rate=rate_of(self._cases),
             results=self._results,
             tests=len(self._files),
             cases=len(self._cases),
@@ -165,6 +174,7 @@ class Sum:
             unpriced=answers.unpriced + judgements.unpriced,
             attempted=self._attempted,
             flaky=self._flaky,
+            flip=self._flips / self._attempted if self._attempted else None,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import sys
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+# An interrupt while a connection is closed is logged with a traceback, and raised as well.
+logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
 
 LARGEST_VALUE = 256 * 2**20
 """Bytes of a value, and of a row: files have at most 32 MiB; results of a file may have more."""

@@ -13,10 +13,10 @@ from evalstore.tui.columns import Column
 from evalstore.tui.differences import describe_pair, pick_answers
 from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.keyline import KeyLine
-from evalstore.tui.looks import interval, verdict
+from evalstore.tui.looks import verdict
 from evalstore.tui.page import READING
 from evalstore.tui.reader import Line, Reader, Span
-from evalstore.wording import pad, plural, widest
+from evalstore.wording import plural, widest
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -155,12 +155,16 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         if not before.judged:
             yield Line((Span("no case is judged on both sides", "pending"),))
             return
-        judged = plural(before.judged, "case")
-        p = f"p = {pairs.p_value():.2g} over {judged} judged on both sides: "
-        yield Line((Span(p), Span(pairs.finding, "heading")))
-        width = max(map(len, found.names))
-        for name, rate in zip(found.names, (before, after), strict=True):
-            yield Line((Span(f"{pad(name, width)}  ", "faint"), Span(interval(rate))))
+        change = pairs.change()
+        yield Line((Span(change.finding, "heading"),))
+        yield Line(
+            (
+                Span(f"{before.text} -> {after.text}  "),
+                Span(f"of {plural(change.pairs, 'case')} judged on both sides", "faint"),
+                Span(f", in {plural(change.files, 'file')}", "faint"),
+            )
+        )
+        yield Line((Span(change.points),))
         if found.notes:
             yield Line((Span("; ".join(found.notes), "pending"),))
 

@@ -12,7 +12,7 @@ from evalstore.tui.acting import Doing
 from evalstore.tui.columns import Column
 from evalstore.tui.grid import Cell, Grid
 from evalstore.tui.keyline import KeyLine
-from evalstore.tui.looks import bar, counted, interval, spark, when
+from evalstore.tui.looks import bar, counted, spark, when
 from evalstore.tui.reader import BLANK, Line, Reader, Span, heading, text_lines
 from evalstore.wording import money, plural
 
@@ -120,7 +120,7 @@ run under the cursor with the run before it, and the workspace with the newest r
             blank = [Cell("")] * (len(_COLUMNS) - 3)
             return (Cell("workspace", "group"), Cell("now"), *blank, Cell(what, "faint"))
         run = self._runs[row - 1]
-        rate = run.rate.rate
+        rate = run.rate
         colour = "pass" if rate == 1 else "fail" if rate is not None else "faint"
         return (
             Cell(run.id[:8]),
@@ -128,7 +128,7 @@ run under the cursor with the run before it, and the workspace with the newest r
             Cell(_STOPPED.get(run.status, ("",))[0], "pending"),
             Cell("" if run.status == "complete" else run.status, "pending"),
             Cell("-" if rate is None else f"{100 * rate:.1f}%", colour),
-            Cell(f"{run.verdicts['pass']:,}/{run.rate.judged:,}"),
+            Cell(f"{run.verdicts['pass']:,}/{run.counted:,}"),
             Cell("" if run.cost is None else money(run.cost)),
             Cell(bar(rate, 8), colour),
             Cell(f"{run.asked:,}"),
@@ -163,7 +163,10 @@ run under the cursor with the run before it, and the workspace with the newest r
         note = f"  {run.message}" if run.message else ""
         git = f"  git {run.git}" if run.git else ""
         yield heading(f"run {run.id[:8]}  {run.status}{git}{note}")
-        yield from text_lines(f"{counted(run.verdicts)}: {interval(run.rate)}")
+        share = (
+            "nothing judged" if run.rate is None else f"{100 * run.rate:.1f}% of {run.counted:,}"
+        )
+        yield from text_lines(f"{counted(run.verdicts)}: {share}")
         recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
         failed = f", {run.failed:,} failed" if run.failed else ""
         yield from text_lines(
@@ -178,7 +181,7 @@ run under the cursor with the run before it, and the workspace with the newest r
         if run.is_partial:
             yield from text_lines("about a selection of the cases", "pending")
         yield BLANK
-        shares = [one.rate.rate for one in reversed(self._runs[number:]) if not one.is_partial]
+        shares = [one.rate for one in reversed(self._runs[number:]) if not one.is_partial]
         yield Line((Span("trend  ", "faint"), Span(spark(shares, 60))))
 
     @property

@@ -76,13 +76,11 @@ def counted(verdicts: Mapping[str, int]) -> str:
 
 
 def interval(rate: Rate) -> str:
-    """`94.1 % (95 % interval 90.1 to 96.6 %)`."""
-    if rate.rate is None or rate.low is None or rate.high is None:
+    """`94.1% of 55 (95% interval 90.1 to 96.6%)`."""
+    if rate.interval is None:
         return "nothing judged"
-    return (
-        f"{100 * rate.rate:.1f}% of {rate.judged:,} "
-        f"(95% interval {100 * rate.low:.1f} to {100 * rate.high:.1f}%)"
-    )
+    low, high = rate.interval
+    return f"{rate.text} of {rate.judged:,} (95% interval {100 * low:.1f} to {100 * high:.1f}%)"
 
 
 def when(microseconds: int) -> str:

@@ -111,7 +111,7 @@ def besides(found: Status) -> Iterator[Line]:
     if found.left_asks or found.left_judgements:
         yield from text_lines(
             f"Left: {plural(found.left_asks, 'answer')} and "
-            f"{plural(found.left_judgements, 'judgement')} (needs the network).",
+            f"{plural(found.left_judgements, 'judgement')} (no model may be called for them).",
             "pending",
         )
     for one in found.untrusted:

@@ -155,14 +155,14 @@ tag and by file. {list.open} shows the cases that a line is about."""
         return (
             Cell(one.name, "faint" if None in one.key else ""),
             Cell("-" if rate.rate is None else f"{100 * rate.rate:.1f}%", colour),
-            Cell(interval_bar(rate.low, rate.rate, rate.high, _BAR), colour),
+            Cell(interval_bar(rate.interval, rate.rate, _BAR), colour),
             Cell(f"{rate.passed:,}/{rate.judged:,}"),
             Cell(f"{one.cases:,}"),
             Cell(f"{one.sessions:,}"),
             Cell("" if one.latency is None else f"{one.latency:.2f}s"),
             Cell(_money(one.per_100(one.answering), currency)),
             Cell(_money(one.cost, currency)),
-            Cell("" if one.flakiness is None else f"{100 * one.flakiness:.0f}%"),
+            Cell("" if one.flip is None else f"{100 * one.flip:.0f}%"),
         )
 
     @on(Grid.Moved, "#groups")
@@ -190,10 +190,13 @@ tag and by file. {list.open} shows the cases that a line is about."""
             + (f"; {one.unpriced:,} without a known price" if one.unpriced else "")
         )
         if one.attempted:
-            share = f"{100 * (one.flakiness or 0):.0f}%"
             yield from text_lines(
-                f"flaky: the attempts disagree in {one.flaky:,} of {one.attempted:,} ({share})"
+                f"flaky: two attempts at the same case differ in {100 * (one.flip or 0):.0f}%; "
+                f"attempts disagree in {one.flaky:,} of {plural(one.attempted, 'result')}"
             )
+        rerolls = self.stats.rerolls.text(self.stats.total.rate.passed)
+        if rerolls:
+            yield from text_lines(f"in all, {rerolls}", "pending")
         yield BLANK
         yield from self._trend()
 
@@ -205,7 +208,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
         this = runs[number : number + 1]
         before = [one for one in reversed(runs[number:]) if not one.is_partial][-_TREND:]
         if len(before) > 1:
-            shares = spark([one.rate.rate for one in before], _TREND)
+            shares = spark([one.rate for one in before], _TREND)
             yield Line((Span("rate by run  ", "faint"), Span(shares)))
             costs = [one.cost for one in before]
             most = max((cost for cost in costs if cost), default=0.0)

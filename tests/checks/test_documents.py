@@ -107,6 +107,17 @@ def test_the_feedback_names_the_place_that_breaks_the_schema() -> None:
     assert feedback({"jsonSchema": SCHEMA}, '{"a": "x"}') == words
 
 
+@pytest.mark.parametrize("keyword", ["multipleOf", "maximum", "exclusiveMinimum", "const"])
+@pytest.mark.parametrize("number", ["1" * 400, "-" + "7" * 4000, "1e400"])
+def test_numbers_of_any_length_have_a_verdict(keyword: str, number: str) -> None:
+    assert verdict({"jsonSchema": {keyword: 0.5}}, number) in ("pass", "fail")
+
+
+def test_a_number_that_is_too_large_for_a_schema_does_not_match_it() -> None:
+    words = "the answer has a number that is too large for the schema"
+    assert feedback({"jsonSchema": {"multipleOf": 0.5}}, "1" * 400) == words
+
+
 def test_one_schema_is_not_taken_for_another_that_python_finds_equal() -> None:
     assert verdict({"jsonSchema": {"const": 1}}, "1") == "pass"
     assert verdict({"jsonSchema": {"const": True}}, "1") == "fail"

@@ -268,6 +268,10 @@ def test_a_length_is_counted(unit: str, text: str, count: int) -> None:
         "I must decline.",
         "That is against my guidelines.",
         "I apologize, but I cannot comply.",
+        "I apologize, no.",
+        "Sorry, no. That is private.",
+        "I'm sorry, but no",
+        "I apologise. No!",
     ],
 )
 def test_a_refusal_is_seen(text: str) -> None:
@@ -280,6 +284,9 @@ def test_a_refusal_is_seen(text: str) -> None:
         "I'm sorry to hear that. Take a rest.",
         "I can't help but smile: yes!",
         "I can't believe it is free.",
+        "Sorry, no bookings are left for Monday, but Tuesday is free.",
+        "I apologize, now it works.",
+        "Sorry, no, it is Paris.",
         "I'm afraid that will not work.",
         "Sure, I can help with that.",
         "I'm sorry, but your booking is for Monday.",

@@ -76,8 +76,8 @@ def test_diff_shows_flips_with_the_feedback_of_both_sides(
         "    tests/weather.md [city=Oslo]  scripted/one  pass -> fail  (evaluation changed)\n"
         "        now: It is cold there.\n"
         "1 broke, 1 unchanged\n"
-        "pass rate 100.0% [34.2%, 100.0%] -> 50.0% [9.5%, 90.5%] "
-        "(paired, 2 cases: p = 1, no evidence of change)\n"
+        "pass rate 100.0% -> 50.0% (2 cases in 1 file, paired)\n"
+        "-50.0 points; one file moved: nothing follows for the others\n"
     )
     assert evalstore("diff", "@~1", "@") == Ran(0, expected, "")
     assert evalstore("diff", "@~1..@").stdout == expected

@@ -51,9 +51,9 @@ MODEL         PASSED  95% INTERVAL                     JUDGED  TESTS  CASES  SES
 ANSWERS  PER 100  JUDGING
 scripted/one  66.7%   20.8 - 93.9%   ···├──────●───┤·  3/3     2      3      3         3           \
 $0.0900  $3.00    $0
-scripted/two  100.0%  43.9 - 100.0%  ·······├───────●  3/3     2      3      3         3           \
+scripted/two  100.0%  34.2 - 100.0%  ·····├─────────●  3/3     2      3      3         3           \
 $0.0900  $3.00    $0
-all           83.3%   43.6 - 97.0%   ·······├────●──┤  6/6     2      3      6         6           \
+all           83.3%   31.0 - 98.2%   ·····├──────●──┤  6/6     2      3      6         6           \
 $0.1800  $3.00    $0
 """
 
@@ -181,8 +181,22 @@ def test_attempts_that_disagree_make_a_case_flaky(
     tree(Path.cwd(), {"tests/a.md": rows + checks})
     documents("run", "--attempts", "2", "-j", "1")
     found = documents("stats")["total"]
-    assert found["flakiness"] == {"cases": 2, "flaky": 1, "share": 0.5}
+    assert found["flakiness"] == {"cases": 2, "flaky": 1, "share": 0.5, "flip": 0.5}
     assert (found["results"], found["sessions"]) == (2, 4)
+
+
+def test_undecided_verdicts_stay_in_the_rate_and_the_table_shows_its_bounds(
+    two: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    edit(two / "models/judge.yaml", "{pass: false, feedback: It is cold there.}", "Perhaps.")
+    shown = evalstore("run").stdout
+    assert "1 undecided" in shown
+    assert "(83.3 to 100.0%, 95% interval 31.0% to 100.0%)" in shown
+    lines = evalstore("stats").stdout.splitlines()
+    assert lines[1].split()[5] == "UNRESOLVED"
+    total = documents("stats")["total"]
+    assert (total["passed"], total["judged"], total["unresolved"]) == (5, 6, 1)
+    assert total["best"]["rate"] == 1
 
 
 def test_what_has_no_price_is_said(

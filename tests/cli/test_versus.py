@@ -33,8 +33,8 @@ def test_two_candidates_of_the_last_run_are_compared(two: Path, evalstore: Evals
         "    tests/weather.md [city=Oslo]  fail -> pass\n"
         "        was: It is cold there.\n"
         "1 fixed, 1 unchanged\n"
-        "pass rate 50.0% [9.5%, 90.5%] -> 100.0% [34.2%, 100.0%] "
-        "(paired, 2 cases: p = 1, no evidence of change)\n"
+        "pass rate 50.0% -> 100.0% (2 cases in 1 file, paired)\n"
+        "+50.0 points; one file moved: nothing follows for the others\n"
     )
     given = ("--model", "scripted/one", "--vs", "scripted/two")
     assert evalstore("diff", *given) == Ran(0, expected, "")

@@ -426,7 +426,7 @@ def test_what_needs_the_network_is_left_and_not_said_to_be_stored(
     workspace: Path, play: Play
 ) -> None:
     played = play(command="run --json --offline -m openai/gpt-4o-mini")
-    assert played.rounds[0] == "nothing to ask or judge without the network\n"
+    assert played.rounds[0] == "nothing to ask or judge: no model may be called for what is left\n"
     assert played.exit_code == 3
 
 

@@ -255,33 +255,6 @@ def test_answers_keep_their_temperature_whatever_the_settings_say(
 # --- what has no place --------------------------------------------------------------------
 
 
-def test_a_model_that_nobody_knows_is_told_once_for_each_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = [of(1, 2, "3"), of(2, 2, "4")]
-    given = Imported(tmp_path, capsys, sums(model="acme/one"), *lines)
-    ((file, line, reason),) = given.left
-    assert (file, line) == ("all.jsonl", 1)
-    assert "there is no model 'acme/one'" in reason
-    assert "2 answers are not stored" in reason
-    assert given.history == {
-        "sessions": 0,
-        "verdicts": 0,
-        "new": 0,
-        "displaced": 0,
-        "run": None,
-    }
-
-
-def test_answers_find_their_model_once_it_has_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = Imported(tmp_path, capsys, sums(model="acme/one"), of(1, 2, "3"))
-    model = {"id": "acme/one", "provider": "scripted", "responses": [{"answer": "x"}]}
-    tree(given.root, {"models/llama.yaml": json.dumps(model)})
-    assert given.again()["history"]["new"] == 2
-
-
 def test_answers_to_a_test_that_was_edited_since_are_not_stored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

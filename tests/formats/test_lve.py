@@ -152,6 +152,73 @@ def test_runs_share_how_they_begin(tmp_path: Path) -> None:
     )
 
 
+def test_a_prompt_may_be_a_text(tmp_path: Path) -> None:
+    found = imported(tmp_path, definition(prompt="Hello there"))
+    assert shown(expansion(found)) == [[("user", "Hello there")]]
+
+
+def test_a_text_with_parameters_is_filled(tmp_path: Path) -> None:
+    run = {"name": "a", "prompt": "Say {a} {{now}}"}
+    test = definition(multi_run_prompt=[run], prompt_parameters=["a"])
+    found = imported(tmp_path, test, instance({"a": "x"}, ["r"]))
+    assert shown(expansion(found)) == [[("user", "Say x {now}")]]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [("", "is empty"), (" <please fill in> ", "has not been filled in")]
+)
+def test_a_text_that_says_nothing_is_told(text: str, reason: str, tmp_path: Path) -> None:
+    assert reason in reasons(imported(tmp_path, definition(prompt=text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ('{"content": "A"}\n\n{"content": "B"}\n', 2, "the line is blank"),
+        ('\n{"content": "A"}\n{"content": "B"}', 1, "the line is blank"),
+        ('{"content": "A"}\n{"content": "B"\n', 2, "is not JSON: Expecting ',' delimiter"),
+        ('{"content": "A"\n{"content": "B"}\n', 1, "is not JSON: Expecting ',' delimiter"),
+        ('{content: "A"}\n{"content": "B"}\n', 1, "is not JSON"),
+        ('{\n "content": "A",\n "role": user\n}', 3, "is not JSON: Expecting value"),
+        ('{"content": "A"}\n{"content": "B", "role": "tool"}', 2, 'has the role "tool"'),
+        ('{"content": "A"}\n[]\n', None, "must be one message, not a list"),
+    ],
+)
+def test_a_broken_line_of_a_prompt_is_told_with_its_file(
+    text: str, line: int | None, reason: str, tmp_path: Path
+) -> None:
+    found = imported(tmp_path, definition(prompt_file="t.prompt"), files={"t.prompt": text})
+    (left,) = found.left
+    assert (Path(left.file).name, left.line) == ("t.prompt", line)
+    assert reason in left.reason
+
+
+@pytest.mark.parametrize("text", ['{{"a": 1}} is JSON.', 'Intro\n{{"content":"B"}}\n'])
+def test_a_text_with_braces_is_a_text(text: str, tmp_path: Path) -> None:
+    found = imported(tmp_path, definition(prompt_file="t.prompt"), files={"t.prompt": text})
+    assert shown(expansion(found)) == [[("user", text.format())]]
+
+
+def test_a_conversation_cannot_begin_with_a_turn_to_be_filled(tmp_path: Path) -> None:
+    prompt = [{"role": "assistant", "variable": "a"}, {"content": "And?"}]
+    found = imported(tmp_path, definition(prompt=prompt))
+    assert "the conversation begins with a turn to be filled" in reasons(found)
+
+
+@pytest.mark.parametrize(
+    ("place", "tags"),
+    [
+        ("trust/colours", "[trust, dummy/dummy]"),
+        ("trust/colours/acme--m1", "[trust, dummy/dummy]"),
+        ("trust/colours/hue/acme--m1", "[trust, colours, dummy/dummy]"),
+        ("alone", "[dummy/dummy]"),
+    ],
+)
+def test_categories_of_a_path_are_tags(place: str, tags: str, tmp_path: Path) -> None:
+    found = imported(tmp_path, definition(), place=place)
+    assert f"tags: {tags}\n" in one(found, f"tests/{place}.md")
+
+
 def test_a_prompt_file_outside_of_the_test_is_not_read(tmp_path: Path) -> None:
     tree(tmp_path, {"secret.prompt": "hidden"})
     found = imported(tmp_path, definition(prompt_file="../../../../secret.prompt"))
@@ -221,13 +288,101 @@ def test_each_run_has_an_answer(tmp_path: Path) -> None:
     ]
 
 
-def test_an_answer_to_other_messages_is_left(tmp_path: Path) -> None:
+def test_an_answer_to_other_messages_keeps_them(tmp_path: Path) -> None:
     kept = [{"content": "Hi", "role": "user"}, {"content": "r", "role": "assistant"}]
     same = [{"content": "Hello", "role": "user"}, {"content": "r", "role": "assistant"}]
     lines = [instance({}, prompt_out=kept), instance({}, prompt_out=same)]
     found = imported(tmp_path, definition(), *lines, sessions=True)
-    assert len(found.recorded) == 1
-    assert 'recorded with other messages: "Hi"' in reasons(found)
+    assert [one.messages for one in found.recorded] == [(("user", "Hi", None),), None]
+    assert found.left == []
+
+
+@pytest.mark.parametrize(
+    ("kept", "reason"),
+    [
+        ([{"role": "tool", "content": "x"}], "the kept prompt is no list of messages"),
+        ([{"role": "user", "content": None}], "the kept prompt is no list of messages"),
+        (["text"], "the kept prompt is no list of messages"),
+        ([{"role": "system", "content": "x"}], "recorded with say nothing to the model"),
+        (
+            [{"role": "assistant", "content": "x", "variable": "a"}, {"content": "y"}],
+            "recorded with say nothing to the model",
+        ),
+        ([{"content": "y", "image_url": "a.png"}], '"a.png" is no address of a picture'),
+    ],
+)
+def test_a_kept_prompt_that_cannot_be_one_is_told(
+    kept: list[Json], reason: str, tmp_path: Path
+) -> None:
+    found = imported(tmp_path, definition(), instance({}, prompt_out=kept), sessions=True)
+    assert reason in reasons(found)
+    assert [one.line for one in found.left] == [1]
+
+
+def test_an_older_name_of_the_kept_prompt_is_read(tmp_path: Path) -> None:
+    lines = [instance({}, prompt=[{"content": one, "role": "user"}]) for one in ("Hi", "Hello")]
+    found = imported(tmp_path, definition(), *lines, sessions=True)
+    assert [one.messages for one in found.recorded] == [(("user", "Hi", None),), None]
+
+
+# --- what a checker takes of the arguments of a model ----------------------------------------
+
+
+def test_arguments_of_a_checker_may_name_those_of_the_model(tmp_path: Path) -> None:
+    test = definition(
+        prompt=[{"content": "Say {a}."}],
+        prompt_parameters=["a"],
+        checker_args={"checker_name": "RegexChecker", "pattern": "{target}", "match_safe": True},
+    )
+    lines = [instance({"a": "x", "target": "t1"}), instance({"a": "z", "target": "t2"})]
+    found = imported(tmp_path, test, *lines)
+    assert (found.left, found.warnings) == ([], [])
+    assert "replacements: [{a: x, target: t1}, {a: z, target: t2}]" in one(found)
+    assert "regex: '{{target}}'" in one(found)
+    assert "providerOptions" not in one(found)
+    assert shown(expansion(found)) == [[("user", "Say x.")], [("user", "Say z.")]]
+
+
+def test_an_instance_without_what_the_checker_names_is_told(tmp_path: Path) -> None:
+    given = {"checker_name": "ExactMatchChecker", "pattern": "{target}"}
+    lines = [instance({"target": "t"}), instance({})]
+    found = imported(tmp_path, definition(checker_args=given), *lines)
+    assert [(left.line, left.reason) for left in found.left] == [
+        (2, "the instance has no value for 'target'")
+    ]
+
+
+def test_a_name_that_no_instance_has_is_told(tmp_path: Path) -> None:
+    given = {"checker_name": "ExactMatchChecker", "pattern": "{target}"}
+    found = imported(tmp_path, definition(checker_args=given), instance({}))
+    assert "'{target}' names no parameter" in reasons(found)
+
+
+def test_an_option_of_the_model_that_a_checker_names_stays_an_option(tmp_path: Path) -> None:
+    given = {"checker_name": "ExactMatchChecker", "pattern": "{max_tokens}"}
+    found = imported(tmp_path, definition(checker_args=given), instance({"max_tokens": 7}))
+    assert "options: {maxOutputTokens: 7}" in one(found)
+    assert "contains: '{{max_tokens}}'" in one(found)
+
+
+@pytest.mark.parametrize(
+    ("func", "written"),
+    [
+        ("lambda r: '{secret}' in r", "- expr: secret in answer\n"),
+        (
+            "lambda r: re.search('{secret}', r)",
+            "- python: {file: acme--m1/check.py, class: Check, args: {secret: '{{secret}}'}}\n",
+        ),
+    ],
+)
+def test_a_function_may_name_arguments_of_the_model(
+    func: str, written: str, tmp_path: Path
+) -> None:
+    given = {"checker_name": "LambdaChecker", "func": func}
+    lines = [instance({"secret": "s"})]
+    found = imported(tmp_path, definition(checker_args=given), *lines)
+    assert found.left == []
+    assert one(found).partition("~~~checks\n")[2].removesuffix("~~~\n") == written
 
 
 def test_what_all_calls_were_made_with_becomes_options(tmp_path: Path) -> None:

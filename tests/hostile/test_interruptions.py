@@ -56,6 +56,21 @@ sys.exit(run())
 """
 
 
+AT_CLOSE = """
+import os, signal, sys
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite as Dialect
+from evalstore.__main__ import run
+
+def close(dialect, connection, do_close=Dialect.do_close):
+    os.kill(os.getpid(), signal.SIGINT)
+    do_close(connection)
+
+Dialect.do_close = close
+sys.exit(run())
+"""
+"""Interrupts itself when it closes a connection of the store."""
+
+
 def started(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program, *arguments],
@@ -96,6 +111,11 @@ def test_once_the_command_is_done_its_exit_code_stays(workspace: Path, how: str)
         "1 test file, 2 cases: no errors\n",
         "",
     )
+
+
+def test_while_the_store_is_closed(workspace: Path) -> None:
+    ran = started(AT_CLOSE, "fsck")
+    assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
 
 
 def test_a_program_in_the_background_ignores_it(workspace: Path) -> None:

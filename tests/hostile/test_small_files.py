@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,6 +99,33 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[s
     return make
 
 
+MARKS = (
+    "{{",
+    "{% raw %}",
+    "{#",
+    "`{{",
+    "`{{_file:",
+    "<!--",
+    "[",
+    "\\",
+    "&a ",
+    "- ",
+    "\n---\n",
+    "\n# 👤\n",
+)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_marks_that_begin_something_are_read_in_one_pass(
+    mark: str, hostile: Callable[[dict[str, str]], Path], evalstore: Evalstore
+) -> None:
+    hostile(_shown(mark * (100_000 // len(mark))))
+    before = time.process_time()
+    ran = evalstore("check")
+    assert ran.exit_code in (OK, USAGE)
+    assert time.process_time() - before < 4
+
+
 @pytest.mark.parametrize("name", TESTS)
 def test_a_small_file_is_refused_with_its_place(
     name: str, hostile: Callable[[dict[str, str]], Path], evalstore: Evalstore
@@ -110,6 +138,35 @@ def test_a_small_file_is_refused_with_its_place(
     if ran.exit_code != OK:
         assert any(f"{path}:" in ran.stderr for path in TESTS[name]), ran.stderr
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KiB
+
+
+def test_what_a_file_computes_is_limited_together(
+    hostile: Callable[[dict[str, str]], Path],
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """None of these is too much by itself."""
+    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 60.0)
+    monkeypatch.setattr(bounded_process, "_FILE_SECONDS", 0.2)
+    loops = "{% for i in range(3000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}"
+    values = ", ".join(f"v{number}" for number in range(20))
+    hostile(_shown(f"{loops}`{{{{x}}}}`", f"replacements: {{x: [{values}]}}"))
+    ran = evalstore("check")
+    assert ran.exit_code == USAGE
+    words = "with the others of this file it takes more than 0.2 seconds of processor time"
+    assert words in ran.stderr
+    assert "tests/t.md:" in ran.stderr
+
+
+def test_many_rows_may_compute_longer_than_few(
+    hostile: Callable[[dict[str, str]], Path],
+    evalstore: Evalstore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bounded_process, "_FILE_SECONDS", 0.0)
+    values = ", ".join(f"v{number}" for number in range(100))
+    hostile(_shown("{% set y = 'a' %}{{ y }}`{{x}}`", f"replacements: {{x: [{values}]}}"))
+    assert evalstore("check").exit_code == OK
 
 
 def test_a_long_list_of_values_is_refused_before_it_takes_memory(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.providers import openai_compatible
+from evalstore.providers import answer_size
 from evalstore.values import Reply, ToolCall
 from tests import wire
 from tests.providers.doors import (
@@ -68,25 +68,35 @@ ENDLESS = {
 }
 
 
+@pytest.mark.parametrize("any_door", DOORS, ids=lambda door: door.__name__)
 @pytest.mark.parametrize(("start", "repeated"), ENDLESS.values(), ids=ENDLESS.keys())
 def test_an_answer_without_end_is_left(
-    server: wire.Wire, monkeypatch: pytest.MonkeyPatch, start: bytes, repeated: bytes
+    server: wire.Wire,
+    monkeypatch: pytest.MonkeyPatch,
+    any_door: Door,
+    start: bytes,
+    repeated: bytes,
 ) -> None:
-    monkeypatch.setattr(openai_compatible, "MAX_ANSWER", 1_000_000)
+    monkeypatch.setattr(answer_size, "MAX_ANSWER", 1_000_000)
     server.answer, server.repeated = start, repeated
     try:
-        problem = failure(own_client(server.url), timeout=0.5)
+        problem = failure(any_door(server.url), timeout=0.5)
     finally:
         server.repeated = b""
     assert problem.kind in ("timeout", "malformed", "connection")
 
 
-def test_a_compressed_answer_is_bounded_by_its_size_when_read(server: wire.Wire) -> None:
+@pytest.mark.parametrize("any_door", DOORS, ids=lambda door: door.__name__)
+@pytest.mark.parametrize("status", [200, 429])
+def test_a_compressed_answer_is_bounded_by_its_size_when_read(
+    server: wire.Wire, any_door: Door, status: int
+) -> None:
     bomb = zlib.compressobj(wbits=31)
-    squeezed = b"".join(bomb.compress(b" " * 2**20) for _ in range(256)) + bomb.flush()
-    server.answer = wire.response(squeezed, headers={"content-encoding": "gzip"})
-    problem = failure(own_client(server.url))
-    assert problem.message == f"the answer is larger than {openai_compatible.MAX_ANSWER} bytes"
+    squeezed = b"".join(bomb.compress(b" " * 2**20) for _ in range(64)) + bomb.flush()
+    server.answer = wire.response(squeezed, status=status, headers={"content-encoding": "gzip"})
+    problem = failure(any_door(server.url))
+    assert problem.message == f"the answer is larger than {answer_size.MAX_ANSWER} bytes"
+    assert not problem.retry
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evalstore.providers import ProviderError, open_provider, openai_compatible
+from evalstore.providers import ProviderError, answer_size, open_provider
 from evalstore.values import OutgoingMessage, Reply, Request, Text
 from tests import endpoint
 
@@ -96,7 +96,7 @@ def test_what_is_no_json_is_shown(server: endpoint.Endpoint) -> None:
 def test_an_endless_answer_is_not_read(
     server: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai_compatible, "MAX_ANSWER", 1_000_000)
+    monkeypatch.setattr(answer_size, "MAX_ANSWER", 1_000_000)
     server.reply = lambda request: "x" * 2_000_000
     problem = failure(server.url)
     assert problem.message == "the answer is larger than 1000000 bytes"

@@ -64,3 +64,8 @@ def test_a_library_is_loaded_when_it_is_needed(code: str, loaded: list[str]) -> 
     probe = f"{code}; import sys; print(*({{'aiohttp', 'litellm'}} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == loaded
+
+
+def test_a_model_that_was_only_recorded_cannot_be_called() -> None:
+    with pytest.raises(EvalstoreError, match="the model was only recorded: nobody can call it"):
+        open_provider("recorded")

@@ -48,8 +48,9 @@ def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) ->
         lines = screen(pilot).splitlines()
         assert lines[0] == " compare › ######## -> ########"
         assert lines[1] == " 1 broke, 1 fixed, 4 changed, 0 unchanged"
-        assert lines[2] == " p = 1 over 6 cases judged on both sides: no evidence of change"
-        assert lines[3] == " ########  50.0% of 6 (95% interval 18.8 to 81.2%)"
+        assert lines[2] == " no file moved: no evidence of change"
+        assert lines[3] == " 50.0% -> 50.0%  of 6 cases judged on both sides, in 2 files"
+        assert lines[4] == " +0.0 points (95% interval -65.8 to +65.8)"
         assert lines[6].split() == [
             "broke", "tests/weather.md", "city=Oslo", "scripted/two", "✓", "pass", "✗", "fail",
         ]  # fmt: skip

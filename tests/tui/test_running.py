@@ -508,7 +508,7 @@ def test_offline_and_the_bound_on_the_cost_hold(workspace: Path) -> None:
 
     async def offline(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
-        assert "(needs the network)" in screen(pilot)
+        assert "(no model may be called for them)" in screen(pilot)
 
     drive(offline, source=Workspace(Where(workspace), offline=True))
 

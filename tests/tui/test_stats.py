@@ -25,7 +25,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "s")
         lines = screen(pilot).splitlines()
-        assert lines[0] == (" statistics › run ######## › 50.0% of 6 (95% interval 18.8 to 81.2%)")
+        assert lines[0] == (" statistics › run ######## › 50.0% of 6 (95% interval 10.3 to 89.7%)")
         assert lines[3].split() == [
             "scripted/one", "33.3%", "·├────●────────┤····", "1/3", "3", "3", "$0.0900",
         ]  # fmt: skip

@@ -55,7 +55,7 @@ def walk_through_commands(page: Terminal) -> None:
 def walk_through_comparisons(page: Terminal) -> None:
     """From two runs to what differs, to what is to do, and to the statistics and their cases."""
     page.press("Down", "d")
-    page.shows("compare › ", "p = ")
+    page.shows("compare › ", "one file moved")
     page.press("Enter")
     page.shows("(judged before the ")
     page.press("Escape")

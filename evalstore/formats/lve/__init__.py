@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from evalstore.errors import EvalstoreError, FileProblem
-from evalstore.formats.base import Imported, Left, Options, Recorded
+from evalstore.formats.base import Imported, Left, Options
 from evalstore.formats.lve.checkers import translate
 from evalstore.formats.lve.composing import (
     Conversation,
     Row,
     common_options,
-    compare_shown,
     conversations,
     distinct_rows,
     shown_parameters,
@@ -23,14 +22,13 @@ from evalstore.formats.lve.composing import (
 from evalstore.formats.lve.definition import Definition, read_definition
 from evalstore.formats.lve.formatting import fill, names_of
 from evalstore.formats.lve.instances import (
-    Instance,
-    answers_of,
-    model_arguments,
+    checker_columns,
     read_instance,
     split_arguments,
 )
 from evalstore.formats.lve.judging import Test
 from evalstore.formats.lve.prompts import name_of_turn
+from evalstore.formats.lve.recording import RecordedLine, record
 from evalstore.formats.lve.taking import NotTakenError, line_of, shown
 from evalstore.formats.sources import read_source, reason_of
 from evalstore.formats.writing import file_name
@@ -41,7 +39,7 @@ _ROOT = "repository"
 _INSTANCES = (".jsonl", ".json")
 """Files of recorded lines: those of competitions are called `competition.json`."""
 _NO_CATEGORY = 2
-"""The last parts of a path: the name of the test, and the model."""
+"""The last parts of a path: the name of the test, and the model; a test may have no model's."""
 
 
 def read(paths: list[Path], options: Options) -> Imported:
@@ -50,9 +48,9 @@ def read(paths: list[Path], options: Options) -> Imported:
     models: dict[str, None] = {}
     found = False
     for path in paths:
-        for folder, name in _tests(path):
+        for folder, name, folders in _tests(path):
             found = True
-            _Reader(folder, name, imported, options).read(models)
+            _Reader(folder, name, folders, imported, options).read(models)
     if not found:
         raise EvalstoreError(
             f"there is no '{_TEST}' in '{paths[0].name}'",
@@ -63,24 +61,30 @@ def read(paths: list[Path], options: Options) -> Imported:
     return imported
 
 
-def _tests(path: Path) -> Iterator[tuple[Path, PurePosixPath]]:
-    """The folders with tests, and what each is called: its path below `repository`."""
+def _tests(path: Path) -> Iterator[tuple[Path, PurePosixPath, tuple[str, ...]]]:
+    """The folders with tests; what each is called, its path below `repository`; its categories."""
     if path.name == _TEST and path.is_file():
         path = path.parent
     path = Path(os.path.normpath(path.absolute()))  # a prompt file must lie below it
     base = path.parent if (path / _TEST).is_file() else path
+    is_root = False
     for parent in (path, *path.parents):
         if parent.name == _ROOT:
-            base = parent
+            base, is_root = parent, True
             break
     for folder, folders, files in os.walk(path):
         folders.sort()
         folders[:] = [one for one in folders if not one.startswith(".")]
         if _TEST in files:
             below = Path(folder).relative_to(base).parts
+            from_root = is_root or below[:1] == (_ROOT,)
             if below[:1] == (_ROOT,):
                 below = below[1:]
-            yield Path(folder), PurePosixPath(*map(file_name, below or (Path(folder).name,)))
+            name = PurePosixPath(*map(file_name, below or (Path(folder).name,)))
+            categories = name.parts[:-_NO_CATEGORY]
+            if from_root and len(name.parts) == _NO_CATEGORY:
+                categories = name.parts[:1]  # a category and a test, no folder of a model
+            yield Path(folder), name, categories
 
 
 @dataclass
@@ -89,6 +93,8 @@ class _Reader:
 
     folder: Path
     name: PurePosixPath
+    folders: tuple[str, ...]
+    """The categories that the test lies in, from the outermost on."""
     imported: Imported
     options: Options
 
@@ -102,8 +108,9 @@ class _Reader:
             self._take(definition, text)
             models.setdefault(definition.model)
         except NotTakenError as problem:
+            place = self.folder / problem.file if problem.file else path
             line = problem.line or line_of(text, problem.place)
-            self.imported.left.append(Left(str(path), problem.reason, line))
+            self.imported.left.append(Left(str(place), problem.reason, line))
 
     def _text(self, path: Path) -> str:
         try:
@@ -128,39 +135,50 @@ class _Reader:
 
     def _take(self, definition: Definition, text: str) -> None:
         held = conversations(definition)
-        names = names_of(
-            definition.parameters, {name_of_turn(name) for one in held for name in one.names}
+        lines = list(self._lines())
+        model_columns = checker_columns(
+            definition.arguments,
+            definition.parameters,
+            [line.instance.arguments for line in lines],
         )
-        instances = list(self._instances(definition, held))
-        rows = distinct_rows([row for _, row, _ in instances])
-        if definition.parameters and not rows:
+        definition = replace(definition, model_columns=model_columns)
+        names = names_of(
+            definition.columns, {name_of_turn(name) for one in held for name in one.names}
+        )
+        lines = [line for line in lines if self._is_placed(definition, held, line)]
+        instances = [line for line in lines if line.fits]
+        rows = distinct_rows([line.row for line in instances])
+        if definition.columns and not rows:
             raise NotTakenError("no instance says what its parameters are", "prompt_parameters")
         turns = tuple(one.names for one in held for _ in range(one.run.repetitions))
         custom = self._custom()
         judged = translate(Test(definition, names, turns, rows, shown_parameters(held), custom))
         options, words = common_options(
             definition,
-            [split_arguments(one.arguments, definition.parameters)[1] for one, _, _ in instances],
+            [
+                split_arguments(one.instance.arguments, definition.parameters)[1]
+                for one in instances
+            ],
         )
         model = self.name.name
         for check in judged.checks:
             if "python" in check:
                 check["python"]["file"] = f"{model}/{check['python']['file']}"
-        written, lines = write(
+        written, data = write(
             definition,
             held,
             names,
             rows,
             judged,
-            folders=self.name.parts[:-_NO_CATEGORY],
+            folders=self.folders,
             options=options,
             data=f"{model}.jsonl",
             comments=self._comments(definition),
         )
         place = f"tests/{self.name}"
         self.imported.files[f"{place}.md"] = written
-        if lines is not None:
-            self.imported.files[f"{place}.jsonl"] = lines
+        if data is not None:
+            self.imported.files[f"{place}.jsonl"] = data
         for path, source in judged.files.items():
             self.imported.files[f"{place}/{path}"] = source
         self.imported.rows += len(rows) or 1
@@ -171,7 +189,7 @@ class _Reader:
         if definition.ignored:
             self._warn(f"has no effect here: {', '.join(definition.ignored)}", None)
         if self.options.sessions:
-            self._record(definition, held, names, instances, f"{place}.md")
+            record(self.imported, definition, held, names, lines, f"{place}.md")
 
     def _warn(self, reason: str, line: int | None) -> None:
         self.imported.warnings.append(Left(str(self.folder / _TEST), reason, line))
@@ -192,10 +210,8 @@ class _Reader:
             if path.is_file() and path.name != "__init__.py"
         }
 
-    def _instances(
-        self, definition: Definition, held: tuple[Conversation, ...]
-    ) -> Iterator[tuple[Instance, Row, Path]]:
-        """The instances that fill the test, with the values of the parameters."""
+    def _lines(self) -> Iterator[RecordedLine]:
+        """The instances that can be read, with their files."""
         folder = self.folder / "instances"
         for path in sorted(one for one in folder.glob("*") if one.suffix in _INSTANCES):
             try:
@@ -207,17 +223,31 @@ class _Reader:
                 if not line.strip():
                     continue
                 try:
-                    instance = read_instance(number, line)
-                    row, _ = split_arguments(instance.arguments, definition.parameters)
-                    self._fill(definition, held, row)
+                    yield RecordedLine(read_instance(number, line), path)
                 except NotTakenError as problem:
                     self.imported.left.append(Left(str(path), problem.reason, number))
-                    continue
-                yield instance, row, path
+
+    def _is_placed(
+        self, definition: Definition, held: tuple[Conversation, ...], line: RecordedLine
+    ) -> bool:
+        """Fill in the row of an instance; False, and told, when the test has no place for it.
+
+        An instance that was recorded with other parameters has one when its messages were kept.
+        """
+        line.row, _ = split_arguments(line.instance.arguments, definition.columns)
+        try:
+            self._fill(definition, held, line.row)
+        except NotTakenError as problem:
+            line.fits = False
+            if not self.options.sessions or line.instance.shown is None:
+                left = Left(str(line.path), problem.reason, line.instance.line)
+                self.imported.left.append(left)
+                return False
+        return True
 
     def _fill(self, definition: Definition, held: tuple[Conversation, ...], row: Row) -> None:
         """Raise unless the values fill all texts."""
-        for name in definition.parameters:
+        for name in definition.columns:
             if name not in row:
                 raise NotTakenError(f"the instance has no value for '{name}'")
         for one in held:
@@ -230,57 +260,3 @@ class _Reader:
             for address in pictures:
                 if not address.startswith(("https://", "http://")):
                     raise NotTakenError(f"{shown(address)} is no address of a picture (https://…)")
-
-    def _record(
-        self,
-        definition: Definition,
-        held: tuple[Conversation, ...],
-        names: dict[str, str],
-        instances: list[tuple[Instance, Row, Path]],
-        file: str,
-    ) -> None:
-        """Add the answers and verdicts of the instances."""
-        turns = tuple(one.names for one in held for _ in range(one.run.repetitions))
-        for instance, row, path in self._distinct(instances):
-            try:
-                answers = answers_of(instance.response, turns)
-                compare_shown(held[0], row, instance)
-            except NotTakenError as problem:
-                self.imported.left.append(Left(str(path), problem.reason, instance.line))
-                continue
-            _, own = split_arguments(instance.arguments, definition.parameters)
-            temperature = model_arguments(definition.model_arguments, own)["temperature"]
-            for run, given in enumerate(answers):
-                self.imported.recorded.append(
-                    Recorded(
-                        file=file,
-                        values={names[one]: value for one, value in row.items()},
-                        model=definition.model,
-                        answers=given,
-                        started=instance.started,
-                        run=run,
-                        verdict="pass" if instance.passed else "fail",
-                        temperature=float(temperature),
-                        judge=definition.checker,
-                        source=str(path),
-                        line=instance.line,
-                    )
-                )
-
-    def _distinct(
-        self, instances: list[tuple[Instance, Row, Path]]
-    ) -> Iterator[tuple[Instance, Row, Path]]:
-        """Each line once: the same answer of the same second is no second answer."""
-        seen: set[str] = set()
-        repeated: dict[Path, list[int]] = {}
-        for one in instances:
-            instance, _, path = one
-            if instance.text in seen:
-                repeated.setdefault(path, []).append(instance.line)
-                continue
-            seen.add(instance.text)
-            yield one
-        for path, lines in repeated.items():
-            words = f"{len(lines):,} lines repeat" if len(lines) > 1 else "this line repeats"
-            reason = f"{words} one before word for word: each answer is stored once"
-            self.imported.warnings.append(Left(str(path), reason, lines[0]))

@@ -91,7 +91,7 @@ def _contains(test: Test) -> Judged:
     if not isinstance(given, str):
         raise NotTakenError("the checker needs a text 'pattern'", ARGUMENTS, "pattern")
     place = (ARGUMENTS, "pattern")
-    parameters = test.definition.parameters
+    parameters = test.definition.columns
     pieces: list[Piece] = []
     for piece in parse(given, parameters, *place):
         pieces += parse(piece, parameters, *place) if isinstance(piece, str) else [piece]
@@ -121,7 +121,7 @@ def _function(test: Test) -> Judged:
     """A lambda over the last answer."""
     test.only("func", "extract")
     place = (ARGUMENTS, "func")
-    function = read_function(_code(test), test.definition.parameters, *place)
+    function = read_function(_code(test), test.definition, *place)
     values = Values(test.rows)
     extract = test.definition.arguments.get("extract")
     if extract is not None and extract not in _EXTRACT:
@@ -139,7 +139,7 @@ def _joint_function(test: Test) -> Judged:
     """A lambda over the answers of all runs."""
     test.only("func")
     place = (ARGUMENTS, "func")
-    function = read_function(_code(test), test.definition.parameters, *place)
+    function = read_function(_code(test), test.definition, *place)
     is_plain = all(len(names) == 1 for names in test.turns)
     answers = "answers" if is_plain else _by_name(test.turns)
     answer = answers if isinstance(answers, str) else answers(function.answer)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstore.formats.base import ShownMessage
 from evalstore.formats.escaping import escape
 from evalstore.formats.lve.formatting import Piece, fill, parse, template
 from evalstore.formats.lve.instances import model_arguments
@@ -17,14 +18,13 @@ from evalstore.formats.lve.prompts import (
     take_turns,
     turn_names,
 )
-from evalstore.formats.lve.taking import NotTakenError, shown
+from evalstore.formats.lve.taking import NotTakenError
 from evalstore.formats.writing import as_section
 from evalstore.formats.yaml_text import block
 from evalstore.markdown import SPACE
 
 if TYPE_CHECKING:
     from evalstore.formats.lve.definition import Definition, Run
-    from evalstore.formats.lve.instances import Instance
     from evalstore.formats.lve.judging import Judged
     from evalstore.values import Json
 
@@ -55,6 +55,19 @@ class Conversation:
     def messages(self, values: Mapping[str, Json]) -> list[str | None]:
         """The texts as the model is shown them; None for what it says."""
         return [None if turn.is_filled else fill(pieces, values) for turn, pieces in self.turns]
+
+    def shown(self, values: Mapping[str, Json]) -> tuple[ShownMessage, ...]:
+        """The messages as an instance keeps them, without the last answer.
+
+        There a turn with a variable cannot be told from one that was filled.
+        """
+        pictures = [fill(pieces, values) if pieces else None for pieces in self.images]
+        texts = self.messages(values)
+        found = [
+            ShownMessage(turn.role, None if turn.variable else text, picture)
+            for (turn, _), text, picture in zip(self.turns, texts, pictures, strict=True)
+        ]
+        return tuple(found[:-1] if found[-1].text is None else found)
 
     def pictures(self, values: Mapping[str, Json]) -> list[str]:
         """The addresses of the pictures that the model is shown."""
@@ -262,7 +275,13 @@ def distinct_rows(rows: Sequence[Row]) -> list[Row]:
 def common_options(
     definition: Definition, given: Sequence[Mapping[str, Json]]
 ) -> tuple[dict[str, Json], list[str]]:
-    """The options that all calls were made with, and words for those that differ."""
+    """The options that all calls were made with, and words for those that differ.
+
+    What only the checker's arguments mention is no option of a call.
+    """
+    known_options = {**_OPTIONS, **_MORE_OPTIONS}
+    others = set(definition.model_columns) - known_options.keys()
+    given = [{name: one[name] for name in one if name not in others} for one in given]
     calls = [model_arguments(definition.model_arguments, one) for one in given]
     calls = calls or [model_arguments(definition.model_arguments, {})]
     options: dict[str, Json] = {}
@@ -271,7 +290,7 @@ def common_options(
         values = [call.get(name) for call in calls]
         if any(value != values[0] for value in values):
             differing.append(name)
-        elif (known := {**_OPTIONS, **_MORE_OPTIONS}.get(name)) is not None:
+        elif (known := known_options.get(name)) is not None:
             options[known] = values[0]
         else:
             options.setdefault("providerOptions", {})[name] = values[0]
@@ -281,17 +300,3 @@ def common_options(
     if differing:
         words.append(f"the recorded calls differ in {', '.join(differing)}; none of them is set")
     return options, words
-
-
-def compare_shown(held: Conversation, values: Mapping[str, Json], instance: Instance) -> None:
-    """Raise when an instance was recorded with other messages than the test has now."""
-    kept = instance.shown
-    if kept is None or (kept and isinstance(kept[0], list)):
-        return
-    wanted = [text for text in held.messages(values) if text is not None]
-    contents = [one.get("content") for one in kept if isinstance(one, dict)]
-    said = list(instance.response.values()) if isinstance(instance.response, dict) else []
-    found = [text for text in contents[:-1] if text not in said]
-    if found != wanted:
-        first = next((one for one, two in zip(found, wanted, strict=False) if one != two), "")
-        raise NotTakenError(f"the instance was recorded with other messages: {shown(first)}")

@@ -55,8 +55,15 @@ class Definition:
     tags: tuple[tuple[str, str], ...] = ()
     author: str = ""
     model_arguments: dict[str, Json] = field(default_factory=dict)
+    model_columns: tuple[str, ...] = ()
+    """Arguments of the model that `checker_args` mention: the rows have them, too."""
     ignored: tuple[str, ...] = ()
     """Fields that mean nothing."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What a row has values of."""
+        return (*self.parameters, *self.model_columns)
 
 
 def read_definition(text: str, read_file: ReadFile) -> Definition:
@@ -183,10 +190,16 @@ def _prompt(given: dict[str, Json], read_file: ReadFile, *place: str) -> Prompt:
     name = "prompt" if given.get("prompt") is not None else "prompt_file"
     try:
         if name == "prompt":
-            return prompts.read_list(given["prompt"])
+            prompt = given["prompt"]
+            is_text = isinstance(prompt, str)
+            return prompts.read_message(prompt) if is_text else prompts.read_list(prompt)
         path = given["prompt_file"]
         if not isinstance(path, str) or not path.endswith(".prompt"):
             raise NotTakenError("the name of a prompt file must end in '.prompt'")
-        return prompts.read_file(read_file(path))
+        text = read_file(path)
     except NotTakenError as problem:
         raise NotTakenError(problem.reason, *place, name) from None
+    try:
+        return prompts.read_file(text)
+    except NotTakenError as problem:
+        raise NotTakenError(problem.reason, line=problem.line, file=path) from None

@@ -71,6 +71,15 @@ def parse(text: str, known: Iterable[str], *place: str) -> list[Piece]:
     return pieces
 
 
+def mentioned(text: str) -> list[str]:
+    """The names that stand in a text with braces; none when it cannot be read."""
+    try:
+        parsed = list(Formatter().parse(text))
+    except ValueError:
+        return []
+    return [re.split(r"[.\[]", name)[0] for _, name, _, _ in parsed if name]
+
+
 def _field(
     name: str, spec: str, conversion: str | None, known: set[str], place: tuple[str, ...]
 ) -> Field:

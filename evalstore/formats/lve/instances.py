@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from evalstore.formats.base import ShownMessage
+from evalstore.formats.lve.formatting import mentioned
 from evalstore.formats.lve.taking import NotTakenError, shown
 from evalstore.formats.shapes import parse_json
 
 if TYPE_CHECKING:
-    from evalstore.values import Json
+    from evalstore.values import Json, Role
 
 _TIMES = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S")
 _TEMPERATURE = 0.0
@@ -29,8 +31,10 @@ class Instance:
     passed: bool
     started: int
     """Microseconds since 1970; 0 when nobody knows."""
-    shown: list[Json] | None = None
-    """The messages with the answers, if they were kept."""
+    shown: tuple[tuple[ShownMessage, ...], ...] | None = None
+    """The messages of each conversation, without its last answer; None: they were not kept."""
+    pictures_kept: bool = True
+    """Whether these messages say which pictures were shown."""
     text: str = ""
     """The line itself."""
 
@@ -54,16 +58,55 @@ def read_instance(line: int, text: str) -> Instance:
     passed = given.get("passed", given.get("is_safe", True))  # as it was called once
     if not isinstance(passed, bool):
         raise NotTakenError(f"'passed' must be true or false, not {shown(passed)}", line=line)
-    kept = given.get("prompt_out")
     return Instance(
         line=line,
         arguments=given["args"],
         response=given["response"],
         passed=passed,
         started=_started(given["run_info"].get("timestamp")),
-        shown=kept if isinstance(kept, list) else None,
+        shown=_shown(given, line),
+        pictures_kept=bool(given.get("prompt_out")),
         text=text.strip(),
     )
+
+
+def _shown(given: dict[str, Json], line: int) -> tuple[tuple[ShownMessage, ...], ...] | None:
+    """The messages that were kept: `prompt_out` with the answers, once `prompt` without them."""
+    kept = given.get("prompt_out") or given.get("prompt")
+    if not isinstance(kept, list) or not kept:
+        return None
+    runs = kept if all(isinstance(one, list) for one in kept) else [kept]
+    responses = given["response"] if isinstance(given["response"], list) else [given["response"]]
+    said = {
+        answer for one in responses for answer in (one.values() if isinstance(one, dict) else [one])
+    }
+    try:
+        return tuple(_conversation(run, said) for run in runs)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        raise NotTakenError("the kept prompt is no list of messages", line=line) from None
+
+
+_ROLES: dict[Json, Role] = {"user": "user", "system": "system", "assistant": "assistant"}
+
+
+def _conversation(given: list[Json], said: Collection[str]) -> tuple[ShownMessage, ...]:
+    """One conversation; what the model said in it is a turn that it filled."""
+    messages = []
+    for one in given:
+        role = _ROLES[one.get("role") or "user"]
+        text, image = one.get("content"), one.get("image_url")
+        if not isinstance(text, str | None):
+            raise ValueError(role)
+        if role == "assistant" and (
+            one.get("variable") or (text in said and "variable" not in one)
+        ):
+            text = None
+        if text is None and role != "assistant":
+            raise ValueError(role)
+        messages.append(ShownMessage(role, text, image if isinstance(image, str) else None))
+    while messages and messages[-1].role == "assistant":
+        messages.pop()
+    return tuple(messages)
 
 
 def _is_response(given: Json) -> bool:
@@ -98,6 +141,16 @@ def split_arguments(
         {name: value for name, value in given.items() if name in parameters},
         {name: value for name, value in given.items() if name not in parameters},
     )
+
+
+def checker_columns(
+    checker: Mapping[str, Json], parameters: Collection[str], given: Iterable[Mapping[str, Json]]
+) -> tuple[str, ...]:
+    """The arguments of the model that a checker's arguments mention, as instances have them."""
+    known = {name for one in given for name, value in one.items() if value is not None}
+    texts = [one for one in checker.values() if isinstance(one, str)]
+    names = dict.fromkeys(name for text in texts for name in mentioned(text))
+    return tuple(name for name in names if name in known and name not in parameters)
 
 
 def model_arguments(default: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, Json]:

@@ -49,7 +49,7 @@ class Test:
         given = self.definition.arguments.get(name)
         if not isinstance(given, str) or not (given or empty):
             raise NotTakenError(f"the checker needs a text '{name}'", ARGUMENTS, name)
-        pieces = parse(given, self.definition.parameters, ARGUMENTS, name)
+        pieces = parse(given, self.definition.columns, ARGUMENTS, name)
         return template(pieces, self.names)
 
     def flag(self, name: str, default: bool | None = None) -> bool:

@@ -17,8 +17,8 @@ FILE, CLASS = "check.py", "Check"
 def check_of(function: Function, names: Mapping[str, str]) -> dict[str, Json]:
     """The check that runs the file; it is given the parameters of the function."""
     found: dict[str, Json] = {"file": FILE, "class": CLASS}
-    if function.parameters:
-        found["args"] = {one: "{{" + names[one] + "}}" for one in function.parameters}
+    if function.values:
+        found["args"] = {one: "{{" + names[one] + "}}" for one in function.values}
     return found
 
 
@@ -53,7 +53,7 @@ def _class(
         "import re  # noqa: F401 - the function may use it\n\n"
         f"from lve.checkers.base import {base}\n\n\n"
         f"class {CLASS}({base}):\n"
-        + _start(function.parameters, extract)
+        + _start(function.values, extract)
         + "    def is_safe(self, prompt_out, param_values=None):\n"
         f"        check = {source}  # noqa: E731\n"
         f"        return bool(check({answer}{given}))\n"

@@ -10,12 +10,16 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evalstore.checks.expressions import read_expression
 from evalstore.checks.operations import ExpressionError
 from evalstore.formats.lve.formatting import Field, parse
 from evalstore.formats.lve.taking import NotTakenError
 from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.formats.lve.definition import Definition
 
 _MARK = "lve_field_{}_"
 _MARKS = re.compile(r"lve_field_(\d+)_")
@@ -34,6 +38,11 @@ class Function:
     answer: str
     """The parameter that gets the answer."""
     parameters: tuple[str, ...]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What it needs the values of: its parameters, and what placeholders name besides."""
+        return tuple(dict.fromkeys([*self.parameters, *(one.name for one in self.fields)]))
 
     @property
     def uses_answer(self) -> bool:
@@ -73,9 +82,9 @@ class Values:
         return None
 
 
-def read_function(text: str, parameters: Sequence[str], *place: str) -> Function:
+def read_function(text: str, definition: Definition, *place: str) -> Function:
     """A lambda that takes an answer and all parameters; raises `NotTakenError`."""
-    pieces = parse(text, parameters, *place)
+    pieces = parse(text, definition.columns, *place)
     fields = tuple(piece for piece in pieces if isinstance(piece, Field))
     marks = iter(range(len(fields)))
     source = "".join(
@@ -88,7 +97,7 @@ def read_function(text: str, parameters: Sequence[str], *place: str) -> Function
         raise NotTakenError(f"the function is no Python: {words}", *place) from None
     if not isinstance(tree, ast.Lambda):
         raise NotTakenError("the function must be a lambda", *place)
-    return Function(source, fields, tree, *_parameters(tree, parameters, place))
+    return Function(source, fields, tree, *_parameters(tree, definition.parameters, place))
 
 
 def _parameters(

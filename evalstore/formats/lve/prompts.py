@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from json import JSONDecodeError
 from typing import TYPE_CHECKING, cast
 
 from evalstore.formats.lve.formatting import names_of
@@ -18,6 +19,7 @@ from evalstore.values import Role
 if TYPE_CHECKING:
     from evalstore.values import Json
 
+_MEANT_AS_JSON = re.compile(r"\s*\[?\s*\{\s*\"(?:content|role|variable|image_url)\"\s*:")
 _NOT_FILLED_IN = re.compile(r"\s*<please fill in>\s*")
 _FIELDS = ("content", "role", "variable", "image_url")
 _ROLES = ("user", "system", "assistant")
@@ -50,38 +52,80 @@ class Prompt:
     ignored: tuple[str, ...] = ()
 
 
-def read_file(text: str) -> Prompt:
-    """The messages of a prompt file; raises `NotTakenError`."""
+def read_message(text: str) -> Prompt:
+    """One message of the user; raises `NotTakenError` when it says nothing."""
     if not text:
         raise NotTakenError("the prompt is empty")
     if _NOT_FILLED_IN.fullmatch(text):
         raise NotTakenError("the prompt has not been filled in")
-    lines = text.removesuffix("\n").split("\n")
-    given: list[Json]
+    return Prompt((Turn("user", text),))
+
+
+def read_file(text: str) -> Prompt:
+    """The messages of a prompt file; raises `NotTakenError`, with the line where there is one."""
+    plain = read_message(text)
     try:
-        given = [parse_json(line) for line in lines]
-        if any(isinstance(one, list) for one in given):
-            raise NotTakenError("each line of a prompt file must be one message, not a list")
-    except ValueError:
+        whole = parse_json(text)
+    except ValueError as problem:
+        lines = text.removesuffix("\n").split("\n")
+        if (messages := _read_lines(lines)) is not None:
+            return read_list(messages, on_lines=True)
+        if _MEANT_AS_JSON.match(text):
+            line = problem.lineno if isinstance(problem, JSONDecodeError) else 1
+            words = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
+            raise NotTakenError(f"is not JSON: {words}", line=line) from None
+        return plain
+    if isinstance(whole, list) and "\n" not in text.removesuffix("\n"):
+        raise NotTakenError("each line of a prompt file must be one message, not a list", line=1)
+    given = whole if isinstance(whole, list) else [whole]
+    return read_list(given) if all(isinstance(one, dict) for one in given) else plain
+
+
+def _read_lines(lines: list[str]) -> list[Json] | None:
+    """The messages of JSON lines; None when the lines are something else.
+
+    Raises `NotTakenError` for a blank line, and for one that is no JSON.
+    """
+    found: list[Json] = []
+    problems: list[NotTakenError] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            reason = "the line is blank, but a message must stand on each line"
+            problems.append(NotTakenError(reason, line=number))
+            continue
         try:
-            whole = parse_json(text)
-        except ValueError:
-            whole = None
-        given = whole if isinstance(whole, list) else [whole]
-    if not all(isinstance(one, dict) for one in given):
-        return Prompt((Turn("user", text),))
-    return read_list(given)
+            found.append(parse_json(line))
+        except ValueError as problem:
+            words = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
+            problems.append(NotTakenError(f"is not JSON: {words}", line=number))
+            if not line.lstrip().startswith("{"):
+                return None
+    if not all(isinstance(one, dict) for one in found):
+        if not problems and any(isinstance(one, list) for one in found):
+            reason = "each line of a prompt file must be one message, not a list"
+            raise NotTakenError(reason)
+        return None
+    if not any(one.keys() & set(_FIELDS) for one in found):
+        return None if problems else found
+    if problems:
+        raise problems[0]
+    return found
 
 
-def read_list(given: Json) -> Prompt:
-    """The messages of a list; raises `NotTakenError`."""
+def read_list(given: Json, *, on_lines: bool = False) -> Prompt:
+    """The messages of a list; raises `NotTakenError`, with the line if they stand `on_lines`."""
     if not isinstance(given, list):
         raise NotTakenError("the prompt must be a list of messages")
     if not given:
         raise NotTakenError("the prompt is empty")
-    turns = tuple(_turn(number, one) for number, one in enumerate(given, 1))
+    turns = []
+    for number, one in enumerate(given, 1):
+        try:
+            turns.append(_turn(number, one))
+        except NotTakenError as problem:
+            raise NotTakenError(problem.reason, line=number if on_lines else None) from None
     names = dict.fromkeys(name for one in given for name in one if name not in _FIELDS)
-    return Prompt(turns, tuple(names))
+    return Prompt(tuple(turns), tuple(names))
 
 
 def _turn(number: int, given: Json) -> Turn:
@@ -105,6 +149,8 @@ def turn_names(turns: tuple[Turn, ...]) -> tuple[str, ...]:
             raise NotTakenError(f"a message of the role '{turn.role}' has no content")
     if all(turn.role == "system" for turn in turns):
         raise NotTakenError("there is no user message")
+    if turns[0].is_filled:
+        raise NotTakenError("the conversation begins with a turn to be filled: nothing was asked")
     names = [turn.variable for turn in turns if turn.is_filled]
     last = turns[-1]
     if last.role == "assistant" and not last.is_filled:

@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 class NotTakenError(Exception):
     """Why a test, or one line of its data, is not taken over."""
 
-    def __init__(self, reason: str, *place: str, line: int | None = None) -> None:
-        """`place` are the keys of `test.json` that lead to what is wrong."""
+    def __init__(
+        self, reason: str, *place: str, line: int | None = None, file: str | None = None
+    ) -> None:
+        """`place` are the keys of `test.json` that lead to what is wrong.
+
+        `file` is another file of the test's folder that is wrong, and `line` is one of it.
+        """
         super().__init__(reason)
         self.reason = reason
         self.place = place
         self.line = line
+        self.file = file
 
 
 def line_of(text: str, place: tuple[str, ...]) -> int | None:

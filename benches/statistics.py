@@ -1,0 +1,93 @@
+"""How often `diff` finds a change where there is none, and `stats` an interval without the rate.
+
+Drawn is what happens when an edit changes nothing on average but moves the rows of a file
+together: on both sides each file is as easy or hard as chance has it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from benches.table import Figure, figure
+from evalstore.report.compare import Result, compare
+from evalstore.report.statistics import mcnemar
+
+if TYPE_CHECKING:
+    from benches.benches import Setting
+
+_SPREAD = 2.5
+"""The standard deviation of the difficulty of files, in logits."""
+_EASE = 1.0
+"""The mean of it: about 70 % pass."""
+_MOST = 5.0
+"""False alarms of a test at 5 %, in %."""
+
+
+class _Shape(NamedTuple):
+    files: int
+    rows: int
+    models: int = 1
+
+    def __str__(self) -> str:
+        models = f" x {self.models} candidates" if self.models > 1 else ""
+        return f"{self.files} files x {self.rows} rows{models}"
+
+
+_SHAPES = (_Shape(20, 6), _Shape(50, 6), _Shape(14, 4), _Shape(100, 1), _Shape(20, 3, 2))
+_RESULT = Result("", "", "", 0, None, "", "test", "evaluation", None, None, ("session",), ())
+
+
+def statistics(setting: Setting) -> Iterator[Figure]:
+    """False alarms of `diff`, beside those of one table of all rows; misses of `stats`."""
+    truth = _pass_rate()
+    for shape in _SHAPES:
+        source = random.Random(str(shape))
+        alarms = pooled = misses = 0
+        for _ in range(setting.draws):
+            found = compare(_side(shape, source), _side(shape, source))
+            alarms += found.change().is_sure
+            pooled += mcnemar(len(found.broke), len(found.fixed)) < 0.05
+            interval = found.rates()[0].interval
+            misses += not (interval and interval[0] <= truth <= interval[1])
+        alarm, miss, old = (100 * one / setting.draws for one in (alarms, misses, pooled))
+        yield figure("statistics", f"diff, {shape}: false alarms", alarm, "%", most=_MOST)
+        yield figure("statistics", f"stats, {shape}: intervals that miss", miss, "%")
+        setting.notes.append(
+            f"statistics: {shape}: one table of all rows would give {old:.1f} % false alarms"
+        )
+
+
+def _pass_rate() -> float:
+    """How much of the rows passes on average: a sum over the curve of difficulties."""
+    places = [number / 100 for number in range(-800, 801)]
+    weights = [math.exp(-(place**2) / 2) for place in places]
+    passing = (_share(_EASE + _SPREAD * place) for place in places)
+    return math.fsum(w * share for w, share in zip(weights, passing, strict=True)) / math.fsum(
+        weights
+    )
+
+
+def _share(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit))
+
+
+def _side(shape: _Shape, source: random.Random) -> list[Result]:
+    results = []
+    for file in range(shape.files):
+        share = _share(source.gauss(_EASE, _SPREAD))
+        for row in range(shape.rows):
+            for model in range(shape.models):
+                place = replace(
+                    _RESULT,
+                    file=f"{file}.md",
+                    row=str(row),
+                    key=str(row),
+                    model=str(model),
+                    verdict="pass" if source.random() < share else "fail",
+                )
+                results.append(place)
+    return results

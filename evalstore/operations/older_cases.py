@@ -1,0 +1,109 @@
+"""Cases as a test had them before: built anew from the messages that were kept with answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstore import hashing, media
+from evalstore.checks.base import as_text
+from evalstore.operations.keeping import OlderCases
+from evalstore.operations.rows_by_value import NotPlacedError, Rows
+from evalstore.restoring import restore_test
+from evalstore.rows import shorten_label
+from evalstore.values import Case, FileRef, FileVersion, Message, Part, Text
+
+if TYPE_CHECKING:
+    from evalstore.formats.base import Recorded, ShownMessage
+    from evalstore.operations.desk import Desk
+    from evalstore.operations.keeping import History, Told
+
+
+class OlderVersions:
+    """Makes the test versions that answers were given to, when they are not those of today."""
+
+    def __init__(self, desk: Desk, history: History) -> None:
+        self._desk = desk
+        self._history = history
+        self.files: dict[str, FileVersion] = {}
+        """Pictures by the ids of their addresses."""
+
+    def case(self, rows: Rows, entries: Sequence[Recorded]) -> Case:
+        """The case that these answers were given to, all conversations of it.
+
+        Everything but the messages is as the test has it now: nobody kept the rest.
+        """
+        base = _base(rows, entries[0])
+        tests = [
+            self._test(base.tests[min(number, len(base.tests) - 1)], one.messages or ())
+            for number, one in enumerate(entries)
+        ]
+        return replace(base, tests=tuple(tests))
+
+    def _test(self, now: str, messages: Sequence[ShownMessage]) -> str:
+        """The id of a test version with these messages, kept in the history."""
+        fresh = self._desk.reading.contents.get(now)
+        content = json.loads(fresh[1]) if fresh else self._desk.store.load_any("test", now).content
+        version = replace(
+            restore_test(content), messages=tuple([self._message(one) for one in messages])
+        )
+        try:
+            return self._history.keep("test", hashing.describe_test(version))
+        except UnicodeEncodeError:
+            raise NotPlacedError("a message holds half a surrogate pair") from None
+
+    def _message(self, given: ShownMessage) -> Message:
+        if given.text is None:
+            return Message(given.role, (), filled=True)
+        parts: list[Part] = [Text(given.text)] if given.text else []
+        if given.image:
+            version = FileVersion(media.ADDRESS, given.image.encode())
+            id, _ = hashing.identify(hashing.describe_file(version))
+            self.files[id] = version
+            parts.append(FileRef(given.image, media.ADDRESS, id))
+        return Message(given.role, tuple(parts))
+
+
+def _base(rows: Rows, given: Recorded) -> Case:
+    """The case of the same row; else the first one, called after the values that are known."""
+    try:
+        return rows.cases[rows.find(given.values)[0]]
+    except NotPlacedError:
+        texts = {name: as_text(value) for name, value in given.values.items()}
+        label = ", ".join(f"{name}={shorten_label(text)}" for name, text in texts.items())
+        return replace(rows.cases[0], row=label, key=hashing.row_key(dict(given.values)))
+
+
+def by_age(told: Iterable[tuple[Told, Case, int]], desk: Desk) -> list[OlderCases]:
+    """Older cases by how many changes ago they were, newest first.
+
+    `told` has cells with their cases, and when their first answer was given.
+    """
+    lives: dict[tuple[str, str], dict[tuple[str, ...], int]] = {}
+    entries = sorted(told, key=lambda one: one[2])
+    for cell, case, began in entries:
+        lives.setdefault((cell.file, case.key), {}).setdefault(case.tests, began)
+    found: list[OlderCases] = []
+    for cell, case, _ in entries:
+        life = list(lives[cell.file, case.key])
+        age = len(life) - 1 - life.index(case.tests)
+        while len(found) <= age:
+            found.append(OlderCases())
+        _add(found[age], cell, case, desk)
+    return found
+
+
+def _add(older: OlderCases, cell: Told, case: Case, desk: Desk) -> None:
+    """Add a cell, and its case to those of its file, with a label of its own."""
+    file = older.files.get(cell.file) or replace(desk.reading.files[cell.file], cases=())
+    places = [(one.key, one.tests) for one in file.cases]
+    if (case.key, case.tests) not in places:
+        label = case.row
+        while any(one.row == label for one in file.cases):
+            label += "'"
+        file = replace(file, cases=(*file.cases, replace(case, row=label)))
+        places.append((case.key, case.tests))
+    older.files[cell.file] = file
+    older.cells.append(replace(cell, index=places.index((case.key, case.tests))))

@@ -1,0 +1,92 @@
+"""What `stats` says of passes that were failures before they were asked again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import Evalstore
+from tests.cli.test_run import edit
+
+TEST = "# 👤\n\nQuestion {}?\n\n---\n\n~~~checks\n- contains: fine\n~~~\n"
+NOTE = (
+    "1 of 2 passes had failed before being asked again (after an edit or --refresh); "
+    "asked again after a pass: 0. Chance alone turns some failures into passes."
+)
+
+
+@pytest.fixture
+def answers(echo: Any) -> dict[str, str]:
+    """What is answered to a question that contains a word; three files, two of which fail."""
+    found = {"Question": "bad", "Question c": "fine"}
+    echo.reply = lambda text: next(found[word] for word in reversed(found) if word in str(text))
+    tree(Path.cwd(), {f"tests/{name}.md": TEST.format(name) for name in "abc"})
+    return found
+
+
+def rerolls(documents: Any, *arguments: str) -> tuple[int, int, int, int]:
+    found = documents("stats", *arguments)["rerolls"]
+    return found["fails"], found["passes"], found["passedAfterFail"], found["runs"]
+
+
+def said(evalstore: Evalstore, *arguments: str) -> str:
+    return " ".join(evalstore("stats", *arguments).stdout.split())
+
+
+def test_failures_that_were_asked_again_after_an_edit_are_counted(
+    answers: dict[str, str], evalstore: Evalstore, documents: Any
+) -> None:
+    documents("run")
+    assert rerolls(documents) == (0, 0, 0, 0)
+    assert "asked again" not in said(evalstore)
+    for name in "ab":
+        edit(Path.cwd() / f"tests/{name}.md", "?", ", please?")
+    answers["Question a, please"] = "fine"
+    documents("run")
+    assert rerolls(documents) == (2, 0, 1, 1)
+    assert said(evalstore).endswith(NOTE)
+    # The failures stay counted when runs follow that ask nothing, or are about a selection.
+    documents("run")
+    documents("run", "tests/b.md")
+    documents("run")
+    assert rerolls(documents) == (2, 0, 1, 4)
+    assert rerolls(documents, "@~3") == (2, 0, 1, 1)
+    assert rerolls(documents, "@~4") == (0, 0, 0, 0)
+
+
+def test_a_refresh_asks_passes_again_as_well_and_ends_it(
+    answers: dict[str, str], evalstore: Evalstore, documents: Any
+) -> None:
+    documents("run")
+    edit(Path.cwd() / "tests/a.md", "?", ", please?")
+    answers["Question a, please"] = "fine"
+    documents("run")
+    assert rerolls(documents) == (1, 0, 1, 1)
+    documents("run", "--refresh")
+    assert rerolls(documents) == (1, 2, 0, 2)
+    assert "asked again" not in said(evalstore)
+
+
+def test_an_answer_that_is_only_judged_again_was_not_asked_again(
+    answers: dict[str, str], documents: Any
+) -> None:
+    documents("run")
+    edit(Path.cwd() / "tests/a.md", "contains: fine", "contains: bad")
+    documents("run")
+    assert rerolls(documents) == (0, 0, 0, 1)
+
+
+def test_only_what_a_query_selects_is_counted(answers: dict[str, str], documents: Any) -> None:
+    queries = "\nanalysisQueries:\n  - {description: tagged, requiredTags1: [short]}\n"
+    settings = Path.cwd() / "evalstore.yaml"
+    settings.write_text(settings.read_text() + queries)
+    edit(Path.cwd() / "tests/c.md", "# 👤", "---\ntags: [short]\n---\n\n# 👤")
+    documents("run")
+    edit(Path.cwd() / "tests/a.md", "?", ", please?")
+    answers["Question a, please"] = "fine"
+    documents("run")
+    assert rerolls(documents) == (1, 0, 1, 1)
+    assert rerolls(documents, "--query", "tagged") == (0, 0, 0, 1)
