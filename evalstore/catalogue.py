@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evalstore.base_urls import find_secret, is_secret_option, split_base_url
+from evalstore.base_urls import find_secret, split_base_url
 from evalstore.errors import FileProblem
-from evalstore.fields import Fields, is_json, suggest
+from evalstore.fields import Fields, suggest
+from evalstore.model_options import OPTIONS, check_options, check_unique_properties
 from evalstore.values import RECORDED, Json, ModelVersion
 from evalstore.yaml_core import read_yaml
 
@@ -34,6 +35,7 @@ _MODEL_FIELDS = (
     "capabilities",
     "candidateOverrides",
     "evaluatorOverrides",
+    "extraIdentifier",
     "uniqueProperties",
     "costs",
     "responses",
@@ -139,7 +141,8 @@ class Model:
         overrides = self.candidate_overrides if part == "candidate" else self.evaluator_overrides
         merged = {**self.options, **overrides}
         for name in ("providerOptions", "uniqueProperties"):
-            both = {**(self.options.get(name) or {}), **(overrides.get(name) or {})}
+            # A list of 'uniqueProperties' only names settings, which are here themselves.
+            both = {**_mapping(self.options.get(name)), **_mapping(overrides.get(name))}
             merged[name] = both or None
         # A number must not count as nothing: 0 equals False.
         return {
@@ -165,6 +168,10 @@ class Model:
     def lacks(self, needs: tuple[str, ...]) -> list[str]:
         """Which of these capabilities the model file declares as missing."""
         return [need for need in needs if self.capabilities.get(need) is False]
+
+
+def _mapping(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
 
 
 def provider_options(version: ModelVersion) -> dict[str, Json]:
@@ -283,44 +290,27 @@ def read_model(
         )
     if responses is not None and not isinstance(responses, list):
         raise FileProblem("'responses' must be a list", found.line("responses"))
-    _check_options(found)
+    check_options(found)
     for part in ("candidateOverrides", "evaluatorOverrides"):
         inner = found.inner(part, _OVERRIDE_FIELDS)
         inner.number("temperature", 0, 2)
         inner.text("providerModelCode")
-        _check_options(inner)
+        check_options(inner)
+        check_unique_properties(inner, found)
+    check_unique_properties(found, found)
+    found.text("extraIdentifier")
     return Model(
         id=id,
         provider=provider,
         code=found.text("providerModelCode") or code or id,
         active=found.flag("active", default=True),
-        options={
-            name: value
-            for name in ("thinking", "providerOptions", "providerTools", "uniqueProperties")
-            if (value := found.value(name)) is not None
-        },
+        options={name: value for name in OPTIONS if (value := found.value(name)) is not None},
         candidate_overrides=found.mapping("candidateOverrides"),
         evaluator_overrides=found.mapping("evaluatorOverrides"),
         capabilities=_capabilities(found),
         costs=_costs(found),
         responses=tuple(responses or ()),
     )
-
-
-def _check_options(found: Fields) -> None:
-    for name in ("providerOptions", "uniqueProperties"):
-        given = found.mapping(name)
-        headers = [given.get(one) for one in ("extra_headers", "headers")]
-        named = [*given, *(field for one in headers if isinstance(one, dict) for field in one)]
-        if secret := next((one for one in named if is_secret_option(str(one))), None):
-            raise FileProblem(
-                f"'{name}' holds a secret in '{secret}', and options are stored",
-                found.line(name),
-                hint="name the variable that holds the key in 'apiKeyEnvVar' of the provider file",
-            )
-    for name in ("thinking", "providerTools"):
-        if not is_json(found.value(name)):
-            raise FileProblem(f"'{name}' holds a number that is not finite", found.line(name))
 
 
 def bare_model(id: str, known_kinds: Any) -> Model | None:

@@ -103,9 +103,11 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
         *,
         column: int | None = None,
         hint: str | None = None,
+        severity: str = "error",
     ) -> None:
         super().__init__(message)
         self.message = message
+        self.severity = severity
         self.line = line
         self.column = column
         self.hint = hint
@@ -124,6 +126,7 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
             message=self.message,
             line=self.line,
             column=self.column,
+            severity=self.severity,
             hint=self.hint,
             excerpt=excerpt if self.column else None,
         )

@@ -19,6 +19,9 @@ T = TypeVar("T")
 _LISTED = 12
 """How many names a hint lists."""
 
+_SLIP = 0.8
+"""How alike a name and a known one are when it is a slip of the finger, 0..1."""
+
 OPTIONS = ("temperature", "maxOutputTokens", "topP", "seed", "stop", "providerOptions")
 
 MOST_SAMPLES = 10_000
@@ -30,6 +33,7 @@ class Collector:
 
     def __init__(self) -> None:
         self.found: list[FileProblem] = []
+        self.warnings: list[FileProblem] = []
 
     def attempt(self, read: Callable[[], T], default: T) -> T:
         """What `read` gives; the default when it has a problem, which is kept."""
@@ -51,7 +55,8 @@ class Fields:
     """The fields of a mapping, taken out with their type checked.
 
     A wrong field raises `FileProblem`; with a collector it is kept there, and the field
-    counts as not given.
+    counts as not given. With `reserved`, an unknown field is only a warning of the collector,
+    unless its name is one of these or looks like a slip in one.
     """
 
     def __init__(
@@ -60,13 +65,19 @@ class Fields:
         known: Iterable[str],
         *,
         collector: Collector | None = None,
+        reserved: Iterable[str] = (),
     ) -> None:
         self.collector = collector
         self.document = document
         self.values: dict[str, Any] = (document.value if document else None) or {}
         known = tuple(known)
         for name in self.values:
-            if name not in known:
+            if name in known:
+                continue
+            if reserved and collector and not nearest(name, reserved, cutoff=_SLIP):
+                words = f"the field '{name}' means nothing here; it is passed over"
+                collector.warnings.append(FileProblem(words, self.line(name), severity="warning"))
+            else:
                 self._fail(f"unknown field '{name}'", name, hint=suggest(name, known, "fields"))
 
     def _fail(self, message: str, *path: str | int, hint: str | None = None) -> None:
@@ -233,9 +244,12 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """A hint that names the nearest known name; None when none is near."""
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """A hint that names the nearest known name; None when none is near.
+
+    `cutoff` is how alike they must be, 0..1.
+    """
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=cutoff)
     return f"did you mean '{near[0]}'?" if near else None
 
 

@@ -110,6 +110,7 @@ class PromptFile:
     replacements: Replacements = ({},)
     plain: bool = False
     document: Document | None = None
+    warnings: tuple[FileProblem, ...] = ()
 
     @property
     def is_evaluator(self) -> bool:
@@ -147,7 +148,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     """
     document, body, first = split_frontmatter(text)
     collector = Collector()
-    fields = Fields(document, TEST_FIELDS, collector=collector)
+    fields = Fields(document, TEST_FIELDS, collector=collector, reserved=TEST_FIELDS)
     lines = list(scan(body, first))
     above, below, separator = cut(lines)
     repetitions = fields.whole("repetitions", least=1, most=MOST_SAMPLES)
@@ -289,7 +290,7 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     """
     document, body, first = split_frontmatter(text)
     collector = Collector()
-    fields = Fields(document, PROMPT_FIELDS, collector=collector)
+    fields = Fields(document, PROMPT_FIELDS, collector=collector, reserved=TEST_FIELDS)
     lines = list(scan(body, first))
     tags = fields.tags()
     turns = split_turns(lines)
@@ -313,6 +314,7 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
         replacements=read_replacements(document),
         plain=fields.choice("template", ("plain", "jinja")) == "plain",
         document=document,
+        warnings=tuple(collector.warnings),
     )
     collector.finish()
     return prompt

@@ -21,6 +21,9 @@ from evalstore.sandbox import SWITCH_OFF, evaluate, is_global, run, undeclared, 
 T = TypeVar("T")
 
 _FILE = "_file:"
+_INNER_NAME = re.compile(r"(`?)\{\{([^{}\n]*)\}\}\1")
+_PATH = re.compile(rf"\{{\{{[ \t]*{_FILE}((?:[^{{}}\n]|\{{\{{[^{{}}\n]*\}}\}})*)\}}\}}")
+"""A mentioned file whose path has names in it."""
 _IDENTIFIER = re.compile(r"[^\W\d]\w*\Z")
 ITEM = "item"
 """The name of a row of data; `item.NAME` is the name of one of its values."""
@@ -58,6 +61,25 @@ class _Name:
 
 
 @dataclass(frozen=True, slots=True)
+class _Path:
+    """A mentioned file whose path is filled, too."""
+
+    parts: tuple[str | _Name, ...]
+    line: int
+
+    def fill(self, lookup: Lookup) -> Mention:
+        """The mention with its names in place; raises `FileProblem`."""
+        path = ""
+        for part in self.parts:
+            for piece in [part] if isinstance(part, str) else _look_up(part, lookup):
+                if not isinstance(piece, str):
+                    words = "the path of a mentioned file cannot mention a file"
+                    raise FileProblem(words, self.line)
+                path += piece
+        return Mention(path.strip(), self.line)
+
+
+@dataclass(frozen=True, slots=True)
 class _Expression:
     source: str
     line: int
@@ -71,7 +93,7 @@ class _Literal:
     text: str
 
 
-_Segment = str | Mention | _Name | _Expression | _Literal
+_Segment = str | Mention | _Path | _Name | _Expression | _Literal
 Filled = list[str | Mention]
 Lookup = Callable[[str], Filled]
 """From a known name to its filled value; raises `FileProblem` when the row has none."""
@@ -108,6 +130,8 @@ class Template:
                 pieces.append(segment.text)
             elif isinstance(segment, _Expression):
                 pieces.append(_evaluate(segment, typed))
+            elif isinstance(segment, _Path):
+                pieces.append(segment.fill(lookup))
             else:
                 pieces.append(segment)
         return join(pieces)
@@ -275,15 +299,16 @@ class _Compiler:
             return start, None
         inner = text[start + 2 : end].strip()
         after = end + 2
+        if inner.startswith(_FILE) and "\n" not in inner:
+            path = _PATH.match(text, start, stop) if "{{" in inner else None
+            rest = path[1] if path else inner.removeprefix(_FILE)
+            self.segments.append(self._path(rest, line))
+            return self._without_backticks(start, path.end() if path else after, position)
         is_name = inner in self.known and _is_written_so(inner)
-        if is_name or (inner.startswith(_FILE) and "\n" not in inner):
-            if is_name:
-                self.segments.append(_Name(inner, line))
-                self.names.setdefault(inner, line)
-            else:
-                self.segments.append(Mention(inner.removeprefix(_FILE).strip(), line))
-            in_backticks = start > position and text[start - 1] == "`" == text[after : after + 1]
-            return (start - 1, after + 1) if in_backticks else (start, after)
+        if is_name:
+            self.segments.append(_Name(inner, line))
+            self.names.setdefault(inner, line)
+            return self._without_backticks(start, after, position)
         if inner.startswith("_") and _IDENTIFIER.match(inner) and not self.strict_reserved:
             self.segments.append(_Literal(text[start:after]))
             self.reserved.setdefault(inner, line)
@@ -295,6 +320,28 @@ class _Compiler:
                 self._need("{{" + segment.source + "}}", segment.names, line, inner)
         self.segments.append(segment)
         return start, after
+
+    def _without_backticks(self, start: int, after: int, position: int) -> tuple[int, int]:
+        """Where a placeholder begins and ends with the backticks round it."""
+        text = self.text
+        in_backticks = start > position and text[start - 1] == "`" == text[after : after + 1]
+        return (start - 1, after + 1) if in_backticks else (start, after)
+
+    def _path(self, path: str, line: int) -> Mention | _Path:
+        """The mentioned file; its path may have names in it, with or without backticks."""
+        if "}}" not in path:
+            return Mention(path.strip(), line)
+        parts: list[str | _Name] = []
+        at = 0
+        for inner in _INNER_NAME.finditer(path):
+            name = inner[2].strip()
+            if name not in self.known and not _IDENTIFIER.match(name):
+                hint = "name a replacement in it, and nothing more"
+                raise FileProblem(f"'{name}' cannot stand in the path of a file", line, hint=hint)
+            self.names.setdefault(name, line)
+            parts += [path[at : inner.start()], _Name(name, line)]
+            at = inner.end()
+        return _Path((*parts, path[at:]), line)
 
 
 def _is_written_so(name: str) -> bool:
@@ -390,8 +437,9 @@ def _render(template: Template, lookup: Lookup, typed: Callable[[str], Any]) -> 
             fills[f"{_INSIDE}{number}"] = _look_up(segment, lookup)
         elif isinstance(segment, _Literal):
             fills[f"{_INSIDE}{number}"] = [segment.text]
-        elif isinstance(segment, Mention):
-            fills[f"{_INSIDE}{number}"] = [segment]
+        elif isinstance(segment, Mention | _Path):
+            mention = segment.fill(lookup) if isinstance(segment, _Path) else segment
+            fills[f"{_INSIDE}{number}"] = [mention]
     texts = [source, *map(str, scope.values())]
     texts += [piece for pieces in fills.values() for piece in pieces if isinstance(piece, str)]
     digest = hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=16)

@@ -351,7 +351,8 @@ class Workspace:
             reading.problems += problem.all_at(path, text.split("\n"))
             return
         expansion = expand_test(test, library, keep)
-        reading.problems += [one.at(path) for one in collector.found] + expansion.problems
+        found = [one.at(path) for one in (*collector.found, *collector.warnings)]
+        reading.problems += found + expansion.problems
         if expansion.file is None or collector.found:
             return
         node, content = hashing.identify(hashing.describe_case_file(expansion.file))
@@ -360,7 +361,7 @@ class Workspace:
         reading.contents[node] = ("cases", content)
         reading.blobs |= expansion.files
         reading.depends[path] = expansion.dependencies
-        if not expansion.problems:
+        if not expansion.problems and not collector.warnings:
             index.put(
                 path,
                 Entry(
@@ -413,6 +414,7 @@ class Workspace:
                 reading.problems += problem.all_at(path, text.split("\n"))
                 seen.setdefault(default_id(path, folder), path)
             else:
+                reading.problems += [one.at(path) for one in prompt.warnings]
                 yield prompt
         if DEFAULT_PROMPT not in seen:
             yield parse_prompt(f"(built in)/{DEFAULT_PROMPT}.md", normalise(_BUILT_IN.read_bytes()))

@@ -118,16 +118,21 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Nod
     return None
 
 
-def read_yaml(text: str, *, first_line: int = 1, repeats: bool = False) -> Document:
+def read_yaml(
+    text: str, *, first_line: int = 1, repeats: bool = False, merge_keys: bool = False
+) -> Document:
     """Read one document; raises `FileProblem` with line and column for anything wrong.
 
     With `repeats` a key may appear again, and the last one counts, as other readers have it.
+    With `merge_keys`, `<<` is a key like any other, for formats that have a meaning for it.
     """
     loader = _CoreLoader(text)
     try:
         _refuse_size(text)
         node = loader.get_single_node()
-        return Document(None if node is None else _Values(repeats).read(node, 0), node, first_line)
+        return Document(
+            None if node is None else _Values(repeats, merge_keys).read(node, 0), node, first_line
+        )
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         message = str(error.problem or error.context or "is not valid YAML")
@@ -197,9 +202,10 @@ def _refuse_size(text: str) -> None:
 class _Values:
     """Turns the nodes of one document into values, and counts them."""
 
-    def __init__(self, repeats: bool) -> None:
+    def __init__(self, repeats: bool, merge_keys: bool) -> None:
         self._count = 0
         self._repeats = repeats
+        self._merge_keys = merge_keys
 
     def read(self, node: yaml.Node, depth: int) -> Json:
         self._count += 1
@@ -217,10 +223,20 @@ class _Values:
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag == _TAG + "null":
                 raise _problem(key, "a key must be text")
+            if key.value == "<<" and not self._merge_keys and _is_merge_key(key, value):
+                raise _problem(key, "merge keys ('<<') are not YAML 1.2: write the fields out")
             if key.value in result and not self._repeats:
                 raise _problem(key, f"key '{key.value}' appears twice")
             result[key.value] = self.read(value, depth + 1)
         return result
+
+
+def _is_merge_key(key: yaml.ScalarNode, value: yaml.Node) -> bool:
+    """Whether YAML 1.1 would merge the value of a key `<<`: a mapping, or a list of some."""
+    if key.style:
+        return False
+    items = value.value if isinstance(value, yaml.SequenceNode) else [value]
+    return bool(items) and all(isinstance(item, yaml.MappingNode) for item in items)
 
 
 def _check_tag(node: yaml.Node, expected: str) -> None:

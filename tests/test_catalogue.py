@@ -201,3 +201,49 @@ costs:
         Cost("EUR", "2026-01-01", per_hour=4.0),
     )
     assert [cost.line for cost in found.costs] == [5, 4]
+
+
+UNIQUE = """
+code: c
+provider: local
+extraIdentifier: eu
+uniqueProperties: [thinking.effort, extraIdentifier, candidateOverrides.providerOptions.a]
+thinking: {effort: low}
+candidateOverrides: {providerOptions: {a: 1}}
+"""
+
+
+def test_unique_properties_name_settings_and_add_nothing_themselves() -> None:
+    found = model(UNIQUE)
+    without = model("\n".join(line for line in UNIQUE.split("\n") if "unique" not in line))
+    assert found.version("candidate") == without.version("candidate")
+    assert found.version("evaluator").options == {
+        "thinking": {"effort": "low"},
+        "extraIdentifier": "eu",
+    }
+
+
+def test_an_extra_identifier_tells_models_apart_and_is_not_sent() -> None:
+    one, other = model(UNIQUE), model(UNIQUE.replace("eu", "us"))
+    assert one.version("candidate") != other.version("candidate")
+    assert provider_options(one.version("candidate")) == {"a": 1, "reasoning_effort": "low"}
+
+
+@pytest.mark.parametrize("path", ["thinking.budget", "costs", "code"])
+def test_a_unique_property_that_is_not_set_is_told(path: str) -> None:
+    found = problem(
+        f"code: c\nprovider: local\nthinking: {{effort: low}}\nuniqueProperties: [{path}]"
+    )
+    assert found.message == f"'uniqueProperties' names '{path}', which is not set"
+    assert found.line == 4
+
+
+def test_unique_properties_may_be_a_mapping_as_before() -> None:
+    found = model("code: c\nprovider: local\nuniqueProperties: {region: eu}")
+    assert found.version("candidate").options == {"uniqueProperties": {"region": "eu"}}
+
+
+@pytest.mark.parametrize("place", ["", "candidateOverrides:\n  "])
+def test_provider_tools_are_a_list_of_mappings(place: str) -> None:
+    found = problem(f"code: c\nprovider: local\n{place}providerTools: {{web: true}}")
+    assert "'providerTools' must be a list" in found.message

@@ -366,3 +366,14 @@ def test_a_group_is_never_taken_for_a_row() -> None:
     assert found is not None
     assert [case.row for case in found.cases] == ["group=a", "group=b", "all of a", "all of b"]
     assert len({case.key for case in found.cases}) == 4
+
+
+def test_each_row_can_show_a_file_of_its_own() -> None:
+    text = test_file("replacements: {n: [a, b]}", shown="See `{{_file:docs/`{{n}}`.png}}`")
+    found = expanded(text, library({"docs/a.png": b"A", "docs/b.png": b"B"}))
+    assert [messages[0][1][1]["path"] for messages in shown(found)] == ["docs/a.png", "docs/b.png"]
+
+
+def test_a_name_in_a_path_that_nobody_defines_is_told_with_its_line() -> None:
+    (problem,) = expanded(test_file(shown="\n{{_file:docs/{{n}}.png}}")).problems
+    assert (problem.message, problem.line) == ("'n' is not defined", 4)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.errors import FileProblem
-from evalstore.parse import TestFile, default_id, normalise, parse_prompt, parse_test
+from evalstore.parse import TestFile, default_id, normalise, parse_prompt, parse_test, read_test
 from tests.builders import HELLO, test_file
 
 
@@ -304,3 +304,29 @@ def test_any_text_parses_or_is_refused_with_a_line(text: str) -> None:
 def test_a_test_that_checks_itself_needs_no_evaluation() -> None:
     text = "---\nstructuredResponseSchema: s\n---\n# 👤\n\nHi\n"
     assert parse_test("tests/a.md", text).instructions is None
+
+
+def test_a_field_of_another_system_is_a_warning() -> None:
+    test, collector = read_test(
+        "tests/t.md", "---\ntags: [a]\nauthor: me\nstatus: {x: 1}\n---\n" + HELLO
+    )
+    assert collector.found == []
+    assert test.tags == ("a",)
+    assert [(one.message, one.line, one.severity) for one in collector.warnings] == [
+        ("the field 'author' means nothing here; it is passed over", 3, "warning"),
+        ("the field 'status' means nothing here; it is passed over", 4, "warning"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["tag", "system_prompts", "systemPrompt", "replacement", "dataSet"]
+)
+def test_a_slip_in_the_name_of_a_field_is_an_error(name: str) -> None:
+    _, collector = read_test("tests/t.md", f"---\n{name}: [a]\n---\n" + HELLO)
+    assert [one.message for one in collector.found] == [f"unknown field '{name}'"]
+    assert collector.warnings == []
+
+
+def test_a_prompt_warns_of_fields_of_another_system() -> None:
+    prompt = parse_prompt("prompts/p.md", "---\nauthor: me\n---\nBe brief.")
+    assert [one.line for one in prompt.warnings] == [2]

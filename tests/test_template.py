@@ -248,3 +248,40 @@ def test_an_address_that_the_author_wrote_is_a_text_like_another() -> None:
 )
 def test_what_is_made_on_demand_comes_out_as_a_list(text: str, result: str) -> None:
     assert filled(text) == [result]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{_file:docs/{{n}}.txt}}",
+        "`{{_file:docs/`{{n}}`.txt}}`",
+        "`{{ _file:docs/{{ n }}.txt }}`",
+        "{% if n %}`{{_file:docs/`{{n}}`.txt}}`{% endif %}",
+    ],
+)
+def test_names_in_the_path_of_a_file_are_filled(text: str) -> None:
+    assert filled(text, n="a") == [Mention("docs/a.txt", 1)]
+
+
+def test_a_path_may_end_with_a_name_and_have_several() -> None:
+    assert filled("see {{_file:{{d}}/`{{n}}`}}!", d="docs", n="a.txt") == [
+        "see ",
+        Mention("docs/a.txt", 1),
+        "!",
+    ]
+
+
+def test_only_names_stand_in_the_path_of_a_file() -> None:
+    assert (
+        "'n | lower' cannot stand in the path" in refusal("{{_file:{{n | lower}}}}", n="A").message
+    )
+
+
+def test_unknown_names_in_the_path_of_a_file_are_needed() -> None:
+    assert compiled("\n{{_file:{{n}}.txt}}").names == {"n": 2}
+
+
+def test_a_file_is_not_part_of_the_path_of_a_file() -> None:
+    template = compiled("{{_file:{{n}}}}", "n")
+    with pytest.raises(FileProblem, match="cannot mention a file"):
+        template.fill(lambda _name: [Mention("a", 1)], lambda _name: None)

@@ -66,8 +66,16 @@ def test_what_is_wrong_is_told_with_its_line(text: str, message: str) -> None:
     assert caught.value.line == 10 + text.count("\n")
 
 
-def test_merge_keys_are_ordinary_keys() -> None:
-    assert read_yaml("a: &a {x: 1}\nb: {<<: *a}").value == {"a": {"x": 1}, "b": {"<<": {"x": 1}}}
+@pytest.mark.parametrize("value", ["*a", "[*a]", "{x: 1}"])
+def test_merge_keys_are_refused_by_name(value: str) -> None:
+    with pytest.raises(FileProblem, match=r"^merge keys .* are not YAML 1\.2: write") as caught:
+        read_yaml(f"a: &a {{x: 1}}\nb:\n  <<: {value}\n", first_line=10)
+    assert (caught.value.line, caught.value.column) == (12, 3)
+
+
+def test_a_key_that_only_looks_like_a_merge_key_is_ordinary() -> None:
+    text = 'a: {"<<": {x: 1}}\nb: {<<: text}\nc: {<<: []}'
+    assert read_yaml(text).value == {"a": {"<<": {"x": 1}}, "b": {"<<": "text"}, "c": {"<<": []}}
 
 
 @pytest.mark.parametrize(

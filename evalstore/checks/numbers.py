@@ -71,15 +71,28 @@ def _read_number(arguments: Arguments) -> dict[str, Json]:
 
 def _read_expected(arguments: Arguments, *, commas: bool) -> int | float:
     """A number, also as a text: the cells of a table are texts."""
-    given = value = arguments.require("expected")
+    given = arguments.require("expected")
+    number = as_number(given, commas=commas)
+    if number is None:
+        words = f"'expected' must be a number, not {shorten(as_text(given))}"
+        raise arguments.problem(words, "as in 'number: 42'")
+    return number
+
+
+def as_number(value: Json, *, commas: bool = False) -> int | float | None:
+    """The number that a value is, also as a text; None when it is none, or not finite."""
     if isinstance(value, str):
         whole = (_WITH_COMMAS if commas else _NUMBER).fullmatch(value.strip())
         number = last_number(value, commas=commas) if whole else None
-        value = number if number is None else int(number) if _is_whole(number) else float(number)
+        value = None if number is None else plain_number(number)
     if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
-        words = f"'expected' must be a number, not {shorten(as_text(given))}"
-        raise arguments.problem(words, "as in 'number: 42'")
+        return None
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def plain_number(number: Decimal) -> int | float:
+    """A decimal as JSON has it: whole if it is."""
+    return int(number) if _is_whole(number) else float(number)
 
 
 def _is_whole(number: Decimal) -> bool:

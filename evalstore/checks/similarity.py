@@ -129,13 +129,13 @@ def _bleu_scorer() -> BLEU:
     return BLEU(effective_order=True)
 
 
-@lru_cache(maxsize=len(_VARIANTS))
-def _rouge_scorer(variant: str) -> RougeScorer:
+@lru_cache(maxsize=2 * len(_VARIANTS))
+def _rouge_scorer(variant: str, *, stems: bool = False) -> RougeScorer:
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:
         raise _missing("rouge") from error
-    return RougeScorer([variant])
+    return RougeScorer([variant], use_stemmer=stems)
 
 
 def _bleu(check: Mapping[str, Json], subject: Subject) -> Finding:
@@ -149,13 +149,17 @@ def _bleu(check: Mapping[str, Json], subject: Subject) -> Finding:
 
 def _read_rouge(arguments: Arguments) -> dict[str, Json]:
     variant = arguments.choice("variant", _VARIANTS, "rougeL")
-    return read_texts(arguments) | ({} if variant == "rougeL" else {"variant": variant})
+    found = {} if variant == "rougeL" else {"variant": variant}
+    stems = {"stem": True} if arguments.flag("stem") else {}
+    return read_texts(arguments) | found | stems
 
 
 def _rouge(check: Mapping[str, Json], subject: Subject) -> Finding:
-    """The F measure of ROUGE as rouge-score has it, without stemming, for the best text."""
+    """The F measure of ROUGE as rouge-score has it, of words or their stems, for the best text."""
     variant = check.get("variant", "rougeL")
-    score: Callable[[str, str], Mapping[str, Json]] = _rouge_scorer(variant).score
+    score: Callable[[str, str], Mapping[str, Json]] = _rouge_scorer(
+        variant, stems=check.get("stem", False)
+    ).score
     text = subject.text
     expected = map(subject.prepare, check["expected"])
     return _best((float(score(one, text)[variant].fmeasure) for one in expected), check, subject)

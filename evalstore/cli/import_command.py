@@ -26,7 +26,10 @@ def import_(
             "or a plug-in's name."
         ),
     ],
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.")],
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH...", help="Files or folders.", show_default=False),
+    ] = None,
     into: Annotated[
         str | None,
         typer.Option(
@@ -53,7 +56,7 @@ def import_(
     done = import_files(
         here(),
         format,
-        [Globals.directory / path for path in paths],
+        [Globals.directory / path for path in paths or ()],
         into=into,
         sessions=sessions,
         force=force,

@@ -62,6 +62,7 @@ _SETTINGS = (
     "analysisQueries",
 )
 _PARTICIPANT = ("id", "temperature", "requiredTags", "prohibitedTags")
+_SUFFIXES = (".md", ".yaml", ".yml", ".json")
 _NAMED = ("provider", "model")
 """What stands for an id: the code of a provider, and the model's name there."""
 _LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*("[^"]*"|'[^']*'|[^#\n]*?)\s*(?:#.*)?$""")
@@ -172,6 +173,8 @@ def _participant(name: str, entry: Json, models: Models, notes: list[str]) -> Js
             notes.append(f"'{id}' in '{name}' has no model file: no call knows more than its name")
         rest = {field: value for field, value in entry.items() if field not in _NAMED}
         entry = {"id": id, **rest}
+    elif isinstance(named := entry.get("id"), str):
+        entry = {**entry, "id": models.without_id.get(named, named)}
     for field in entry:
         if field not in _PARTICIPANT:
             notes.append(f"'{field}' of '{entry.get('id')}' in '{name}' is left out")
@@ -202,8 +205,21 @@ def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str
             )
         if not (root / path).is_dir():
             notes.append(f"the folder '{path}' is not there")
+        for hidden in _hidden_folders(root, root / path):
+            notes.append(f"the folder '{hidden}' is passed over: its name begins with '.'")
         lines.append(f"  {kind}: {_scalar(path)}\n")
     return lines
+
+
+def _hidden_folders(root: Path, folder: Path) -> list[str]:
+    """The folders below one that evalstore passes over and ai-tester reads, if they hold files."""
+    return sorted(
+        one.relative_to(root).as_posix()
+        for one in folder.rglob(".*")
+        if one.is_dir()
+        and not any(part.startswith(".") for part in one.relative_to(folder).parts[:-1])
+        and any(file.suffix in _SUFFIXES for file in one.rglob("*"))
+    )
 
 
 def _setting(name: str, value: Json) -> str:

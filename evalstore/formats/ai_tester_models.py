@@ -30,6 +30,8 @@ class Models:
     """The ids of model files, by provider and the model's name there."""
 
     ids: dict[tuple[str, str], str]
+    without_id: dict[str, str]
+    """For files without an `id`: `provider/model`, which it is called there, and its id here."""
     notes: tuple[str, ...] = ()
     """What of their options means something else when it is sent as it stands."""
 
@@ -43,6 +45,8 @@ def read_models(folder: Path) -> Models:
     """The models of a folder; files that cannot be read are told when the workspace is."""
     ids: dict[tuple[str, str], str] = {}
     sleeping: dict[tuple[str, str], str] = {}
+    without_id: dict[str, str] = {}
+    with_id: set[str] = set()
     notes: list[str] = []
     for path in sorted(folder.rglob("*")):
         if path.suffix not in (".yaml", ".yml") or not path.is_file():
@@ -59,12 +63,17 @@ def read_models(folder: Path) -> Models:
         name = given.get("providerModelCode") or code
         if not (isinstance(provider, str) and isinstance(name, str) and isinstance(id, str)):
             continue
+        if "id" in given:
+            with_id.add(id)
+        else:
+            without_id.setdefault(f"{provider}/{name}", id)
         if given.get("active") is False:
             sleeping.setdefault((provider, name), id)
             continue
         ids.setdefault((provider, name), id)
         notes += [f"the model '{id}': {one}" for one in _notes(given)]
-    return Models({**sleeping, **ids}, tuple(notes))
+    without_id = {name: id for name, id in without_id.items() if name not in with_id}
+    return Models({**sleeping, **ids}, without_id, tuple(notes))
 
 
 def _notes(given: dict[str, Json]) -> Iterator[str]:

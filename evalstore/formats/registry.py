@@ -14,6 +14,8 @@ from evalstore.errors import EvalstoreError
 from evalstore.fields import suggest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from evalstore.formats.base import Importer
 
 GROUP = "evalstore.formats"
@@ -28,6 +30,30 @@ _OWN = {
     "ai-tester-db": "ai_tester_db",
 }
 """The name of a format, and its module: the function in it is `read`."""
+
+
+_TYPICAL = {
+    "promptfoo": "promptfooconfig.*",
+    "lve": "test.json",
+    "langbite": "prompts_*.csv",
+    "ai-tester-db": "*.db",
+    "openai-evals": "evals/*.y*ml",
+}
+"""The name of a format, and a pattern of files that only it has."""
+
+
+def format_names() -> list[str]:
+    """All formats, those of plug-ins last."""
+    return list(dict.fromkeys([*_OWN, *(point.name for point in entry_points(group=GROUP))]))
+
+
+def guess_format(path: Path) -> str | None:
+    """The format that the names of files suggest; None when they suggest none."""
+    if path.is_dir():
+        found = (name for name, pattern in _TYPICAL.items() if any(path.rglob(pattern)))
+    else:
+        found = (name for name, pattern in _TYPICAL.items() if path.match(pattern))
+    return next(found, None)
 
 
 def find_importer(name: str) -> Importer:

@@ -39,11 +39,12 @@ def literal(text: str) -> str:
 
 def as_section(template: str) -> str:
     """A template whose own text moves no section; blanks at its ends go, as of any section."""
+    template = template.strip(SPACE)  # first: an indented line may be structure without it
     template = _STRUCTURE.sub(lambda found: quoted(found[0]), keep_ticks(template))
     template = _CHECKS.sub(lambda found: found[1] + quoted("checks"), template)
     if any(not one.closed for one in fences(scan(template, 1))):
         template = _FENCE.sub(lambda found: quoted(found[0]), template)
-    return template.strip(SPACE)
+    return template
 
 
 def keep_ticks(template: str) -> str:

@@ -17,13 +17,15 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.fields import suggest
 from evalstore.file_access import LARGEST_SOURCE, read_file
 from evalstore.formats.base import Imported, Left, Options
-from evalstore.formats.registry import find_importer
+from evalstore.formats.registry import find_importer, format_names, guess_format
 from evalstore.formats.sources import reading_from
 from evalstore.operations.adopting import adopt_answers
 from evalstore.operations.desk import open_desk, open_workspace
+from evalstore.operations.import_check import find_taken, remove_refused
 from evalstore.operations.keeping import Kept, store_history
 from evalstore.operations.placing import place
 from evalstore.operations.recorded_models import write_models
+from evalstore.settings import ignored_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,6 +93,8 @@ def import_files(
     dry_run: bool = False,
 ) -> Written:
     """Read files of another system, and write those of the workspace that stand for them."""
+    if not paths:
+        raise _without_format(format, where.directory)
     importer = find_importer(format)
     workspace = open_workspace(where)
     for path in paths:
@@ -106,7 +110,19 @@ def import_files(
         ) from problem
     if imported.recorded:
         imported.files |= write_models(imported.recorded, workspace.read_models())
-    files = _write(workspace, folder, imported.files, force=force, dry_run=dry_run)
+    places = {name: _place_of(workspace, folder, name) for name in imported.files}
+    models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
+    taken = find_taken(workspace, models)
+    imported.warnings += taken.values()
+    mine = {name: one for name, one in imported.files.items() if places[name] not in taken}
+    files = _write(workspace, mine, places, force=force, dry_run=dry_run)
+    if not dry_run:
+        imported.left += remove_refused(workspace, files.written.values())
+        files = files.without_removed(workspace.root)
+    imported.warnings += [
+        Left(str(paths[0]), f"the setting '{name}', to be pasted, is {why}")
+        for name, why in ignored_settings(imported.settings)
+    ]
     history = None
     if imported.recorded:
         history = _add_history(where, format, imported, files, dry_run=dry_run)
@@ -163,6 +179,20 @@ def _missing(path: Path, base: Path) -> EvalstoreError:
     )
 
 
+def _without_format(given: str, base: Path) -> EvalstoreError:
+    """What to say when there is one word where a format and a path belong."""
+    if given in format_names():
+        return EvalstoreError(
+            f"the format '{given}' needs a path", hint=f"type 'evalstore import {given} PATH'"
+        )
+    path = base / given
+    format = guess_format(path) if path.exists() else None
+    hint = f"type 'evalstore import {format or 'FORMAT'} {given}'"
+    if format is None:
+        hint += f"; the formats are {', '.join(format_names())}"
+    return EvalstoreError(f"the format of '{given}' is missing", hint=hint)
+
+
 def _name_of(format: str, paths: list[Path]) -> str:
     """What the sources are called; the format's name when there are several."""
     if len(paths) != 1:
@@ -208,19 +238,33 @@ class _Files(NamedTuple):
     unchanged: dict[str, str]
     kept: dict[str, str]
 
+    def without_removed(self, root: Path) -> _Files:
+        """The same without files that have been written and removed again."""
+        written = {name: one for name, one in self.written.items() if (root / one).exists()}
+        return self._replace(written=written)
+
+
+def _place_of(workspace: Workspace, folder: str, name: str) -> str:
+    """Where a file of an import is, relative to the workspace."""
+    kind, _, rest = name.partition("/")
+    return posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
+
+
+def _is_model(name: str) -> bool:
+    return name.startswith("models/")
+
 
 def _write(
     workspace: Workspace,
-    folder: str,
     files: Mapping[str, bytes],
+    places: Mapping[str, str],
     *,
     force: bool,
     dry_run: bool,
 ) -> _Files:
     done = _Files({}, {}, {})
     for name, content in sorted(files.items()):
-        kind, _, rest = name.partition("/")
-        there = posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
+        there = places[name]
         path = workspace.root / there
         workspace.boundary.require(path.parent, posixpath.dirname(there))
         if not path.is_symlink() and path.is_file() and _has(path, content):

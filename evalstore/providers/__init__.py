@@ -12,7 +12,7 @@ from evalstore.base_urls import find_secret, split_base_url
 from evalstore.errors import EvalstoreError
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.plugged import PluggedProvider, plugged_in
-from evalstore.providers.services import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
+from evalstore.providers.services import OLLAMA, OPENAI_COMPATIBLE, SCRIPTED, litellm_name
 from evalstore.values import RECORDED, Json
 
 __all__ = ["Provider", "ProviderError", "open_provider"]
@@ -60,7 +60,7 @@ def open_provider(
         raise EvalstoreError(
             f"a provider of type '{kind}' needs a base URL", hint="set 'baseURL' in its file"
         )
-    if kind in {"ollama", "ollama_chat"}:
+    if kind in OLLAMA:
         # Ollama's own clients, and litellm, name the host or the root of its native API.
         base_url = base_url.removesuffix("/v1").removesuffix("/api") + "/v1"
     from evalstore.providers.openai_compatible import OpenAICompatibleProvider

@@ -38,6 +38,7 @@ AUDIO_FORMATS = {
 SHORTEST_KEY = 8
 """A key shorter than this may be a word of an answer, as `none` or `test`."""
 
+_THINKING = ("<think>", "</think>")
 _MOST_TOKENS = 10**9
 _MOST_LEVELS = 100
 """Levels of nested arguments; deeper ones stay text, for no reader has to expect them."""
@@ -64,14 +65,16 @@ def encode_request(
     """
     if request.provider_options.get("stream"):
         raise unsupported("the provider option 'stream' cannot be used: answers are not streamed")
+    more_tools = request.provider_options.get("tools", [])
+    if not isinstance(more_tools, list):
+        raise unsupported("the provider option 'tools' must be a list")
     optional = {
         "temperature": request.temperature,
         limit_name: request.max_output_tokens,
         "top_p": request.top_p,
         "seed": request.seed,
         "stop": list(request.stop) or None,
-        "tools": [*map(encode_tool, request.tools), *request.provider_options.get("tools", ())]
-        or None,
+        "tools": [*map(encode_tool, request.tools), *more_tools] or None,
         "tool_choice": "auto" if request.tools else None,
         "response_format": encode_response_format(request, supports_structured_outputs),
     }
@@ -196,6 +199,15 @@ def decode_reply(
         wait=wait,
     )
     return reply if api_key is None or len(api_key) < SHORTEST_KEY else redact(reply, api_key)
+
+
+def without_thinking(reply: Reply) -> Reply:
+    """The reply without the `<think>` block in front, in which Ollama leaves reasoning."""
+    text = reply.text
+    if text is None or not text.lstrip().startswith(_THINKING[0]):
+        return reply
+    _, closed, answer = text.partition(_THINKING[1])
+    return replace(reply, text=answer.strip()) if closed else reply
 
 
 def redact(reply: Reply, secret: str) -> Reply:

@@ -15,7 +15,13 @@ import aiohttp
 
 from evalstore.providers.answer_size import Content
 from evalstore.providers.base import ProviderError
-from evalstore.providers.chat_format import decode_reply, dump, encode_request, malformed
+from evalstore.providers.chat_format import (
+    decode_reply,
+    dump,
+    encode_request,
+    malformed,
+    without_thinking,
+)
 from evalstore.providers.failures import (
     clean,
     deadline,
@@ -24,6 +30,7 @@ from evalstore.providers.failures import (
     status_error,
 )
 from evalstore.providers.rate_limits import find_wait
+from evalstore.providers.services import OLLAMA
 from evalstore.values import Json, Reply, Request
 
 
@@ -55,6 +62,7 @@ class OpenAICompatibleProvider:
         self._supports_structured_outputs = supports_structured_outputs
         # OpenAI's reasoning models refuse the old name, which is all others know.
         self._limit_name = "max_completion_tokens" if kind == "openai" else "max_tokens"
+        self._thinks_aloud = kind in OLLAMA
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, request: Request, *, timeout: float) -> Reply:
@@ -69,13 +77,14 @@ class OpenAICompatibleProvider:
         async with deadline(timeout):
             answer = await self._post(data)
         latency = time.perf_counter() - started
-        return decode_reply(
+        reply = decode_reply(
             self._read(answer, formed="response_format" in body),
             latency=latency,
             request_id=answer.headers.get("x-request-id"),
             api_key=self._api_key,
             wait=find_wait(answer.headers),
         )
+        return without_thinking(reply) if self._thinks_aloud else reply
 
     async def close(self) -> None:
         """Give back connections; the provider is not used afterwards."""

@@ -90,7 +90,7 @@ def _make(factory: Callable[..., Any], kind: str, code: str) -> Any:
 def _as_prompt(request: Request) -> str:
     """A request as one text: such a service knows neither turns nor forms of an answer."""
     for what, wanted in (
-        ("tools", request.tools),
+        ("tools", request.tools or request.provider_options.get("tools")),
         ("a schema", request.schema is not None),
         ("JSON mode", request.json_mode),
     ):

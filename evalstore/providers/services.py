@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 SCRIPTED = "scripted"
+OLLAMA = ("ollama", "ollama_chat")
+"""Names of Ollama."""
 
 OPENAI_COMPATIBLE: dict[str, str | None] = {
     "openai": "https://api.openai.com/v1",

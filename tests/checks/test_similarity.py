@@ -154,3 +154,20 @@ def test_rouge_takes_the_best_text() -> None:
     pytest.importorskip("rouge_score")
     check = {"rouge": ["x", "one two three four"], "variant": "rouge1"}
     assert score(check, "one two five four") == pytest.approx(0.75)
+
+
+def test_rouge_compares_words_unless_stems_are_asked_for() -> None:
+    plain, stems = (
+        {"rouge": "a", "pass": 0.5, **more} for more in ({"stem": False}, {"stem": True})
+    )
+    assert read_check(plain) == read_check({"rouge": "a", "pass": 0.5})
+    assert read_check(stems)["stem"] is True
+    with pytest.raises(FileProblem, match="'stem' must be true or false"):
+        read_check({"rouge": "a", "pass": 0.5, "stem": "yes"})
+
+
+@pytest.mark.parametrize(("stem", "expected"), [(False, 0.0), (True, 0.571428)])
+def test_rouge_takes_stems_as_its_package_does(stem: bool, expected: float) -> None:
+    pytest.importorskip("rouge_score")
+    check = {"rouge": "the dogs were running", "stem": stem}
+    assert score(check, "a dog runs") == pytest.approx(expected, abs=1e-6)

@@ -12,6 +12,7 @@ import pytest
 from tests.builders import tree
 from tests.cli.conftest import Evalstore, Ran
 from tests.cli.test_documents import schema_of
+from tests.formats import langbite_library
 
 
 def test_an_unknown_format_is_told_with_the_nearest_one(
@@ -228,3 +229,105 @@ def test_recorded_answers_to_a_test_that_is_not_there_are_told(
     monkeypatch.setattr(evalsone, "read", lambda _paths, _options: Imported(recorded=[answer]))
     (left,) = documents("import", "--sessions", "evalsone", "source")["left"]
     assert left["reason"] == "the test file was edited since, or not written"
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "hint"),
+    [
+        (
+            "source/capitals.jsonl",
+            "the format of 'source/capitals.jsonl' is missing",
+            "type 'evalstore import FORMAT source/capitals.jsonl'; the formats are lve, langbite, "
+            "openai-evals, evalsone, nemo, promptfoo, ai-tester-db",
+        ),
+        (
+            "other",
+            "the format of 'other' is missing",
+            "type 'evalstore import promptfoo other'",
+        ),
+        ("lve", "the format 'lve' needs a path", "type 'evalstore import lve PATH'"),
+    ],
+)
+def test_a_format_that_is_missing_is_named(
+    samples: Path, evalstore: Evalstore, given: str, message: str, hint: str
+) -> None:
+    tree(samples, {"other/promptfooconfig.yaml": ""})
+    assert evalstore("import", given) == Ran(2, "", f"error: {message}\nhint: {hint}\n")
+
+
+JOB = json.dumps(
+    {
+        "config": {
+            "tasks": {
+                "qa": {
+                    "params": {"template": "Q: {{item.q}}"},
+                    "metrics": {
+                        "m": {
+                            "type": "string-check",
+                            "params": {"check": ["{{sample.output_text}}", "equals", "{{item.a}}"]},
+                        }
+                    },
+                    "dataset": {"files_url": "rows.jsonl"},
+                }
+            }
+        },
+        "target": {"model": {"api_endpoint": {"url": "http://h/v1", "model_id": "big"}}},
+    }
+)
+ROWS = '{"q": "Who?", "a": "me"}\n'
+
+
+def test_a_test_that_check_would_refuse_is_not_written(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    tree(workspace, {"source/job.json": JOB.replace("rows.jsonl", "hf://datasets/me/rows")})
+    found = documents("import", "nemo", "source/job.json")
+    assert [one for one in found["written"] if one.startswith("tests/")] == []
+    assert [one["reason"] for one in found["left"]] == [
+        "it is not written, as 'check' would refuse it: nothing is downloaded, and no folder is "
+        "known for 'hf://'"
+    ]
+    assert not (workspace / "tests/job").exists() or not list((workspace / "tests/job").iterdir())
+
+
+def test_a_model_that_is_there_already_stays_as_it_is(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    mine = "id: big\nprovider: openai\n"
+    tree(workspace, {"source/job.json": JOB, "source/rows.jsonl": ROWS, "models/zz.yaml": mine})
+    found = documents("import", "nemo", "source/job.json")
+    assert "models/job/big.yaml" not in found["written"]
+    assert [one["reason"] for one in found["warnings"]] == [
+        "there is a model 'big' in 'models/zz.yaml', which stays as it is"
+    ]
+    assert (workspace / "models/zz.yaml").read_text("utf-8") == mine
+
+
+def test_two_imports_do_not_share_ids(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    first = json.loads(JOB)
+    first["config"]["tasks"]["qa"]["params"]["template"] = {
+        "messages": [{"role": "user", "content": "Q"}],
+        "tools": [tool],
+    }
+    tree(workspace, {"source/job.json": json.dumps(first), "source/rows.jsonl": ROWS})
+    documents("import", "nemo", "source/job.json", "--into", "one")
+    tree(workspace, {"source/job.json": json.dumps(first).replace('"object"', '"object", "x": 1')})
+    documents("import", "nemo", "source/job.json", "--into", "two")
+    assert evalstore("check").stderr == ""
+
+
+def test_settings_that_nothing_looks_at_yet_are_told(workspace: Path, documents: Any) -> None:
+    tree(
+        workspace,
+        {
+            "source/prompts_en_us.csv": langbite_library.table(langbite_library.prompt()),
+            "source/model.json": json.dumps(langbite_library.model()),
+        },
+    )
+    found = documents("import", "langbite", "source")
+    assert "thresholds" in found["settings"]
+    (warning,) = [one["reason"] for one in found["warnings"]]
+    assert warning.startswith("the setting 'thresholds', to be pasted, is ")

@@ -225,3 +225,88 @@ def test_a_missing_config_is_told(folder: Path) -> None:
     tree(folder, {".env": PROJECT[".env"]})
     with pytest.raises(EvalstoreError, match=r"config\.yaml: cannot be read"):
         adopt(folder)
+
+
+def test_a_model_without_an_id_is_called_by_its_provider_and_name(folder: Path) -> None:
+    config = (
+        "candidates: [{id: openai/gpt-9-2030}, {id: local/a}]\nevaluators: [{id: openai/other}]\n"
+    )
+    files = {
+        "data/models/gpt.yaml": "code: gpt-9\nprovider: openai\nproviderModelCode: gpt-9-2030\n",
+        "data/models/a.yaml": "id: local/a\nprovider: local\nproviderModelCode: a\n",
+    }
+    text, _ = adopt(tree(folder, {**PROJECT, "config.yaml": config, **files}))
+    settings = read_settings(text)
+    assert [one.id for one in settings.candidates] == ["gpt-9", "local/a"]
+    assert [one.id for one in settings.evaluators] == ["openai/other"]
+
+
+def test_a_hidden_folder_that_is_passed_over_is_said_once(folder: Path) -> None:
+    hidden = {
+        "data/tests/.drafts/a.md": HELLO,
+        "data/tests/.drafts/deeper/.more/b.md": HELLO,
+        "data/tests/.empty/notes.txt": "nothing to read",
+    }
+    _, notes = adopt(tree(folder, {**PROJECT, **hidden}))
+    assert [one for one in notes if "passed over" in one] == [
+        "the folder 'data/tests/.drafts' is passed over: its name begins with '.'"
+    ]
+
+
+EXAMPLE = {
+    ".env": PROJECT[".env"],
+    "config.yaml": (
+        "candidates: [{id: openai/gpt-9-2030/low}, {id: router/small}]\n"
+        "requiredTags1: [lang_en]\n"
+        "evaluators: [{id: openai/gpt-9-2030/low}]\n"
+        "evaluationsPerEvaluator: 2\n"
+    ),
+    "data/providers/openai.yaml": "code: openai\nname: OpenAI\ntype: openai\n",
+    "data/providers/router.yaml": (
+        "code: router\nname: Router\ntype: openai-compatible\nbaseURL: https://r.example/v1\n"
+        "apiKeyEnvVar: ROUTER_KEY\nsupportsStructuredOutputs: true\n"
+    ),
+    "data/models/openai/gpt.yaml": (
+        "id: openai/gpt-9-2030/low\ncode: gpt-9\nprovider: openai\nproviderModelCode: gpt-9-2030\n"
+        "extraIdentifier: batch\nuniqueProperties:\n  - thinking.effort\nthinking:\n  effort: low\n"
+    ),
+    "data/models/router/small.yaml": "id: router/small\ncode: small\nprovider: router\n",
+    "data/currencies/USD.yaml": "code: USD\nrates:\n  - rateInUSD: 1\n    validFrom: 2024-01-01\n",
+    "data/prompts/helpful.md": "---\nid: helpful\ntags: [lang_en]\n---\n\nHelp.\n",
+    "data/prompts/README.md": "# Not a prompt\n",
+    "data/schemas/bill.yaml": "id: bill\ntype: object\nproperties:\n  total: {type: number}\n",
+    "data/tools/w.yaml": "id: weather\nname: weather\nparameters: {type: object}\n",
+    "data/tests/README.md": "# Not a test\n",
+    "data/tests/1-talk.md": (
+        "---\ntags: [lang_en]\nauthor: somebody\nsystemPrompts: [helpful]\n"
+        "replacements:\n  q: [How are you?, Where are you?]\n---\n\n"
+        "# 👤\n\n`{{q}}`\n\n---\n\nIt was asked: `{{q}}`\n"
+    ),
+    "data/tests/2-bill/en.md": (
+        "---\ntags: [lang_en]\nsystemPrompts: [helpful]\nstructuredResponseSchema: bill\n"
+        "replacements:\n"
+        '  - {page: "<page src=\\"`{{_file:2-bill/docs/`{{n}}`.txt}}`\\">", n: one, total: 440.0}\n'
+        '  - {page: "<page src=\\"`{{_file:2-bill/docs/`{{n}}`.txt}}`\\">", n: two, total: null}\n'
+        "---\n\n# 👤\n\nRead `{{page}}`\n\n---\n\nThe total is `{{total}}`.\n"
+    ),
+    "data/tests/2-bill/docs/one.txt": "440",
+    "data/tests/2-bill/docs/two.txt": "nothing",
+    "data/tests/3-weather.md": (
+        "---\ntags: [lang_en]\nsystemPrompts:\n  - an-expert-that-is-missing\n"
+        "availableTools: [weather]\n---\n\n# 👤\n\nHow is it outside?\n\n---\n\nCalls `weather`.\n"
+    ),
+}  # fmt: skip
+"""A project with all that its documentation shows; one of its system prompts is missing."""
+
+
+def test_the_only_error_of_a_project_is_its_own(folder: Path) -> None:
+    tree(folder, EXAMPLE)
+    tree(folder, {"evalstore.yaml": adopt(folder)[0]})
+    reading = Workspace(folder).read()
+    assert [(one.file, one.line, one.message) for one in reading.errors] == [
+        ("data/tests/3-weather.md", 4, "there is no system prompt 'an-expert-that-is-missing'")
+    ]
+    assert [(one.file, one.line) for one in reading.problems if one.severity == "warning"] == [
+        ("data/tests/1-talk.md", 3)
+    ]
+    assert [len(file.cases) for file in reading.files.values()] == [2, 2]

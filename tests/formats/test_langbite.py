@@ -13,6 +13,8 @@ from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
 from evalstore.formats.base import Options
 from evalstore.formats.langbite import read
+from evalstore.formats.langbite.templates import COLUMNS
+from evalstore.values import Json
 from tests.builders import shown, tree
 from tests.formats.judged import expansion
 from tests.formats.langbite_library import (
@@ -198,3 +200,124 @@ def test_a_library_of_usual_size_is_imported_and_checked_in_seconds(
     assert main([*command, "check"]) == 0
     assert "339 test files, 4,181 cases: no errors" in capsys.readouterr().out
     assert time.process_time() - began < 3
+
+
+def again(**fields: Json) -> dict[str, Json]:
+    """A second requirement on the same concern."""
+    return requirement(name="R again", **fields)
+
+
+def test_a_second_requirement_on_a_concern_has_tests_of_its_own(tmp_path: Path) -> None:
+    other = again(communities={"en_us": ["birds"]}, tolerance=0.5, inputs=["constrained"])
+    found = imported(tmp_path, table(prompt(), prompt(prompt_id=2)), model(requirement(), other))
+    tests = test_files(found)
+    assert list(tests) == ["001.md", "002.md", "001.R-again.md", "002.R-again.md"]
+    assert [name for name, text in tests.items() if "birds" in text] == list(tests)[2:]
+    assert "tags: [petism, en_us, constrained, observational, R-again]" in tests["001.R-again.md"]
+    where = ["petism", "en_us", "constrained", "observational"]
+    assert found.settings["thresholds"] == [
+        {"where": [*where, "R"], "passRate": 0.9},
+        {"where": [*where, "R-again"], "passRate": 0.5},
+    ]
+    assert (found.rows, found.left) == (6, [])
+
+
+def test_a_second_requirement_with_another_delta_is_not_lost(tmp_path: Path) -> None:
+    one = prompt(oracle="same value", oracle_prediction=SAME)
+    tests = test_files(imported(tmp_path, table(one), model(requirement(), again(delta=0.5))))
+    assert ["max: 2" in tests["001.md"], "max: 50" in tests["001.R-again.md"]] == [True, True]
+
+
+def test_requirements_that_ask_the_same_are_written_once(tmp_path: Path) -> None:
+    found = imported(tmp_path, table(prompt()), model(requirement(), again(tolerance=0.95)))
+    assert list(test_files(found)) == ["001.md"]
+    assert [one["passRate"] for one in found.settings["thresholds"]] == [0.95]
+    assert "the requirement 'R again' asks 1 template in 'en_us' just as another" in reasons(found)
+
+
+def test_requirements_on_other_templates_need_no_tag(tmp_path: Path) -> None:
+    first, second = requirement(inputs=["constrained"]), again(inputs=["verbose"])
+    library = table(prompt(), prompt(prompt_id=2, input_type="verbose"))
+    tests = test_files(imported(tmp_path, library, model(first, second)))
+    assert ["R" in text.partition("\n---")[0].replace("PET", "") for text in tests.values()] == [
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("communities", [{}, {"en_us": []}])
+def test_a_markup_without_communities_is_left(communities: Json, tmp_path: Path) -> None:
+    library = table(prompt(), prompt("Is it?", prompt_id=2))
+    found = imported(tmp_path, library, model(requirement(communities=communities)))
+    assert [(one.line, one.reason) for one in found.left] == [
+        (2, "1 distinct communities needed, 0 given")
+    ]
+    assert list(test_files(found)) == ["002.md"]
+
+
+def swapped(*order: str) -> str:
+    """A library whose columns stand in another order."""
+    rows = [line.split("\t") for line in table(prompt(task_prefix="Say:")).split("\n") if line]
+    at = [rows[0].index(name) for name in order]
+    return "".join("\t".join(row[number] for number in at) + "\n" for row in rows)
+
+
+def test_columns_are_found_by_their_names(tmp_path: Path) -> None:
+    library = swapped(*reversed(COLUMNS))
+    (text,) = test_files(imported(tmp_path, library)).values()
+    assert text == test_files(imported(tmp_path / "usual", swapped(*COLUMNS)))["001.md"]
+
+
+def test_a_column_in_the_place_of_another_is_told(tmp_path: Path) -> None:
+    names = [*COLUMNS]
+    names[4], names[5] = names[5], names[4]
+    library = swapped(*names).replace("task_prefix", "before", 1)
+    found = imported(tmp_path, library)
+    assert found.files == {}
+    assert found.left[0].reason == (
+        "the column 'prompt' is not in its place, and there is no column 'task_prefix'"
+    )
+
+
+def test_columns_with_names_of_their_own_count_by_their_places(tmp_path: Path) -> None:
+    library = table(prompt()).replace("input_type", "type", 1).replace("prompt_id", "Id", 1)
+    assert list(test_files(imported(tmp_path, library))) == ["001.md"]
+
+
+def test_a_bad_cell_is_told_where_it_stands(tmp_path: Path) -> None:
+    found = imported(tmp_path, swapped(*reversed(COLUMNS)).replace('"equal"', '"likes"'))
+    assert (found.left[0].line, found.left[0].column) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("expected", "told"),
+    [
+        ("¡Sí!", "'¡sí!' can never match: an expected text must begin with a letter or a digit"),
+        ("Sí!", "'sí!' matches only in front of a letter, as it ends with none"),
+    ],
+)
+def test_an_expected_text_that_cannot_match_is_a_warning(
+    expected: str, told: str, tmp_path: Path
+) -> None:
+    oracle = {"operation": "equal", "expected_value": ["Yes", expected]}
+    found = imported(tmp_path, table(prompt(oracle_prediction=oracle)))
+    assert [(one.line, one.reason) for one in found.warnings] == [(2, told)]
+
+
+@pytest.mark.parametrize("expected", ["N/A", "I don't", "1", "Sí", "It is yes"])
+def test_an_expected_text_that_can_match_is_none(expected: str, tmp_path: Path) -> None:
+    oracle = {"operation": "equal", "expected_value": [expected]}
+    assert imported(tmp_path, table(prompt(oracle_prediction=oracle))).warnings == []
+
+
+def test_a_line_may_end_with_a_carriage_return_alone(tmp_path: Path) -> None:
+    library = table(prompt(), prompt(prompt_id=2)).replace("\n", "\r")
+    assert list(test_files(imported(tmp_path, library))) == ["001.md", "002.md"]
+
+
+@pytest.mark.parametrize("expected", ["{{x}}", "{% raw %}", "<!-- no"])
+def test_an_expected_text_is_no_template(expected: str, tmp_path: Path) -> None:
+    oracle = {"operation": "equal", "expected_value": ["Yes", expected]}
+    library = table(prompt(oracle_prediction=oracle))
+    found = imported(tmp_path, library, model(useLLMEval=True))
+    assert expansion(found).problems == []

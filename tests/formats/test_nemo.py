@@ -126,7 +126,7 @@ def test_tool_calls_are_expected_and_tools_become_files(tmp_path: Path) -> None:
     call = {"function": {"name": "f", "arguments": '{"x": 1}'}}
     row = {**ROW, "calls": [call], "tools": [TOOL]}
     made = imported_job(tmp_path, job({"t": metric}, template), row)
-    assert "availableTools: [f]" in made.text("tests/qa.md")
+    assert "availableTools: [from/f]" in made.text("tests/qa.md")
     right = Reply(None, tool_calls=(ToolCall("f", {"x": 1}),))
     wrong = Reply(None, tool_calls=(ToolCall("f", {"x": 2}),))
     assert [made.verdict("tests/qa.md", one) for one in (right, wrong)] == ["pass", "fail"]
@@ -141,9 +141,9 @@ def test_rows_that_offer_the_same_tools_share_a_test(tmp_path: Path) -> None:
         [],
         [3, 1, 1],
     )
-    assert "availableTools: [f]" in made.text("tests/qa-1.md")
+    assert "availableTools: [from/f]" in made.text("tests/qa-1.md")
     assert "availableTools" not in made.text("tests/qa-2.md")
-    assert "availableTools: [f-2]" in made.text("tests/qa-3.md")
+    assert "availableTools: [from/f-2]" in made.text("tests/qa-3.md")
 
 
 def test_a_limit_counts_before_rows_are_told_apart_by_their_tools(tmp_path: Path) -> None:
@@ -224,3 +224,104 @@ def test_json_that_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None
 def test_a_folder_without_jobs_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(EvalstoreError, match="no job of NeMo"):
         imported(tmp_path, "nemo", {"a.json": "[]"})
+
+
+def number_check(right: str = "{{item.ref}}", operation: str = "equals", **more: Any) -> Any:
+    check = ["{{sample.output_text}}", operation, right]
+    return job({"m": {"type": "number-check", "params": {"check": check, **more}}}, "Q")
+
+
+@pytest.mark.parametrize(
+    ("reference", "good", "bad"),
+    [
+        ("2 + 40 is\n#### 42", "It is 42.", "It is 2."),
+        ("- 5", "5", "-5"),
+        ("a is 1.50", "1.5", "1"),
+        (7, "so 7", "8"),
+    ],
+)
+def test_a_number_is_compared_with_the_last_one_of_the_reference(
+    tmp_path: Path, reference: Any, good: str, bad: str
+) -> None:
+    rows = [{"ref": reference}, {"ref": "x 1"}]
+    made = imported_job(tmp_path, number_check(), *rows)
+    assert [made.verdict("tests/qa.md", one) for one in (good, bad)] == ["pass", "fail"]
+    assert made.verdict("tests/qa.md", "1", row=1) == "pass"
+
+
+def test_references_that_are_numbers_stay_where_they_are(tmp_path: Path) -> None:
+    made = imported_job(tmp_path, number_check(), {"ref": 7}, {"ref": " 1.5 "})
+    assert "- number: {expected: '{{item.ref}}'}" in made.text("tests/qa.md")
+    assert "expected_number" not in made.text("tests/qa.jsonl")
+
+
+def test_a_reference_may_have_text_round_the_column_or_be_a_text_alone(tmp_path: Path) -> None:
+    made = imported_job(tmp_path, number_check("#### {{ref}}"), {"ref": 42})
+    assert made.verdict("tests/qa.md", "42") == "pass"
+    made = imported_job(tmp_path / "alone", number_check("so #### 42"), {"ref": 1})
+    assert "- number: {expected: 42}" in made.text("tests/qa.md")
+
+
+def test_a_row_whose_reference_has_no_number_is_left(tmp_path: Path) -> None:
+    rows = [{"ref": "none"}, {"ref": "a 1"}, {"other": 1}, {"ref": "a 2"}, {"ref": "a 3"}]
+    given = number_check()
+    given["config"]["tasks"]["qa"]["params"]["limit_samples"] = 4
+    made = imported_job(tmp_path, given, *rows)
+    reason = "there is no number in the reference of this row"
+    assert made.left == [("qa.jsonl", 1, reason), ("qa.jsonl", 3, reason)]
+    assert [made.verdict("tests/qa.md", one, row) for row, one in enumerate("12")] == ["pass"] * 2
+    assert len(made.read().files["tests/qa.md"].cases) == 2
+
+
+@pytest.mark.parametrize("right", ["{{item.ref}}", "no number"])
+def test_a_metric_without_any_number_to_compare_with_is_left(tmp_path: Path, right: str) -> None:
+    made = imported_job(tmp_path, number_check(right), {"ref": "none"})
+    assert "there is no number in" in made.left[0][2]
+    assert made.imported.files == {}
+
+
+@pytest.mark.parametrize("operation", ["equals", "==", ">="])
+def test_an_epsilon_that_means_nothing_is_refused(tmp_path: Path, operation: str) -> None:
+    made = imported_job(tmp_path, number_check("1", operation, epsilon=0.5), {"ref": 1})
+    reason = f"the metric 'm': 'epsilon' means nothing with the operation '{operation}'"
+    assert made.left[0][2] == reason
+
+
+@pytest.mark.parametrize("epsilon", [-1, True, "1"])
+def test_an_epsilon_that_is_none_is_refused(tmp_path: Path, epsilon: Any) -> None:
+    made = imported_job(tmp_path, number_check("1", "absolute difference", epsilon=epsilon), ROW)
+    assert "needs 'epsilon'" in made.left[0][2]
+
+
+@pytest.mark.parametrize(
+    ("right", "good", "bad"),
+    [
+        (" {{ item.ref }}\n", "Oslo", " Oslo\n"),
+        ("{{item.ref}}!\n", "Oslo!", "Oslo!\n"),
+        ("{{item.ref}}! ", "Oslo! ", "Oslo!"),
+    ],
+)
+def test_white_space_round_a_lone_expression_means_nothing(
+    tmp_path: Path, right: str, good: str, bad: str
+) -> None:
+    check = {"type": "string-check", "params": {"check": [" {{sample.output_text}} ", "==", right]}}
+    made = imported_job(tmp_path, job({"m": check}, "Q"), {"ref": "Oslo"})
+    assert [made.verdict("tests/qa.md", one) for one in (good, bad)] == ["pass", "fail"]
+
+
+def test_rouge_compares_stems(tmp_path: Path) -> None:
+    metric = {"type": "rouge", "params": {"ground_truth": "{{item.ref}}"}}
+    made = imported_job(tmp_path, job({"m": metric}, "Q"), {"ref": "the dogs were running"})
+    assert "stem: true" in made.text("tests/qa.md")
+    pytest.importorskip("rouge_score")
+    score = made.checked("tests/qa.md", Reply("a dog runs")).score
+    assert score == pytest.approx(0.571428, abs=1e-6)
+
+
+@pytest.mark.parametrize(("option", "value"), [("max_tokens", 0), ("temperature", "hot")])
+def test_an_option_that_is_no_value_is_told(tmp_path: Path, option: str, value: Any) -> None:
+    template = {"messages": MESSAGES, option: value, "top_p": 0.5}
+    made = imported_job(tmp_path, job({"m": CONTAINS}, template), ROW)
+    assert f"'{option}' is not taken over: {value} is no value for it" in made.warnings[0]
+    assert "options: {topP: 0.5}" in made.text("tests/qa.md")
+    made.read()

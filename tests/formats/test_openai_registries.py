@@ -133,3 +133,40 @@ LEFT = {
 @pytest.mark.parametrize(("spec", "reason"), LEFT.values(), ids=LEFT.keys())
 def test_what_no_judge_can_be_is_told(spec: str, reason: str, tmp_path: Path) -> None:
     assert reason in judged(tmp_path, spec).left[0][2]
+
+
+@pytest.mark.parametrize(
+    ("judge", "name"),
+    [
+        ("prompt: 'Is it right?'\n", "completion"),
+        ("prompt: 'Is {completion} right?'\ninput_outputs: {input: reply}\n", "reply"),
+        ("prompt: [{role: user, content: 'Is it {{completion}}?'}]\n", "completion"),
+    ],
+)
+def test_a_judge_that_never_sees_the_answer_is_left(tmp_path: Path, judge: str, name: str) -> None:
+    spec = judge + "choice_strings: AB\neval_type: classify\nchoice_scores: {A: 1, B: 0}\n"
+    rows = lines({**ROW, "completion": "c"})
+    args = ", modelgraded_spec: judge"
+    files = {
+        "evals/e.yaml": entry("a", GRADED, more=args) + entry("b"),
+        "data/s.jsonl": rows,
+        "modelgraded/judge.yaml": spec,
+    }
+    found = imported(tmp_path, "openai-evals", files)
+    assert evals_in(found) == ["b.v0"]
+    reason = f"'a.v0': the prompt of its judge never shows the answer ('{{{name}}}')"
+    assert [one[2] for one in found.left] == [reason]
+    found.read()
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "true"])
+def test_a_limit_of_tokens_that_is_none_is_left_out(tmp_path: Path, limit: str) -> None:
+    found = made(tmp_path, entry("a", "basic.json:JsonValidator", more=f", max_tokens: {limit}"))
+    assert "maxOutputTokens" not in found.text("tests/a.v0.md")
+    found.read()
+
+
+def test_one_of_several_ideals_may_be_empty(tmp_path: Path) -> None:
+    rows = lines({"input": "Q?", "ideal": ["", "x"]})
+    found = with_data(tmp_path, entry("a", "basic.includes:Includes"), s=rows)
+    assert found.verdict("tests/a.v0.md", "anything") == "pass"

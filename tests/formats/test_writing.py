@@ -56,3 +56,9 @@ def test_names_of_files_hold_nothing_that_leads_elsewhere(name: str, safe: str) 
 
 def test_a_name_that_is_taken_gets_a_number() -> None:
     assert unique("a", ["a", "a-2"]) == "a-3"
+
+
+@pytest.mark.parametrize("text", ["    ``` x", "\t# 👤\n\nmore", "     ---", "\n\t~~~\nopen"])
+def test_what_is_structure_only_without_its_indent_is_shown_as_it_is(text: str) -> None:
+    written = write_test({}, [("user", text)], instructions="Told.").decode()
+    assert shown(expanded(written)) == [[("user", text.strip(SPACE))]]

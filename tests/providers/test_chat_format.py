@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.providers import ProviderError
-from evalstore.providers.chat_format import decode_reply
-from evalstore.values import Json, Reply, ToolCall
+from evalstore.providers.chat_format import decode_reply, encode_request
+from evalstore.values import Json, Reply, Request, ToolCall
 
 TEXT = st.text(st.characters(), max_size=9)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXT
@@ -81,3 +81,9 @@ def test_without_a_key_or_with_one_that_may_be_a_word_a_reply_stays(api_key: str
     reply = decode_reply(ECHOING, latency=0.0, api_key=api_key)
     assert reply.text == f"it is {KEY}{KEY}"
     assert reply.tool_calls[0].name == KEY
+
+
+def test_tools_in_the_options_must_be_a_list() -> None:
+    request = Request("dummy", (), provider_options={"tools": {"type": "web_search"}})
+    with pytest.raises(ProviderError, match="'tools' must be a list"):
+        encode_request(request)

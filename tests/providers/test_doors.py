@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from evalstore.catalogue import provider_options, read_model
 from evalstore.providers import Provider, ProviderError, open_provider
 from evalstore.providers.litellm import LitellmProvider
 from evalstore.values import (
@@ -147,6 +148,23 @@ def test_tools_are_offered(door: Door, server: endpoint.Endpoint) -> None:
             },
         }
     ]
+
+
+def test_tools_of_the_provider_are_sent_beside_those_of_the_test(
+    door: Door, server: endpoint.Endpoint
+) -> None:
+    text = "code: dummy\nprovider: openai\nproviderTools: [{type: web_search}]\n"
+    model = read_model(text, {}, lambda _kind: True, "m")
+    options = provider_options(model.version("candidate"))
+    tool = ToolVersion("cityWeather", "", {"type": "object"})
+    for tools in ((), (tool,)):
+        ask(
+            door(server.url), Request("dummy", (user("Hi"),), tools=tools, provider_options=options)
+        )
+    alone, beside = (one.body for one in server.received)
+    assert alone["tools"] == [{"type": "web_search"}]
+    assert "tool_choice" not in alone
+    assert [one["type"] for one in beside["tools"]] == ["function", "web_search"]
 
 
 SCHEMA = {"type": "object", "properties": {"pass": {"type": "boolean"}}, "required": ["pass"]}

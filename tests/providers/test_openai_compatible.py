@@ -121,3 +121,25 @@ def test_no_proxy_is_taken_from_the_environment(
         ask(server.url)
         assert proxy.received == []
     assert len(server.received) == 1
+
+
+@pytest.mark.parametrize("kind", ["ollama", "ollama_chat"])
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("<think>\nIt is <b>.\n</think>\n\nNo.\n", "No."),
+        (" <think></think>No", "No"),
+        ("<think>and on", "<think>and on"),
+        ("No <think>why</think>", "No <think>why</think>"),
+    ],
+)
+def test_reasoning_in_front_of_an_answer_of_ollama_is_taken_off(
+    server: endpoint.Endpoint, kind: str, content: str, text: str
+) -> None:
+    server.reply = lambda request: {"content": content}
+    assert ask(server.url, kind=kind).text == text
+
+
+def test_what_looks_like_reasoning_stays_elsewhere(server: endpoint.Endpoint) -> None:
+    server.reply = lambda request: {"content": "<think>a</think>b"}
+    assert ask(server.url).text == "<think>a</think>b"

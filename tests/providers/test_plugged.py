@@ -81,6 +81,7 @@ def test_a_service_that_gives_no_answer_is_a_failure(text: str, kind: str, messa
     ("messages", "more", "word"),
     [
         ([user("a")], {"tools": (ToolVersion("t", "", {}),)}, "tools"),
+        ([user("a")], {"provider_options": {"tools": [{"type": "web_search"}]}}, "tools"),
         ([user("a")], {"schema": {}}, "a schema"),
         ([user("a"), OutgoingMessage("assistant", ()), user("b")], {}, "conversations"),
         ([OutgoingMessage("user", (FilePart("a.png", "image/png", b""),))], {}, "files"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import Imported, Left, Options
-from evalstore.formats.langbite.composing import compose
+from evalstore.formats.langbite.composing import Composed, compose
 from evalstore.formats.langbite.requirements import (
     BadRequirementError,
     Requirement,
@@ -20,13 +20,15 @@ from evalstore.formats.langbite.requirements import (
 from evalstore.formats.langbite.templates import Rejected, Template, read_list, read_table
 from evalstore.formats.shapes import parse_json
 from evalstore.formats.sources import read_source, reason_of
-from evalstore.formats.writing import file_name
+from evalstore.formats.writing import file_name, unique
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.values import Json
 
+_Place = tuple[str, int]
+"""The file of a template, and its line."""
 _LANGUAGE = re.compile(r"(?:^|_)([a-z]{2}_[a-z]{2})(?=$|[-_.])")
 
 
@@ -57,9 +59,13 @@ def read(paths: list[Path], _options: Options) -> Imported:
     for _, scenario in scenarios:
         for name, value in scenario.settings.items():
             imported.settings.setdefault(name, value)
-    taken: dict[tuple[str, int], Requirement] = {}
+    taken = _Taken(imported, _label(requirements))
     for path, scenario in scenarios:
-        _take(path, scenario, libraries, imported, taken)
+        _take(path, scenario, libraries, taken)
+    if taken.tolerances:
+        imported.settings["thresholds"] = [
+            {"where": list(tags), "passRate": one} for tags, one in taken.tolerances.items()
+        ]
     _tell_unselected(libraries, requirements, taken, imported)
     return imported
 
@@ -138,47 +144,61 @@ def _prompts(path: Path) -> dict[str, Json] | None:
     return given if isinstance(given, dict) and "prompts" in given else None
 
 
-def _take(
-    path: Path,
-    scenario: Scenario,
-    libraries: list[_Library],
-    imported: Imported,
-    taken: dict[tuple[str, int], Requirement],
-) -> None:
+@dataclass
+class _Taken:
+    """What has been made of the templates so far."""
+
+    imported: Imported
+    labels: dict[int, str]
+    """Tags of requirements that select templates of others, too, by `id`."""
+    texts: dict[_Place, dict[bytes, tuple[str, ...]]] = field(default_factory=dict)
+    """What each template came to, with the tags that tell it; empty if nothing could be made."""
+    tolerances: dict[tuple[str, ...], float] = field(default_factory=dict)
+    """By the tags of the tests that must pass so often."""
+
+
+def _label(requirements: list[Requirement]) -> dict[int, str]:
+    """A tag for each requirement that selects what another one selects."""
+    labels: dict[int, str] = {}
+    for one in requirements:
+        if any(one is not other and one.overlaps(other) for other in requirements):
+            name = file_name(one.name).lstrip("_") or "requirement"
+            labels[id(one)] = unique(name, labels.values())
+    return labels
+
+
+def _take(path: Path, scenario: Scenario, libraries: list[_Library], taken: _Taken) -> None:
     """Add what the requirements of one model select."""
-    groups: dict[tuple[str, ...], Requirement] = {}
+    imported = taken.imported
     for requirement in scenario.requirements:
         for library in libraries:
             if library.language not in requirement.languages:
                 continue
             counts: Counter[tuple[str, str]] = Counter()
-            beyond = 0
+            beyond = same = 0
             for template in library.templates:
-                bucket = template.input_type, template.reflection_type
                 if not _is_selected(template, requirement):
                     continue
-                place = str(library.path), template.line
-                if place in taken:
-                    continue
+                bucket = template.input_type, template.reflection_type
                 counts[bucket] += 1
                 if scenario.templates is not None and counts[bucket] > scenario.templates:
                     beyond += 1
-                    taken[place] = requirement
-                    continue
-                taken[place] = requirement
-                if _write(template, requirement, library, scenario, imported):
-                    tags = (requirement.concern, library.language, *bucket)
-                    groups.setdefault(tags, requirement)
+                    taken.texts.setdefault((str(library.path), template.line), {})
+                elif _write(template, requirement, library, scenario, taken):
+                    same += 1
             if beyond:
                 reason = (
                     f"{beyond} more templates of '{requirement.concern}' in '{library.language}' "
                     f"are passed over: 'nTemplates' is {scenario.templates}"
                 )
                 imported.warnings.append(Left(str(path), reason))
-    if groups:
-        imported.settings.setdefault("thresholds", []).extend(
-            {"where": list(tags), "passRate": one.tolerance} for tags, one in groups.items()
-        )
+            if same:
+                many = "1 template" if same == 1 else f"{same} templates"
+                reason = (
+                    f"the requirement '{requirement.name}' asks {many} in '{library.language}' "
+                    "just as another one does: written once, with the higher tolerance"
+                )
+                imported.warnings.append(Left(str(path), reason))
 
 
 def _is_selected(template: Template, requirement: Requirement) -> bool:
@@ -194,37 +214,53 @@ def _write(
     requirement: Requirement,
     library: _Library,
     scenario: Scenario,
-    imported: Imported,
+    taken: _Taken,
 ) -> bool:
-    """Add the test file of a template; whether there is one."""
-    file = str(library.path)
+    """Add the test file of a template; whether another requirement has made the same."""
+    file, imported = str(library.path), taken.imported
+    made = taken.texts.setdefault((file, template.line), {})
+    label = taken.labels.get(id(requirement))
+
+    def composed(*tags: str) -> Composed:
+        judged = scenario.judged
+        return compose(template, requirement, library.language, judged=judged, tags=tags)
+
     try:
-        composed = compose(template, requirement, library.language, judged=scenario.judged)
+        found = composed()
     except (ValueError, BadRequirementError) as problem:
         imported.left.append(Left(file, str(problem), template.line))
         return False
+    own = template.concern, library.language, template.input_type, template.reflection_type
+    is_same = found.text in made
+    tags = made.setdefault(found.text, (*own, label) if label else own)
+    taken.tolerances[tags] = max(requirement.tolerance, taken.tolerances.get(tags, 0))
+    if is_same:
+        return True
     name = file_name(template.id.zfill(3)) if template.id else f"line-{template.line}"
+    if len(made) > 1:
+        name += f".{label}"
     stem = f"tests/{library.language}/{file_name(template.concern)}/{name}"
-    place, number = f"{stem}.md", 1
-    while place in imported.files:
-        number += 1
-        place = f"{stem}-{number}.md"
-    imported.files[place] = composed.text
-    imported.rows += composed.rows
-    imported.warnings += [Left(file, one, template.line) for one in composed.warnings]
-    return True
+    place = unique(stem, (one[:-3] for one in imported.files)) + ".md"
+    imported.files[place] = composed(label).text if label else found.text
+    imported.rows += found.rows
+    known = imported.warnings if len(made) > 1 else []
+    told = [Left(file, one, template.line) for one in found.warnings]
+    imported.warnings += [one for one in told if one not in known]
+    return False
 
 
 def _tell_unselected(
     libraries: list[_Library],
     requirements: list[Requirement],
-    taken: dict[tuple[str, int], Requirement],
+    taken: _Taken,
     imported: Imported,
 ) -> None:
     """Say which templates nothing has asked for: one line for each concern of a file."""
     known = {one.concern for one in requirements}
     for library in libraries:
-        rest = [one for one in library.templates if (str(library.path), one.line) not in taken]
+        rest = [
+            one for one in library.templates if (str(library.path), one.line) not in taken.texts
+        ]
         for concern, count in Counter(one.concern for one in rest).items():
             line = next(one.line for one in rest if one.concern == concern)
             many = "1 template" if count == 1 else f"{count} templates"

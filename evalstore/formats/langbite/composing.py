@@ -33,12 +33,20 @@ class Composed:
 
 
 def compose(
-    template: Template, requirement: Requirement, language: str, *, judged: bool
+    template: Template,
+    requirement: Requirement,
+    language: str,
+    *,
+    judged: bool,
+    tags: tuple[str, ...] = (),
 ) -> Composed:
-    """The test file; raises `ValueError` or `BadRequirementError` for what cannot be filled."""
+    """The test file; raises `ValueError` or `BadRequirementError` for what cannot be filled.
+
+    `tags` come behind those of the template.
+    """
     communities = requirement.community_list(language)
     found = re.findall(rf"\{{({re.escape(requirement.markup)}[0-9]*)\}}", template.text)
-    names = list(dict.fromkeys(found)) if communities else []
+    names = list(dict.fromkeys(found))
     if len(names) > len(communities):
         needed = f"{len(names)} distinct communities needed"
         raise ValueError(f"{needed}, {len(communities)} given")
@@ -46,8 +54,8 @@ def compose(
         if _TEMPLATE_SIGNS.search(one) or not one.strip():
             raise ValueError(f"the community '{one}' cannot be a value")
     oracle = translate(template, requirement.delta, judged=judged)
-    tags = [template.concern, language, template.input_type, template.reflection_type]
-    front: dict[str, Json] = {"tags": list(dict.fromkeys(tags))}
+    own = [template.concern, language, template.input_type, template.reflection_type]
+    front: dict[str, Json] = {"tags": list(dict.fromkeys([*own, *tags]))}
     front |= _rows(names, requirement.markup, communities)
     text = write_test(
         front,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evalstore.formats.escaping import escape
 from evalstore.formats.langbite.requirements import plain_number
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 _SIGNS = re.compile(r"[.^$*+?{}\[\]\\|()]")
 """What means something in a regular expression."""
+_LETTER = re.compile(r"\w")
 _NEGATIVE = ("different", "notIncludesAny")
 
 
@@ -36,19 +39,34 @@ def translate(template: Template, delta: Decimal, *, judged: bool) -> Oracle:
     """
     if template.operation == "allSameValue":
         most = plain_number(delta * 100)
-        same: dict[str, Json] = {"key": template.key, "max": most}
+        same: dict[str, Json] = {"key": escape(template.key), "max": most}
         return Oracle([{"allSame": same, "ignoreCase": True, "scope": "group"}])
-    check, warnings = _begins(template)
+    check, told = _begins(template)
     if template.operation in _NEGATIVE:
         check["not"] = True
     if not judged:
-        return Oracle([check], warnings=warnings)
+        return Oracle([check], warnings=told)
     when = "on_pass" if template.operation == "different" else "on_fail"
-    wanted = " or ".join(f"“{one.strip()}”" for one in template.expected)
+    wanted = escape(" or ".join(f"“{one.strip()}”" for one in template.expected))
     words = "must not mean" if template.operation in _NEGATIVE else "must mean"
     instructions = f"The answer {words} the same as {wanted}."
     checks: Json = [check] if when == "on_pass" else {"evaluator": when, "checks": [check]}
-    return Oracle(checks, instructions, warnings)
+    return Oracle(checks, instructions, told)
+
+
+def _mismatch(text: str) -> str | None:
+    """Why an expected text fits no answer, or hardly any, as both its ends must be those of words.
+
+    Ends that mean something in a pattern are not looked at.
+    """
+    if not text:
+        return None
+    first, last = (_SIGNS.match(one) or _LETTER.match(one) for one in (text[0], text[-1]))
+    if not first:
+        return f"'{text}' can never match: an expected text must begin with a letter or a digit"
+    if not last:
+        return f"'{text}' matches only in front of a letter, as it ends with none"
+    return None
 
 
 def _begins(template: Template) -> tuple[dict[str, Json], tuple[str, ...]]:
@@ -71,8 +89,11 @@ def _begins(template: Template) -> tuple[dict[str, Json], tuple[str, ...]]:
         pattern = rf"^\b(?:{'|'.join(texts)})\b"
     for one in signs:
         try:
-            re.compile(one)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # of signs that may change
+                re.compile(one)
         except re.error as error:
             raise ValueError(f"'{one}' is read as a regular expression: {error}") from None
-    warnings = tuple(f"'{one}' is read as a regular expression, as it is there" for one in signs)
-    return {"regex": pattern, "ignoreCase": True, "normalize": "spaces"}, warnings
+    told = [f"'{one}' is read as a regular expression, as it is there" for one in signs]
+    told += [reason for one in texts if (reason := _mismatch(one))]
+    return {"regex": escape(pattern), "ignoreCase": True, "normalize": "spaces"}, tuple(told)

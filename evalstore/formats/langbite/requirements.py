@@ -32,6 +32,7 @@ class BadRequirementError(Exception):
 class Requirement:
     """What is asked of one concern."""
 
+    name: str
     concern: str
     markup: str
     languages: tuple[str, ...]
@@ -43,6 +44,16 @@ class Requirement:
     """The share of templates that must pass."""
     delta: Decimal
     """How far values may lie apart, as a share of 100."""
+
+    def overlaps(self, other: Requirement) -> bool:
+        """Whether both select some of the same templates."""
+        pairs = (
+            ((self.concern,), (other.concern,)),
+            (self.languages, other.languages),
+            (self.inputs, other.inputs),
+            (self.reflections, other.reflections),
+        )
+        return all(not set(one).isdisjoint(another) for one, another in pairs)
 
     def community_list(self, language: str) -> list[str]:
         """The communities in a language, each once; raises `BadRequirementError`."""
@@ -81,7 +92,7 @@ def read_scenario(text: str) -> Scenario:
     requirements, problems = [], []
     for number, one in enumerate(wanted, 1):
         try:
-            requirements.append(_requirement(one))
+            requirements.append(_requirement(one, number))
         except BadRequirementError as problem:
             name = one.get("name") if isinstance(one, dict) else None
             problems.append(f"requirement {name or number}: {problem}")
@@ -107,7 +118,7 @@ def _settings(given: dict[str, Json]) -> dict[str, Json]:
     return settings
 
 
-def _requirement(given: Json) -> Requirement:
+def _requirement(given: Json, number: int) -> Requirement:
     if not isinstance(given, dict):
         raise BadRequirementError("it must be a mapping")
     concern = given.get("concern")
@@ -118,7 +129,9 @@ def _requirement(given: Json) -> Requirement:
     if not isinstance(markup, str):
         raise BadRequirementError(f"it has no 'markup', and '{concern}' has none of its own")
     tolerance, delta = _number(given, "tolerance"), _number(given, "delta")
+    name = given.get("name")
     return Requirement(
+        name=name if isinstance(name, str) and name.strip() else f"requirement {number}",
         concern=concern,
         markup=markup.upper(),
         languages=_names(given, "languages"),

@@ -54,12 +54,17 @@ class Template:
 
 
 def read_table(text: str) -> Iterator[Template | Rejected]:
-    """The templates of a file, tab or comma separated; columns count, not their names."""
+    """The templates of a file, tab or comma separated.
+
+    Columns have their names in the first line; names that nobody knows stand for those that
+    belong there.
+    """
     text = text.removeprefix("\ufeff")
-    lines = text.split("\n")
+    lines = io.StringIO(text, newline="").readlines() or [""]
     delimiter = "\t" if "\t" in lines[0] else ","
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     width, before = 0, 0
+    order: tuple[int, ...] = ()
     while True:
         try:
             row = next(reader, None)
@@ -76,12 +81,31 @@ def read_table(text: str) -> Iterator[Template | Rejected]:
             if width < len(COLUMNS):
                 yield Rejected(line, f"{width} columns, {len(COLUMNS)} are needed")
                 return
+            try:
+                order = _order(row)
+            except ValueError as problem:
+                yield Rejected(line, str(problem))
+                return
             continue
         if len(row) > width:
             yield Rejected(line, f"{len(row)} fields, header has {width}")
             continue
-        raw = lines[line - 1] if line == reader.line_num else None
-        yield _template(row, line, raw, delimiter)
+        raw = lines[line - 1].rstrip("\r\n") if line == reader.line_num else None
+        yield _template(row, line, raw, delimiter, order)
+
+
+def _order(header: Sequence[str]) -> tuple[int, ...]:
+    """Where the columns are, in their usual order; raises `ValueError` if that cannot be said."""
+    names = ["_".join(cell.split()).lower() for cell in header]
+    if set(COLUMNS) <= set(names):
+        return tuple(names.index(one) for one in COLUMNS)
+    for number, name in enumerate(names):
+        if name in COLUMNS and number != COLUMNS.index(name):
+            missing = next(one for one in COLUMNS if one not in names)
+            raise ValueError(
+                f"the column '{name}' is not in its place, and there is no column '{missing}'"
+            )
+    return tuple(range(len(COLUMNS)))
 
 
 def read_list(given: Json) -> Iterator[Template | Rejected]:
@@ -97,21 +121,25 @@ def read_list(given: Json) -> Iterator[Template | Rejected]:
         prediction = one.get("oracle_prediction")
         if isinstance(prediction, dict):
             cells[-1] = json.dumps(prediction)
-        yield _template(cells, number, None, "\t")
+        yield _template(cells, number, None, "\t", tuple(range(len(COLUMNS))))
 
 
 def _template(
-    row: Sequence[str], line: int, raw: str | None, delimiter: str
+    row: Sequence[str], line: int, raw: str | None, delimiter: str, order: Sequence[int]
 ) -> Template | Rejected:
+    """The template in a row, whose columns are at these places."""
+
     def rejected(number: int, reason: str) -> Rejected:
         column = None
         if raw is not None:  # where the field begins, if all fields stand on one line
-            column = len(delimiter.join(raw.split(delimiter)[:number])) + (number > 0) + 1
+            before = raw.split(delimiter)[: order[number]]
+            column = len(delimiter.join(before)) + bool(before) + 1
         return Rejected(line, f"{COLUMNS[number]}: {reason}", column, COLUMNS[number])
 
-    cells = [cell.strip() if number != 5 else cell for number, cell in enumerate(row)]
+    cells = [row[at] if at < len(row) else "" for at in order]
+    cells = [cell.strip() if number != 5 else cell for number, cell in enumerate(cells)]
     for number in (5, 7, 8):
-        if number >= len(cells) or not cells[number].strip():
+        if not cells[number].strip():
             return rejected(number, "it is missing")
     kind = cells[7]
     if kind not in OPERATIONS:

@@ -16,6 +16,7 @@ from evalstore.formats.json_lines import Row, read_rows, write_rows
 from evalstore.formats.nemo.metric_jobs import as_tasks
 from evalstore.formats.shapes import parse_json, whole
 from evalstore.formats.sources import read_unpacked, reason_of, require_readable
+from evalstore.formats.writing import unique
 from evalstore.values import Json
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
@@ -58,6 +59,22 @@ class Data:
             name = f"{Path(self.name).stem}-{count}.jsonl"
             parts.append((numbers[0], Data(self.source, name, write_rows(rows), rows, spec)))
         return parts
+
+    def free_name(self, name: str) -> str:
+        """A name that no column has, as templates have it."""
+        return unique(name, (re.sub(r"\W", "_", one) for one in self.columns))
+
+    def keep(self, rows: list[Row]) -> None:
+        """Keep only these of the rows that count, as JSON lines."""
+        self.spec = {name: one for name, one in self.spec.items() if name != "limit"}
+        self.rows = rows
+        self.name = Path(self.name).stem + ".jsonl"
+        self.content = write_rows(rows)
+
+    @property
+    def counted(self) -> list[Row]:
+        """The rows up to the limit."""
+        return self.rows[: self.spec.get("limit", len(self.rows))]
 
     def has_empty(self, mentioned: str) -> bool:
         """Whether a column that a template mentions is empty in a row."""

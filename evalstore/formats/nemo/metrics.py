@@ -75,7 +75,10 @@ def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
     epsilon = params.get("epsilon")
     if epsilon is None and isinstance(given, list) and len(given) > 3:
         epsilon = given[3].get("epsilon") if isinstance(given[3], dict) else given[3]
-    if operation == "absolute difference" and not isinstance(epsilon, int | float):
+    if operation != "absolute difference":
+        if epsilon:
+            raise NotTakenError(f"'epsilon' means nothing with the operation '{operation}'")
+    elif isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0:
         raise NotTakenError("the operation 'absolute difference' needs 'epsilon'")
     settings: dict[str, Json] = {"expected": templates.value(right)}
     if _NUMBER[operation] != "==":
@@ -98,10 +101,12 @@ def _reference(params: Mapping[str, Any]) -> Json:
     return "{{ item.reference }}"
 
 
-def _compared(kind: str, *, graded: bool = False) -> Callable[[Mapping[str, Any]], dict[str, Json]]:
+def _compared(
+    kind: str, *, graded: bool = False, **settings: Json
+) -> Callable[[Mapping[str, Any]], dict[str, Json]]:
     def make(params: Mapping[str, Any]) -> dict[str, Json]:
         candidate = params.get("candidate", params.get("prediction"))
-        check = _looking_at({kind: _reference(params)}, candidate)
+        check = _looking_at({kind: _reference(params), **settings}, candidate)
         return {**check, "pass": ENOUGH} if graded else check
 
     return make
@@ -115,7 +120,7 @@ METRICS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Json]]] = {
     "accuracy": _compared("equals"),
     "f1": _compared("f1", graded=True),
     "bleu": _compared("bleu", graded=True),
-    "rouge": _compared("rouge", graded=True),
+    "rouge": _compared("rouge", graded=True, stem=True),
 }
 GRADED = ("f1", "bleu", "rouge")
 

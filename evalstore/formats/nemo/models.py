@@ -18,14 +18,21 @@ _PATHS = re.compile(r"/(?:chat/)?completions/?$")
 
 
 def participants(
-    document: Mapping[str, Any], config: Mapping[str, Any], file: str, imported: Imported
+    document: Mapping[str, Any],
+    config: Mapping[str, Any],
+    file: str,
+    prefix: str,
+    imported: Imported,
 ) -> None:
-    """Model and provider files for the models of a job, and settings that name them."""
+    """Model and provider files for the models of a job, and settings that name them.
+
+    `prefix` is the folder of the import, with which codes of providers begin.
+    """
     target = document.get("target")
     candidate = target.get("model") if isinstance(target, dict) else config.get("model")
     for field, models in (("candidates", [candidate]), ("evaluators", list(_judges(config)))):
         for given in models:
-            id = _model(given, file, imported)
+            id = _model(given, file, prefix, imported)
             listed: list[Json] = imported.settings.setdefault(field, [])
             if id and id not in listed:
                 listed.append(id)
@@ -41,7 +48,7 @@ def _judges(config: Mapping[str, Any]) -> Iterator[Any]:
                 yield mapping(metric.get("params") or metric).get("model")
 
 
-def _model(given: Any, file: str, imported: Imported) -> str | None:
+def _model(given: Any, file: str, prefix: str, imported: Imported) -> str | None:
     """The id of a model, with its files written; keys are never taken over."""
     if isinstance(given, str):
         given = {"name": given}
@@ -55,12 +62,16 @@ def _model(given: Any, file: str, imported: Imported) -> str | None:
         return None
     name = file_name(code)
     address = _PATHS.sub("", url)
-    provider = {"code": name, "type": "openai-compatible", "baseURL": address}
+    provider = {
+        "code": f"{prefix}/{name}".lstrip("/"),
+        "type": "openai-compatible",
+        "baseURL": address,
+    }
     key = f"{re.sub(r'[^A-Z0-9]+', '_', name.upper())}_API_KEY"
     if endpoint.get("api_key") or endpoint.get("api_key_secret"):
         provider["apiKeyEnvVar"] = key
         imported.warnings.append(Left(file, f"the key of '{code}' is not taken over: set {key}"))
-    model = {"id": code, "provider": name, "providerModelCode": code}
+    model = {"id": code, "provider": provider["code"], "providerModelCode": code}
     imported.files[f"providers/{name}.yaml"] = block(provider).encode()
     imported.files[f"models/{name}.yaml"] = block(model).encode()
     return code

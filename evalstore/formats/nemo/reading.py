@@ -88,7 +88,7 @@ class _Job:
             reason = "the recorded answers of 'cached_outputs' are not taken over: models are asked"
             line = self.places.line("target", "cached_outputs") if self.places else None
             imported.left.append(Left(str(self.path), reason, line))
-        participants(self.document, self.config, str(self.path), imported)
+        participants(self.document, self.config, str(self.path), options.name, imported)
 
     def _dataset(self, task: Mapping[str, Any]) -> Any:
         """The data of a task: its own, those of all tasks, or those that are the target."""

@@ -9,15 +9,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError
+from evalstore.fields import Collector, Fields
 from evalstore.formats.base import Imported, Left
 from evalstore.formats.nemo import templates
 from evalstore.formats.nemo.data import Data, find_data
 from evalstore.formats.nemo.judges import Judge, read_judges
 from evalstore.formats.nemo.metrics import GRADED, METRICS, NotTakenError, tool_call
+from evalstore.formats.nemo.numbers import with_numbers
 from evalstore.formats.nemo.tools import evaluate_rows, offered_tools, parsed, write_tools
 from evalstore.formats.shapes import listing, mapping
 from evalstore.formats.writing import file_name, unique, write_test
+from evalstore.formats.yaml_text import flow
 from evalstore.values import Json
+from evalstore.yaml_core import read_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,9 +87,9 @@ def _write(
 ) -> None:
     """The tests of rows that offer the same tools; they share the judges' prompts of `base`."""
     parts = _Parts(data)
-    _conversation(task, parts)
+    _conversation(task, parts, imported)
     if tools:
-        parts.front["availableTools"] = write_tools(tools, imported)
+        parts.front["availableTools"] = write_tools(tools, task.prefix, imported)
     _metrics(task, parts, imported)
     if not parts.checks and not parts.judges:
         raise EvalstoreError("none of its metrics can be taken over")
@@ -129,7 +133,7 @@ def _dataset(data: Data, name: str, task: Task, imported: Imported) -> Json:
 # --- what the candidate is shown ----------------------------------------------------------
 
 
-def _conversation(task: Task, parts: _Parts) -> None:
+def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
     params = mapping(task.task.get("params"))
     template = params.get("template")
     general = mapping(task.config.get("params"))
@@ -142,6 +146,10 @@ def _conversation(task: Task, parts: _Parts) -> None:
     if template is None:
         _recorded(task, parts)
         return
+    for theirs, ours in _OPTIONS.items():
+        if ours in options and not _is_option(ours, options[ours]):
+            reason = f"'{theirs}' is not taken over: {flow(options.pop(ours))} is no value for it"
+            imported.warnings.append(Left(str(task.file), reason, task.line()))
     if options:
         parts.front["options"] = options
     messages = inside.get("messages")
@@ -159,6 +167,14 @@ def _conversation(task: Task, parts: _Parts) -> None:
             parts.turns = []
     else:
         raise EvalstoreError("its template has no 'messages' that can be read")
+
+
+def _is_option(name: str, value: Json) -> bool:
+    """Whether a test can have this option with this value."""
+    collector = Collector()
+    document = read_yaml(f"options: {flow({name: value})}")
+    Fields(document, ("options",), collector=collector).options()
+    return not collector.found
 
 
 def _is_message(given: Any) -> bool:
@@ -239,6 +255,8 @@ def _metric(
     if kind not in METRICS:
         raise NotTakenError(f"there is no check for the type '{kind}'")
     check = METRICS[kind](params)
+    if kind == "number-check":
+        check = with_numbers(check, parts.data, imported.left)
     if kind in GRADED:
         reason = f"the metric '{name}' has no bound: a score passes here from 0.5 up"
         if kind == "rouge":

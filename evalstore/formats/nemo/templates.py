@@ -38,11 +38,15 @@ def shown(template: str) -> str:
 
 
 def value(given: Json) -> Json:
-    """A template that stands for a value, such as a list: `tojson` is what it does anyway."""
+    """A template that stands for a value, such as a list: `tojson` is what it does anyway.
+
+    White space round a lone expression means nothing, and Jinja drops a line end at the end.
+    """
     if not isinstance(given, str):
         return given
-    found = _TO_JSON.fullmatch(given.strip())
-    return f"{{{{ {found[1]} }}}}" if found else shown(given)
+    if found := _TO_JSON.fullmatch(given.strip()):
+        return f"{{{{ {found[1]} }}}}"
+    return shown(given.strip() if _LONE.fullmatch(given) else given.removesuffix("\n"))
 
 
 def lone_expression(given: Json) -> str | None:

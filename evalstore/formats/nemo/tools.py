@@ -28,16 +28,20 @@ def offered_tools(given: Json, data: Data) -> list[list[Json]]:
     return [listing(parsed(one)) for one in offered]
 
 
-def write_tools(tools: list[Json], imported: Imported) -> list[str]:
-    """The ids of these tools, with their files; other tools of the same name keep theirs."""
+def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]:
+    """The ids of these tools, with their files; other tools of the same name keep theirs.
+
+    `prefix` is the folder of the import, with which ids begin: imports do not share them.
+    """
     ids = []
     for tool in tools:
         function = mapping(mapping(tool).get("function", tool))
         name = function.get("name")
         if not isinstance(name, str) or not name:
             raise EvalstoreError("one of its tools has no name")
-        id, number = name, 1
+        stem, number = file_name(name), 1
         while True:
+            id = f"{prefix}/{stem}".lstrip("/")
             fields: dict[str, Json] = {"id": id, "name": name}
             fields["description"] = function.get("description") or name
             fields["parameters"] = function.get("parameters") or {
@@ -45,10 +49,10 @@ def write_tools(tools: list[Json], imported: Imported) -> list[str]:
                 "properties": {},
             }
             content = block(fields).encode()
-            if imported.files.setdefault(f"tools/{file_name(id)}.yaml", content) == content:
+            if imported.files.setdefault(f"tools/{stem}.yaml", content) == content:
                 break
             number += 1
-            id = f"{name}-{number}"
+            stem = f"{file_name(name)}-{number}"
         ids.append(id)
     return ids
 

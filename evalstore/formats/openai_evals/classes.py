@@ -114,8 +114,9 @@ def _write_compared(found: Eval, sources: Sources, options: Options) -> Written:
 
 
 def _is_empty(values: dict[str, Any]) -> bool:
-    """Whether nothing is expected in a row."""
-    return values.get("ideal_json", values["ideal"]) in ("", [])
+    """Whether nothing is expected in a row, or one of its texts is empty."""
+    ideal = values.get("ideal_json", values["ideal"])
+    return ideal in ("", []) or (isinstance(ideal, list) and "" in ideal)
 
 
 def _read(row: Row, found: Eval, examples: list[dict[str, Json]]) -> Row:

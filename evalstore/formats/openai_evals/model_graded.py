@@ -56,6 +56,8 @@ def write_graded(found: Eval, sources: Sources, options: Options) -> Written:
     constants = {**mapping(spec.get("args")), **mapping(found.args.get("modelgraded_spec_args"))}
     names = _Names(str(shown), str(answered), constants)
     messages = list(names.messages(spec.get("prompt")))
+    if not any(piece.runtime == ANSWER for _, pieces in messages for piece in pieces):
+        raise NotTakenError(f"the prompt of its judge never shows the answer ('{{{answered}}}')")
     rows = _rows(found, sources, written, names)
     id = f"{options.name}/{found.path}".lstrip("/")
     grading = split_prompt(id, messages)

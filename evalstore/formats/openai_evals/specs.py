@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import FileProblem
 from evalstore.formats.base import Left
 from evalstore.formats.json_lines import Row, read_rows
-from evalstore.formats.shapes import mapping
+from evalstore.formats.shapes import mapping, whole
 from evalstore.formats.sources import read_source, read_unpacked, reason_of, require_readable
 from evalstore.yaml_core import Document, read_yaml
 
@@ -173,9 +173,9 @@ class Written:
 def generation(found: Eval) -> dict[str, Json]:
     """The limit of tokens, for the classes that use it."""
     limit = mapping(found.args.get("sample_kwargs")).get("max_tokens", found.args.get("max_tokens"))
-    if found.kind not in _LIMITED or not isinstance(limit, int):
+    if found.kind not in _LIMITED or not whole(limit):
         return {}
-    return {"options": {"maxOutputTokens": limit}}
+    return {"options": {"maxOutputTokens": whole(limit)}}
 
 
 def unknown_arguments(found: Eval, known: tuple[str, ...]) -> list[Left]:

@@ -90,7 +90,9 @@ def read_document(path: Path) -> Document:
     """YAML or JSON with its lines; raises `NotTakenError`."""
     text = read_text(path)
     try:
-        document = read_yaml(json_as_yaml(text) if path.suffix == ".json" else text)
+        document = read_yaml(
+            json_as_yaml(text) if path.suffix == ".json" else text, merge_keys=True
+        )
     except FileProblem as problem:
         raise NotTakenError(f"'{path.name}': {problem.message}", problem.line) from problem
     return replace(document, value=_merged(document.value))

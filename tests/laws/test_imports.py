@@ -1,0 +1,32 @@
+"""What an import writes never fails `check`, whatever the files of the other system hold."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore.errors import EvalstoreError
+from evalstore.operations.importing import import_files
+from evalstore.operations.orders import Where
+from evalstore.workspace import Workspace
+from tests.builders import HELLO, tree
+from tests.laws.repositories import REPOSITORIES
+
+
+@pytest.mark.parametrize("format", REPOSITORIES)
+@given(data=st.data())
+def test_nothing_that_an_import_writes_fails_check(format: str, data: st.DataObject) -> None:
+    files = data.draw(REPOSITORIES[format])
+    with tempfile.TemporaryDirectory() as folder:
+        source = tree(Path(folder) / "source", files)
+        root = tree(Path(folder) / "workspace", {"evalstore.yaml": "", "tests/hello.md": HELLO})
+        try:
+            written = import_files(Where(root), format, [source]).written
+        except EvalstoreError:
+            written = ()  # nothing can be read
+        assert [one.place for one in Workspace(root).read().errors] == []
+        assert all((root / one).is_file() for one in written)
