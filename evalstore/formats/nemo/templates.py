@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstore.formats.grading import ANSWER, Piece
+from evalstore.formats.template_parts import (
+    expression_in,
+    find_parts,
+    replace_parts,
+    without_filter,
+)
 from evalstore.formats.writing import quoted
 
 if TYPE_CHECKING:
     from evalstore.values import Json
 
-_PART = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}|<!--", re.DOTALL)
 _OUTPUT = re.compile(
     r"\{\{-?\s*(?:(?:sample\.)?output_text|sample\.tool_calls"
     r"|sample\.response\.choices\[0\]\.message(?:\.content|\.tool_calls)?)"
@@ -21,20 +26,18 @@ _OUTPUT = re.compile(
 """All that a judge is shown as the answer: with its calls of tools, when it has some."""
 _COLUMN = re.compile(r"(?:item\.)?(\w+)\s*(?:\|\s*trim\s*)?")
 _BARE_OUTPUT = re.compile(r"(?<![\w.'\"])output_text\b")
-_TO_JSON = re.compile(r"\{\{-?\s*(.+?)\s*\|\s*tojson\s*-?\}\}", re.DOTALL)
-_LONE = re.compile(r"\s*\{\{-?\s*((?:(?!\}\}).)+?)\s*-?\}\}\s*", re.DOTALL)
+_TO_JSON = re.compile("tojson")
 
 
 def shown(template: str) -> str:
     """A template of NeMo as one of ours: what only means something here stands in quotes."""
 
-    def part(found: re.Match[str]) -> str:
-        text = found[0]
+    def part(text: str) -> str:
         if text.startswith("{#"):
             return ""
         return quoted(text) if text == "<!--" else _BARE_OUTPUT.sub("sample.output_text", text)
 
-    return _PART.sub(part, template)
+    return replace_parts(template, part)
 
 
 def value(given: Json) -> Json:
@@ -44,15 +47,16 @@ def value(given: Json) -> Json:
     """
     if not isinstance(given, str):
         return given
-    if found := _TO_JSON.fullmatch(given.strip()):
-        return f"{{{{ {found[1]} }}}}"
-    return shown(given.strip() if _LONE.fullmatch(given) else given.removesuffix("\n"))
+    expression = expression_in(given)
+    if expression is None:
+        return shown(given.removesuffix("\n"))
+    written = without_filter(expression, _TO_JSON)
+    return shown(given.strip()) if written is None else f"{{{{ {written} }}}}"
 
 
 def lone_expression(given: Json) -> str | None:
     """What stands between the braces, if there is nothing else."""
-    found = _LONE.fullmatch(value(given)) if isinstance(given, str) else None
-    return found[1].strip() if found else None
+    return expression_in(value(given)) if isinstance(given, str) else None
 
 
 def is_output(given: Json) -> bool:
@@ -72,16 +76,15 @@ def pieces(template: str, answer: str | None = None) -> Iterator[Piece]:
     `answer` is the column that holds recorded answers.
     """
     at = 0
-    for found in _PART.finditer(template):
-        if found.start() > at:
-            yield Piece(template[at : found.start()])
-        text = found[0]
+    for text, start, end in find_parts(template):
+        if start > at:
+            yield Piece(template[at:start])
         if _OUTPUT.fullmatch(text) or (answer and column(text) == answer):
             yield Piece("", runtime=ANSWER)
         elif text.startswith(("{{", "{%")):
             yield Piece(_BARE_OUTPUT.sub("sample.output_text", text), is_template=True)
         elif text == "<!--":
             yield Piece(text)
-        at = found.end()
+        at = end
     if at < len(template):
         yield Piece(template[at:])

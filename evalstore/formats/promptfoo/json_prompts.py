@@ -7,11 +7,10 @@ from typing import Any
 
 from evalstore.formats.promptfoo.nunjucks import NotTakenError
 from evalstore.formats.shapes import parse_json
+from evalstore.formats.template_parts import expression_in, replace_parts, without_filter
 
-_TOKEN = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}|\\.|\"", re.DOTALL)
-_DUMPED = re.compile(
-    r"\{\{-?\s*(.+?)\s*\|\s*(?:dump|tojson)\b(?:\(\s*\d*\s*\))?\s*-?\}\}", re.DOTALL
-)
+_OF_JSON = r"\\.|\""
+_DUMP = re.compile(r"(?:dump|tojson)(?:\(\s*\d*\s*\))?")
 _MARK = "\ue000"
 _MARKED = re.compile(f"{_MARK}(\\d+){_MARK}")
 _IS_CHAT = re.compile(r"[\"']role[\"']\s*:")
@@ -38,24 +37,24 @@ def _marked(text: str, kept: list[str]) -> str:
     """The text with a mark for each template, so that quotes in templates are none of JSON."""
     quoted = False
 
-    def token(found: re.Match[str]) -> str:
+    def token(part: str) -> str:
         nonlocal quoted
-        part = found[0]
         if part == '"':
             quoted = not quoted
             return part
         if part.startswith("\\"):
             return part
         if not quoted:
-            dumped = _DUMPED.fullmatch(part)
+            expression = expression_in(part)
+            dumped = None if expression is None else without_filter(expression, _DUMP)
             if dumped is None:
                 return "" if part.startswith("{#") else part
-            part = f"{{{{ {dumped[1]} }}}}"
+            part = f"{{{{ {dumped} }}}}"
         kept.append(part)
         mark = f"{_MARK}{len(kept) - 1}{_MARK}"
         return mark if quoted else f'"{mark}"'
 
-    return _TOKEN.sub(token, text)
+    return replace_parts(text, token, _OF_JSON)
 
 
 def _unmarked(value: Any, kept: list[str]) -> Any:

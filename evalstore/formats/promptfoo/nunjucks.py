@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from evalstore.dataset.names import stable_names
 from evalstore.errors import FileProblem
 from evalstore.formats.base import Left
+from evalstore.formats.template_parts import find_parts
 from evalstore.formats.writing import quoted
 from evalstore.sandbox import is_global, undeclared
 
-_PART = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}|<!--", re.DOTALL)
 _DUMP = re.compile(r"\|\s*dump\b(?:\(\s*\d*\s*\))?")
 _NAME = re.compile(r"(?<![\w.'\"])([^\W\d]\w*)")
-_STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
+_STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'(?:[^'\\]|\\.)*(?:'|\Z)", re.DOTALL)
+"""Texts in an expression; one without an end takes the rest of it."""
 _TAKEN = frozenset({"item", "sample", "answer", "answers", "response"})
 """Names that mean something else here."""
 
@@ -54,10 +55,9 @@ def as_template(template: str, columns: Iterable[str]) -> str:
 
 def _parts(template: str, columns: frozenset[str]) -> Iterable[str]:
     at = 0
-    for found in _PART.finditer(template):
-        yield template[at : found.start()]
-        text = found[0]
-        at = found.end()
+    for text, start, end in find_parts(template):
+        yield template[at:start]
+        at = end
         if text.startswith("{#"):
             continue
         if text == "<!--":

@@ -11,6 +11,7 @@ from evalstore.formats.chat import ROLES
 from evalstore.formats.promptfoo import files
 from evalstore.formats.promptfoo.json_prompts import messages_in
 from evalstore.formats.promptfoo.nunjucks import NotTakenError, names_in
+from evalstore.formats.template_parts import find_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _ADDRESS = re.compile(r"https?://|\{\{")
-_SO_FAR = re.compile(r"\{[{%][^}]*\b_conversation\b")
+_SO_FAR = re.compile(r"\b_conversation\b")
 _FIELDS = {"raw", "id", "path", "label", "display", "function", "config"}
 _LOOKS_LIKE_FILE = re.compile(r"[^\s{}]+\.(?:txt|md|j2|json|ya?ml|csv)")
 
@@ -97,7 +98,8 @@ def _texts(given: Any, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _prompt(label: str, text: str) -> Prompt:
-    if _SO_FAR.search(text):
+    parts = [part.text for part in find_parts(text) if not part.text.startswith("{#")]
+    if any(map(_SO_FAR.search, parts)):
         raise NotTakenError("it shows the answers to other tests ('_conversation')")
     turns = list(_turns(text))
     images = tuple(image for _, _, image in turns)
