@@ -7,7 +7,7 @@ digits; `hashing` says how it comes about.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -218,7 +218,7 @@ class Case:
 class CaseFile:
     """All cases of one test file, and what else a plan must know of it."""
 
-    cases: tuple[Case, ...]
+    cases: Sequence[Case]
     attempts: int | None = None
     evaluators: tuple[str, ...] | None = None
     """Display ids of the evaluators this file asks for; None: those of the settings."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore import catalogue, hashing
 from evalstore.allowed_paths import WorkspaceBoundary
+from evalstore.case_tree import build_case_tree, collect
 from evalstore.dataset import DatasetSpec
 from evalstore.definitions import read_schema, read_tool
 from evalstore.errors import EvalstoreError, FileProblem, Problem, WorkspaceError
@@ -352,10 +353,9 @@ class Workspace:
         reading.problems += [one.at(path) for one in collector.found] + expansion.problems
         if expansion.file is None or collector.found:
             return
-        node, content = hashing.identify(hashing.describe_case_file(expansion.file))
-        reading.files[path], reading.nodes[path] = expansion.file, node
         reading.contents |= expansion.contents
-        reading.contents[node] = ("cases", content)
+        node = build_case_tree(expansion.file, collect(reading.contents))
+        reading.files[path], reading.nodes[path] = expansion.file, node
         reading.blobs |= expansion.files
         reading.depends[path] = expansion.dependencies
         if not expansion.problems:

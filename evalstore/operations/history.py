@@ -203,7 +203,8 @@ def show(where: Where, revision: str) -> Shown:
         stored = store.load_any(kind, id)
         if kind == "failure":
             return _show_failure(where, store, id, stored.content)
-        return Shown(kind, id, stored.content, _related(store, kind, id, stored.content))
+        content = store.load_whole(stored.content)
+        return Shown(kind, id, content, _related(store, kind, id, content))
 
 
 def _show_question(where: Where, store: Store, id: str) -> Shown:
@@ -249,7 +250,7 @@ def _show_file(where: Where, store: Store, revision: str, path: str) -> Shown:
             f"run {run_id[:8]} knew no test file '{path}'", hint=f"it knew {len(tree)} files"
         )
     node = tree[name]
-    content = store.load_any("cases", node).content
+    content = store.load_whole(store.load_any("cases", node).content)
     related = {"file": name, "run": run_id, **_related(store, "cases", node, content)}
     return Shown("cases", node, content, related)
 

@@ -44,7 +44,7 @@ def status(where: Where, wanted: Wanted) -> Status:
 def _remember(desk: Desk) -> None:
     """Keep the index when all it speaks of is stored."""
     leaves = [id for id, (kind, _) in desk.reading.contents.items() if kind == "cases"]
-    if len(desk.store.load_contents("cases", leaves)) == len(leaves):
+    if len(desk.store.load_lengths("cases", leaves)) == len(leaves):
         desk.workspace.save_index()
 
 

@@ -93,7 +93,7 @@ def versions_of(where: Where, file: str, row: str) -> list[Version]:
         files = store.load_case_files(list({one.node for one in spans if one.node}))
         _add_now(spans, files, desk, file)
         _follow(spans, files, row)
-        _add_results(store, spans, files, file)
+        _add_results(store, spans, file)
         if desk and spans and spans[-1].run is None and spans[-1].case:
             spans[-1].results = _results_now(desk, file, spans[-1].case.row)
         contents = _load(store, desk, [one.case for one in spans if one.case])
@@ -181,18 +181,23 @@ def _labelled(span: _Span, files: Mapping[str, CaseFile], row: str) -> Case | No
     return next((case for case in files[span.node].cases if case.row == row), None)
 
 
-def _add_results(
-    store: Store, spans: Sequence[_Span], files: dict[str, CaseFile], file: str
-) -> None:
+def _add_results(store: Store, spans: Sequence[_Span], file: str) -> None:
     """What came of each version: in its first run, and what later runs have added to it."""
-    wanted = {id for one in spans for id in (*one.leaves[:1], *one.leaves[-1:])}
-    leaves = store.load_leaves(wanted)
-    missing = {leaf["cases"] for leaf in leaves.values()} - files.keys()
-    files |= store.load_case_files(list(missing))
+    rows: dict[str, set[str]] = {}
+    for one in spans:
+        for id in _ends(one):
+            rows.setdefault(id, set()).update([one.case.row] if one.case else ())
+    results = results_of(store, file, rows)
     for one in spans:
         if one.case:
-            for id in dict.fromkeys((*one.leaves[:1], *one.leaves[-1:])):
-                one.results += results_of(file, leaves[id], files, one.case.row)
+            row = one.case.row
+            one.results += [seen for id in _ends(one) for seen in results[id] if seen.row == row]
+
+
+def _ends(span: _Span) -> list[str]:
+    """The results of the first and the last run of a span that had its case."""
+    leaves = (*span.leaves[:1], *span.leaves[-1:]) if span.case else ()
+    return list(dict.fromkeys(leaves))
 
 
 def _results_now(desk: Desk, file: str, row: str) -> list[Result]:
