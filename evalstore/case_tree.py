@@ -70,6 +70,13 @@ def is_tree(file: CaseFile) -> bool:
     return len(file.cases) > MOST_IN_ONE
 
 
+def find_same(node: str, file: CaseFile, others: Mapping[str, CaseFile]) -> str | None:
+    """The node among others that has the same cases; in an old store it may have another id."""
+    if node in others or not is_tree(file):
+        return node if node in others else None
+    return next((id for id, other in others.items() if other == file), None)
+
+
 def has_parts(content: Json) -> bool:
     """Whether a stored node of cases or results has parts."""
     return bool(content["scheme"] == SCHEME)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.case_tree import find_same
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.messages import is_text
 from evalstore.operations.desk import open_store, open_workspace
@@ -109,7 +110,7 @@ def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
     files = store.load_case_files(list({node for _, _, node in known}))
     for number, (id, content, node) in enumerate(known):
         before = known[number + 1][2] if number + 1 < len(known) else None
-        if node == before:
+        if before is not None and find_same(node, files[node], {before: files[before]}):
             continue
         words: list[str] = [
             one.verdict or "pending" for one in read_results(store, content, only=file)

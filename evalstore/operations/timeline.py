@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore import restoring
+from evalstore.case_tree import find_same
 from evalstore.errors import EvalstoreError
 from evalstore.operations.desk import open_desk, open_store
 from evalstore.operations.explain import same_row
@@ -91,6 +92,7 @@ def versions_of(where: Where, file: str, row: str) -> list[Version]:
         store = desk.store if desk else stack.enter_context(open_store(where))
         spans = _spans(store, file)
         files = store.load_case_files(list({one.node for one in spans if one.node}))
+        spans = _joined(spans, files)
         _add_now(spans, files, desk, file)
         _follow(spans, files, row)
         _add_results(store, spans, file)
@@ -139,12 +141,33 @@ def _spans(store: Store, file: str) -> list[_Span]:
     return spans
 
 
+def _joined(spans: Iterable[_Span], files: Mapping[str, CaseFile]) -> list[_Span]:
+    """The spans, without those that have the same file as the one before in other nodes."""
+    found: list[_Span] = []
+    for one in spans:
+        last = found[-1] if found else None
+        if (
+            last
+            and last.node
+            and one.node
+            and last.asked == one.asked
+            and find_same(one.node, files[one.node], {last.node: files[last.node]})
+        ):
+            last.leaves += one.leaves
+        else:
+            found.append(one)
+    return found
+
+
 def _add_now(spans: list[_Span], files: dict[str, CaseFile], desk: Desk | None, file: str) -> None:
     """Add the file as the workspace has it, when no run has had it so."""
     if desk is None or (file in desk.reading.tests and file not in desk.reading.files):
         return
     node = desk.reading.nodes.get(file)
-    if node == (spans[-1].node if spans else None):
+    last = spans[-1].node if spans else None
+    if node == last or (
+        node and last and find_same(node, desk.reading.files[file], {last: files[last]})
+    ):
         return
     asked = spans[-1].asked if spans else {}
     now = _Span(None, 0, node, asked)

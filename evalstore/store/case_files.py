@@ -35,7 +35,8 @@ class StoredCases(Sequence[Case]):
         return sum(self._content["counts"])
 
     def __iter__(self) -> Iterator[Case]:
-        yield from _iterate(self._node, self._content, self._load)
+        for part in iterate_parts(self._node, self._content, self._load):
+            yield from restoring.restore_case_file(part).cases
 
     @overload
     def __getitem__(self, index: int) -> Case: ...
@@ -91,12 +92,13 @@ def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
     return replace(restoring.restore_case_file({**root, "cases": ()}), cases=cases)
 
 
-def _iterate(node: str, content: Json, load: Load) -> Iterator[Case]:
-    if content["level"] == 1:
-        yield from _read_cases(node, content, load)
-        return
+def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
+    """The nodes that have cases below a node with parts, in their order."""
     for id, inner in load_parts(node, content, load):
-        yield from _iterate(id, inner, load)
+        if content["level"] == 1:
+            yield inner
+        else:
+            yield from iterate_parts(id, inner, load)
 
 
 def _read_cases(node: str, content: Json, load: Load) -> tuple[Case, ...]:

@@ -7,7 +7,12 @@ from typing import Any
 
 from evalstore import hashing
 from evalstore.case_tree import OF_PARTS, has_parts
-from evalstore.store.case_files import ResultPart, iterate_result_parts, restore_case_files
+from evalstore.store.case_files import (
+    ResultPart,
+    iterate_parts,
+    iterate_result_parts,
+    restore_case_files,
+)
 from evalstore.store.contents import decode, iterate_members, missing, require, verify
 from evalstore.store.database import Database, select_each
 from evalstore.store.tables import NodeRow, as_digits
@@ -45,9 +50,9 @@ class Nodes(Database):
             return content
         whole = {name: value for name, value in content.items() if name not in OF_PARTS}
         if content["kind"] == "cases":
-            [(_, file)] = restore_case_files({"": content}, self.load_cases).items()
-            described = hashing.describe_case_file(file)
-            return {**whole, "cases": described["cases"], "scheme": hashing.SCHEME}
+            parts = iterate_parts("", content, self.load_cases)
+            cases = [case for part in parts for case in part["cases"]]
+            return {**whole, "cases": cases, "scheme": hashing.SCHEME}
         cells = [
             {**cell, "case": cell["case"] + part.first}
             for some in iterate_result_parts([content], self.load_cases, self.load_leaves)
