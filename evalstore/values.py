@@ -225,6 +225,15 @@ class CaseFile:
     threshold: float | None = None
     id: str | None = None
     """The `id` of the frontmatter, when it has one."""
+    code: tuple[str, ...] | None = field(default=None, compare=False)
+    """What its cases run, sorted; None: only they tell."""
+
+    @property
+    def runs(self) -> Sequence[str]:
+        """The Python files that its cases run, as they have them."""
+        if self.code is not None:
+            return self.code
+        return sorted({one for case in self.cases for one in case.code})
 
 
 # --- what goes to a provider and what comes back ---------------------------------------
