@@ -47,6 +47,8 @@ class Expansion:
     """What one file comes to."""
 
     file: CaseFile | None = None
+    node: str | None = None
+    """In the place of `file`: of one with very many cases, whose nodes are among the contents."""
     contents: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Id -> kind and canonical content of every version that the cases name."""
     files: dict[str, FileVersion] = field(default_factory=dict)

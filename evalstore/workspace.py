@@ -252,7 +252,7 @@ class Workspace:
                 reading.files[path], reading.nodes[path] = stored[node], node
                 reading.depends[path] = index.files[path].depends
             else:
-                self._read_test(path, now, reading, index, library, keep)
+                self._read_test(path, now, reading, index, library, load_nodes, keep)
                 if keep and len(reading.contents) + len(reading.blobs) >= KEPT_AT_ONCE:
                     keep(reading.contents, reading.blobs)
                     reading.contents, reading.blobs = {}, {}
@@ -335,6 +335,7 @@ class Workspace:
         reading: Reading,
         index: Index,
         library: Library,
+        load_nodes: LoadNodes | None,
         keep: Sink | None,
     ) -> None:
         read_at = time.time_ns()
@@ -349,12 +350,18 @@ class Workspace:
         except FileProblem as problem:
             reading.problems += problem.all_at(path, text.split("\n"))
             return
-        expansion = expand_test(test, library, keep)
+        expansion = expand_test(test, library, keep, in_nodes=load_nodes is not None)
+        if expansion.node and keep and load_nodes:
+            keep(expansion.contents, expansion.files)
+            expansion.contents, expansion.files = {}, {}
+            expansion.file = load_nodes([expansion.node]).get(expansion.node)
+            if expansion.file is None:  # nothing can be stored
+                expansion = expand_test(test, library, keep)
         reading.problems += [one.at(path) for one in collector.found] + expansion.problems
         if expansion.file is None or collector.found:
             return
         reading.contents |= expansion.contents
-        node = build_case_tree(expansion.file, collect(reading.contents))
+        node = expansion.node or build_case_tree(expansion.file, collect(reading.contents))
         reading.files[path], reading.nodes[path] = expansion.file, node
         reading.blobs |= expansion.files
         reading.depends[path] = expansion.dependencies
