@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 LARGEST_VALUE = 256 * 2**20
-"""Bytes of a value, and of a row: files have at most 32 MiB; old results of a file may have more."""
+"""Bytes of a value, and of a row: files have at most 32 MiB, and old nodes may have more."""
 
 
 def harden(connection: sqlite3.Connection) -> None:
