@@ -39,7 +39,7 @@ class Library:
 
 Sink = Callable[[Mapping[str, tuple[str, str]], Mapping[str, FileVersion]], None]
 """Takes contents, by id: kind and canonical JSON; and referenced files."""
-KEPT_AT_ONCE = 2_000
+KEPT_AT_ONCE = 4_000
 
 
 @dataclass

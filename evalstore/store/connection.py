@@ -14,6 +14,10 @@ LARGEST_VALUE = 256 * 2**20
 """Bytes of a value, and of a row: files have at most 32 MiB, and old nodes may have more."""
 
 
+_CACHE = 32 * 1024
+"""KiB of pages in memory: ids are random, so what is written lies everywhere."""
+
+
 def harden(connection: sqlite3.Connection) -> None:
     """Take from a connection what a file of unknown origin could make use of."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
@@ -55,6 +59,7 @@ def make_engine(path: Path, busy: int, *, immutable: bool = False) -> Engine:
         cursor.execute(f"PRAGMA busy_timeout = {busy}")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute(f"PRAGMA cache_size = -{_CACHE}")
         cursor.close()
 
     @event.listens_for(engine, "begin")

@@ -91,7 +91,7 @@ def test_a_node_that_does_not_fit_its_parts_is_named(
         list(store.load_case_files([id])[id].cases)
     [other] = put(store, [{**nodes[results], "cases": id}])
     if words == "how many cases":
-        with pytest.raises(StoreError, match="has not the parts|about other cases") as caught:
+        with pytest.raises(StoreError, match=r"has not the parts|about other cases") as caught:
             list(store.iterate_results([other]))
         assert caught.value.hint == damaged("", "", "").hint
 
@@ -99,7 +99,10 @@ def test_a_node_that_does_not_fit_its_parts_is_named(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ({"kind": "cases", "scheme": SCHEME, "level": 1, "parts": [], "counts": []}, "not what a cases has"),
+        (
+            {"kind": "cases", "scheme": SCHEME, "level": 1, "parts": [], "counts": []},
+            "not what a cases has",
+        ),
         (
             {"kind": "cases", "scheme": SCHEME, "level": 1, "parts": ["0" * 32] * 129}
             | {"counts": [1] * 129},
