@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
@@ -122,7 +122,7 @@ class Drafter:
         judge = judge_of(evaluation.checks)
         by_checks, by_models = bool(without_judge(evaluation.checks)), bool(told or judge)
         return Draft(
-            self._values(row),
+            self.values(row),
             tuple(tests),
             desk.result.keep("evaluation", hashing.describe_evaluation(evaluation))
             if by_checks or by_models
@@ -136,7 +136,8 @@ class Drafter:
             checks.group,
         )
 
-    def _values(self, row: Row) -> dict[str, Json]:
+    def values(self, row: Row) -> dict[str, Json]:
+        """What tells a row from others: the values of its data that are used, and the author's."""
         item = row.item if row.item is not None else {}
         used = {name: item[name] for name in self.filler.used_columns if name in item}
         return {**used, **{name: written.text for name, written in row.values.items()}}
@@ -185,7 +186,7 @@ class Drafter:
         self, drafts: Sequence[Draft], prompts: tuple[str | None, ...], desk: Desk
     ) -> Iterator[Case]:
         """The cases of the rows, and behind them those of groups that are judged together."""
-        texts = [{name: as_text(value) for name, value in one.values.items()} for one in drafts]
+        texts = [texts_of(one.values) for one in drafts]
         groups: dict[str, list[Draft]] = {}
         taken: set[str] = set()
         for label, one in zip(labels(texts), drafts, strict=True):
@@ -194,7 +195,7 @@ class Drafter:
                 if one.evaluation is None:
                     continue
             taken.add(label)
-            yield self._case(label, hashing.row_key(one.values), one, prompts)
+            yield self.case(label, hashing.row_key(one.values), one, prompts)
         for group, members in groups.items():
             name = shorten_label(group) or "''"
             label = f"all of {name}" if self._group else "all rows"
@@ -204,9 +205,10 @@ class Drafter:
                 label += "'"
             taken.add(label)
             key = hashing.row_key({"": group})  # no value of a row has an empty name
-            yield self._case(label, key, self._together(members, desk), prompts)
+            yield self.case(label, key, self._together(members, desk), prompts)
 
-    def _case(self, label: str, key: str, draft: Draft, prompts: tuple[str | None, ...]) -> Case:
+    def case(self, label: str, key: str, draft: Draft, prompts: tuple[str | None, ...]) -> Case:
+        """The case of a row."""
         options = self._test.options
         return Case(
             row=label,
@@ -240,6 +242,11 @@ class Drafter:
             judge_prompts=(),
             code=_code(evaluation.checks),
         )
+
+
+def texts_of(values: Mapping[str, Json]) -> dict[str, str]:
+    """The values of a row as texts."""
+    return {name: as_text(value) for name, value in values.items()}
 
 
 def _value_or_none(template: Template, row: Row) -> Json:

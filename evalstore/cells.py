@@ -158,11 +158,14 @@ def lay_out(
     selected: Callable[[str, Case], bool],
     *,
     attempts: int | None = None,
+    most: int | None = None,
 ) -> tuple[list[Cell], list[Skipped]]:
     """Every selected case with every candidate and system prompt it is meant for.
 
-    `attempts` wins over what files and settings say.
+    `attempts` wins over what files and settings say. With `most`, only the first so many of the
+    cases that have a candidate.
     """
+    taken = 0
     cells: list[Cell] = []
     skipped: list[Skipped] = []
     shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
@@ -170,6 +173,7 @@ def lay_out(
         for index, case in enumerate(file.cases):
             if not selected(path, case):
                 continue
+            before = len(cells) + len(skipped)
             wanted_judges = _wanted_judges(judges, file, case)
             wanted_judges = shared.setdefault(wanted_judges, wanted_judges)
             for candidate in [_recorded(case.recorded)] if case.recorded else candidates:
@@ -192,6 +196,9 @@ def lay_out(
                             wanted_judges,
                         )
                     )
+            taken += len(cells) + len(skipped) > before
+            if taken == most:
+                return cells, skipped
     return cells, skipped
 
 

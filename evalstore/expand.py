@@ -13,14 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.cases import Draft, Drafter, differing_groups
+from evalstore.case_tree import CaseTreeBuilder
+from evalstore.cases import Draft, Drafter, differing_groups, texts_of
 from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.fields import suggest
 from evalstore.filling import Filler, Row, RuntimeRow
 from evalstore.judge_prompts import INSTRUCTIONS
 from evalstore.library import Desk, Expansion, Library, Sink
 from evalstore.messages import fill_turn
-from evalstore.rows import expand_rows
+from evalstore.rows import Columns, expand_rows
 from evalstore.settings import DEFAULT_PROMPT
 from evalstore.values import (
     REQUIRED_NAMES,
@@ -35,14 +36,19 @@ if TYPE_CHECKING:
 
 MOST_CASES = 1_000_000
 """Cases that one dataset makes."""
+_MOST_AT_ONCE = 10_000
+"""Rows of a file that are in memory together when their cases can be stored."""
 _MOST_PROBLEMS = 20
 """Rows whose problems are told one by one."""
 
 
-def expand_test(test: TestFile, library: Library, sink: Sink | None = None) -> Expansion:
+def expand_test(
+    test: TestFile, library: Library, sink: Sink | None = None, *, in_nodes: bool = False
+) -> Expansion:
     """The cases of a test file, or its problems.
 
-    With `sink`, it gets contents and files as there are many, and the expansion lacks them.
+    With `sink`, it gets contents and files as there are many, and the expansion lacks them. With
+    `in_nodes` it gets very many cases, too, and the expansion has their node instead.
     """
     result = Expansion(sink=sink)
     if not test.readable:
@@ -62,19 +68,19 @@ def expand_test(test: TestFile, library: Library, sink: Sink | None = None) -> E
         result.problems = _data_problems(test, data) or result.problems
         return result
     desk = Desk(test.path, library, result, told=test.instructions is not None)
-    drafts = _draft_all(test, drafter, data, desk)
+    try:
+        can_store = in_nodes and data is not None and not drafter.has_groups
+        most = _MOST_AT_ONCE if can_store else MOST_CASES
+        drafts = list(_draft(test, drafter, data, desk, most))
+    except _ManyRowsError:
+        _build_tree(test, drafter, data, prompts, desk)
+        return result
     if data is not None:
         result.problems += data.problems
     if not result.has_failed() and differing_groups(drafts):
         result.problems.append(_differing(test))
     elif not result.has_failed():
-        result.file = CaseFile(
-            cases=tuple(drafter.name(drafts, prompts, desk)),
-            attempts=test.attempts,
-            evaluators=test.evaluators,
-            threshold=test.threshold,
-            id=test.id,
-        )
+        result.file = replace(_bare(test), cases=tuple(drafter.name(drafts, prompts, desk)))
         if test.is_cut and any(case.evaluation is None for case in result.file.cases):
             result.problems.append(_unjudged(test))
         if idle := _idle_group(test, drafter):
@@ -82,14 +88,63 @@ def expand_test(test: TestFile, library: Library, sink: Sink | None = None) -> E
     return result
 
 
-def _draft_all(test: TestFile, drafter: Drafter, data: Dataset | None, desk: Desk) -> list[Draft]:
-    """What every row comes to; problems go to the result, those of the data once each."""
-    drafts: list[Draft] = []
+def _bare(test: TestFile) -> CaseFile:
+    """What is known of a test file beside its cases."""
+    return CaseFile((), test.attempts, test.evaluators, test.threshold, test.id)
+
+
+class _ManyRowsError(Exception):
+    """There are so many rows that not all of them are to be in memory."""
+
+
+def _build_tree(
+    test: TestFile,
+    drafter: Drafter,
+    data: Dataset | None,
+    prompts: tuple[str | None, ...],
+    desk: Desk,
+) -> None:
+    """Keep the cases of very many rows in nodes, one after the other; the rows are read twice."""
+    result = desk.result
+    columns = Columns()
+    try:
+        for row, _ in _rows(test, drafter.filler, data):
+            columns.add(texts_of(drafter.values(row)))
+    except FileProblem as problem:
+        result.problems += problem.all_at(test.path)
+        return
+    labeller = columns.labeller()
+    builder = CaseTreeBuilder(lambda description: result.keep("cases", description))
+    unjudged = False
+    for draft in _draft(test, drafter, data, desk, MOST_CASES):
+        label = labeller.label(texts_of(draft.values))
+        builder.add(drafter.case(label, hashing.row_key(draft.values), draft, prompts))
+        unjudged = unjudged or draft.evaluation is None
+    if data is not None:
+        result.problems += data.problems
+    if result.has_failed():
+        return
+    result.node = builder.finish(_bare(test))
+    if test.is_cut and unjudged:
+        result.problems.append(_unjudged(test))
+    if idle := _idle_group(test, drafter):
+        result.problems.append(idle)
+
+
+def _draft(
+    test: TestFile, drafter: Drafter, data: Dataset | None, desk: Desk, most: int
+) -> Iterator[Draft]:
+    """What every row comes to; problems go to the result, those of the data once each.
+
+    Raises `_ManyRowsError` when there are more than `most` rows.
+    """
     broken: dict[Problem, list[str]] = {}
     try:
-        for row, place in _rows(test, drafter.filler, data):
+        for number, (row, place) in enumerate(_rows(test, drafter.filler, data)):
+            if number == most:
+                raise _ManyRowsError
             try:
-                drafts.append(drafter.draft(row, desk))
+                yield drafter.draft(row, desk)
             except LimitProblem:
                 raise
             except FileProblem as problem:
@@ -100,7 +155,6 @@ def _draft_all(test: TestFile, drafter: Drafter, data: Dataset | None, desk: Des
     except FileProblem as problem:
         desk.result.problems += problem.all_at(test.path)
     desk.result.add_once(_in_rows(*both) for both in broken.items())
-    return drafts
 
 
 def _in_rows(problem: Problem, places: list[str]) -> Problem:

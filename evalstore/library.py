@@ -39,7 +39,7 @@ class Library:
 
 Sink = Callable[[Mapping[str, tuple[str, str]], Mapping[str, FileVersion]], None]
 """Takes contents, by id: kind and canonical JSON; and referenced files."""
-KEPT_AT_ONCE = 2_000
+KEPT_AT_ONCE = 4_000
 
 
 @dataclass
@@ -47,6 +47,8 @@ class Expansion:
     """What one file comes to."""
 
     file: CaseFile | None = None
+    node: str | None = None
+    """In the place of `file`: of one with very many cases, whose nodes are among the contents."""
     contents: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Id -> kind and canonical content of every version that the cases name."""
     files: dict[str, FileVersion] = field(default_factory=dict)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from evalstore import hashing
 from evalstore.errors import FileProblem
 from evalstore.fields import suggest
 from evalstore.markdown import SPACE
@@ -201,37 +203,82 @@ def expand_rows(replacements: Replacements) -> Iterator[dict[str, Written]]:
 
 def labels(rows: list[dict[str, str]]) -> list[str]:
     """A short name for each row, unique in the file: as few differing values as tell them apart."""
-    if len(rows) < 2:
-        return [""] * len(rows)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: [row.get(name) for row in rows] for name in names}
-
-    def told_apart(by: list[str]) -> int:
-        return len(set(zip(*(columns[name] for name in by), strict=True)))
-
-    distinct = told_apart(names)  # equal rows of data are told by number
-    used: list[str] = []
-    for name in names:
-        if len(set(columns[name])) > 1:
-            used.append(name)
-            if told_apart(used) == distinct:
-                break
-    for name in used[::-1]:
-        rest = [part for part in used if part != name]
-        if rest and told_apart(rest) == distinct:
-            used = rest
-    taken: dict[str, int] = {}
-    result: list[str] = []
+    seen = Columns()
     for row in rows:
-        label = ", ".join([f"{name}={shorten_label(row[name])}" for name in used if name in row])
-        unique, count = label, taken.get(label, 0)
-        while unique in taken:
+        seen.add(row)
+    labeller = seen.labeller()
+    return [labeller.label(row) for row in rows]
+
+
+class Columns:
+    """What the values of rows differ in, in little memory: digests stand for the values."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._digests: dict[str, array[int]] = {}
+
+    def add(self, row: Mapping[str, str]) -> None:
+        """Add the next row."""
+        for name in row:
+            if name not in self._digests:
+                self._digests[name] = array("Q", bytes(8 * self._count))
+        for name, column in self._digests.items():
+            column.append(_digest(row[name]) if name in row else 0)
+        self._count += 1
+
+    def labeller(self) -> Labeller:
+        """What names these rows: by the fewest columns that tell them apart."""
+        return Labeller(self._find_used() if self._count > 1 else [])
+
+    def _told_apart(self, by: list[str]) -> int:
+        columns = [self._digests[name] for name in by]
+        if len(columns) == 1:
+            return len(set(columns[0]))
+        return len({hash(values) for values in zip(*columns, strict=True)})
+
+    def _find_used(self) -> list[str]:
+        names = list(self._digests)
+        distinct = self._told_apart(names) if names else 1  # equal rows are told by number
+        used: list[str] = []
+        for name in names:
+            if self._told_apart([name]) > 1:
+                used.append(name)
+                if self._told_apart(used) == distinct:
+                    break
+        for name in used[::-1]:
+            rest = [part for part in used if part != name]
+            if rest and self._told_apart(rest) == distinct:
+                used = rest
+        return used
+
+
+class Labeller:
+    """Names rows one after the other; no two get the same name."""
+
+    def __init__(self, used: Sequence[str]) -> None:
+        self._used = used
+        self._taken: dict[int, int] = {}
+        """By digests of labels, as there may be very many."""
+
+    def label(self, row: Mapping[str, str]) -> str:
+        """A short name for the next row."""
+        label = ", ".join(
+            [f"{name}={shorten_label(row[name])}" for name in self._used if name in row]
+        )
+        first = _digest(label)
+        unique, known, count = label, first, self._taken.get(first, 0)
+        while known in self._taken:
             count += 1
             unique = f"{label} #{count + 1}".lstrip()
-        taken[label] = count
-        taken.setdefault(unique, 0)
-        result.append(unique)
-    return result
+            known = _digest(unique)
+        self._taken[first] = count
+        self._taken.setdefault(known, 0)
+        return unique
+
+
+def _digest(text: str) -> int:
+    """A number of 64 bits that stands for a text, the same on every machine; never 0."""
+    return int(hashing.hash_bytes(text.encode("utf-8", "surrogatepass"))[:16], 16) | 1
 
 
 def shorten_label(text: str) -> str:

@@ -7,7 +7,7 @@ digits; `hashing` says how it comes about.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -218,13 +218,22 @@ class Case:
 class CaseFile:
     """All cases of one test file, and what else a plan must know of it."""
 
-    cases: tuple[Case, ...]
+    cases: Sequence[Case]
     attempts: int | None = None
     evaluators: tuple[str, ...] | None = None
     """Display ids of the evaluators this file asks for; None: those of the settings."""
     threshold: float | None = None
     id: str | None = None
     """The `id` of the frontmatter, when it has one."""
+    code: tuple[str, ...] | None = field(default=None, compare=False)
+    """What its cases run, sorted; None: only they tell."""
+
+    @property
+    def runs(self) -> Sequence[str]:
+        """The Python files that its cases run, as they have them."""
+        if self.code is not None:
+            return self.code
+        return sorted({one for case in self.cases for one in case.code})
 
 
 # --- what goes to a provider and what comes back ---------------------------------------

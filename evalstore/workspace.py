@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from evalstore import catalogue, hashing
 from evalstore.allowed_paths import WorkspaceBoundary
 from evalstore.bounded_process import limited_together
+from evalstore.case_tree import build_case_tree, collect
 from evalstore.dataset import DatasetSpec
 from evalstore.definitions import read_schema, read_tool
 from evalstore.errors import EvalstoreError, FileProblem, Problem, WorkspaceError
@@ -252,7 +253,7 @@ class Workspace:
                 reading.files[path], reading.nodes[path] = stored[node], node
                 reading.depends[path] = index.files[path].depends
             else:
-                self._read_test(path, now, reading, index, library, keep)
+                self._read_test(path, now, reading, index, library, load_nodes, keep)
                 if keep and len(reading.contents) + len(reading.blobs) >= KEPT_AT_ONCE:
                     keep(reading.contents, reading.blobs)
                     reading.contents, reading.blobs = {}, {}
@@ -336,6 +337,7 @@ class Workspace:
         reading: Reading,
         index: Index,
         library: Library,
+        load_nodes: LoadNodes | None,
         keep: Sink | None,
     ) -> None:
         read_at = time.time_ns()
@@ -350,15 +352,20 @@ class Workspace:
         except FileProblem as problem:
             reading.problems += problem.all_at(path, text.split("\n"))
             return
-        expansion = expand_test(test, library, keep)
+        expansion = expand_test(test, library, keep, in_nodes=load_nodes is not None)
+        if expansion.node and keep and load_nodes:
+            keep(expansion.contents, expansion.files)
+            expansion.contents, expansion.files = {}, {}
+            expansion.file = load_nodes([expansion.node]).get(expansion.node)
+            if expansion.file is None:  # nothing can be stored
+                expansion = expand_test(test, library, keep)
         found = [one.at(path) for one in (*collector.found, *collector.warnings)]
         reading.problems += found + expansion.problems
         if expansion.file is None or collector.found:
             return
-        node, content = hashing.identify(hashing.describe_case_file(expansion.file))
-        reading.files[path], reading.nodes[path] = expansion.file, node
         reading.contents |= expansion.contents
-        reading.contents[node] = ("cases", content)
+        node = expansion.node or build_case_tree(expansion.file, collect(reading.contents))
+        reading.files[path], reading.nodes[path] = expansion.file, node
         reading.blobs |= expansion.files
         reading.depends[path] = expansion.dependencies
         if not expansion.problems and not collector.warnings:

@@ -39,6 +39,12 @@ def portion_of(wanted: Wanted) -> Portion:
     return Portion(wanted.sample, wanted.seed or 0, shard, wanted.limit)
 
 
+def is_plain(wanted: Wanted) -> bool:
+    """Whether a command takes the cases in their order, whatever runs knew of them."""
+    others = wanted.sample is not None or wanted.shard is not None or wanted.changed
+    return not (others or wanted.last_failed or wanted.retry_errors)
+
+
 def take_portion(cases: Sequence[Placed], portion: Portion) -> list[Placed]:
     """The part of these cases; raises when nothing is in it."""
     found = portion.take(cases)

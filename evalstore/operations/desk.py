@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from evalstore.selection import Placed, Selection, Target
 from evalstore.settings import find_root
 from evalstore.store import Store
 from evalstore.store.trees import build_tree
-from evalstore.values import RECORDED, CaseFile, Verdict
+from evalstore.values import RECORDED, Case, CaseFile, Verdict
 from evalstore.workspace import Reading, Workspace
 
 if TYPE_CHECKING:
@@ -107,8 +107,24 @@ class Desk(Participants):
             wanted, self.settings, judge_only=judge_only, begun=begun
         )
         portion = choice.portion_of(wanted)
-        cases = self._answered(self._selected(wanted), candidates, wanted)
-        cells, skipped = self._lay_out(cases, candidates, judges, wanted)
+        first = portion.limit if candidates and choice.is_plain(wanted) else None
+        cases: list[Placed] = []
+        if first:
+            matches = self.selection(wanted).matcher()
+            others = RECORDED not in wanted.models and bool(wanted.models)
+            cells, skipped = self._lay_out(
+                lambda path, case: not (others and case.recorded) and matches(path, case),
+                candidates,
+                judges,
+                wanted,
+                first,
+            )
+        else:
+            cases = self._answered(self._selected(wanted), candidates, wanted)
+            chosen = {(path, case.row) for path, case in cases}
+            cells, skipped = self._lay_out(
+                lambda path, case: (path, case.row) in chosen, candidates, judges, wanted
+            )
         if not cells and not skipped:
             raise NothingSelectedError(
                 "nothing is selected",
@@ -120,7 +136,7 @@ class Desk(Participants):
         if wanted.retry_errors:
             cells, tried = retries.only_tried(self, cells, wanted, answers, judgements)
             skipped = []
-        if not portion.is_all:
+        if not portion.is_all and not first:
             has_cell = {(one.file, one.row) for one in skipped}
             has_cell |= {(cell.file, cell.case.row) for cell in cells}
             cases = [one for one in cases if (one[0], one[1].row) in has_cell]
@@ -180,18 +196,19 @@ class Desk(Participants):
 
     def _lay_out(
         self,
-        cases: list[Placed],
+        selected: Callable[[str, Case], bool],
         candidates: list[Candidate],
         judges: list[Judge],
         wanted: Wanted,
+        most: int | None = None,
     ) -> tuple[list[Cell], list[Skipped]]:
-        chosen = {(path, case.row) for path, case in cases}
         cells, skipped = lay_out(
             files_of(self.reading),
             candidates,
             judges,
-            lambda path, case: (path, case.row) in chosen,
+            selected,
             attempts=wanted.attempts,
+            most=most,
         )
         for shared in {id(cell.judges): cell.judges for cell in cells}.values():
             self.keep_judges(shared)

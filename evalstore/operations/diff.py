@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evalstore.assemble import show_answer
+from evalstore.case_tree import find_same
 from evalstore.errors import EvalstoreError
 from evalstore.fields import suggest
 from evalstore.operations.desk import Desk, open_desk, open_store
@@ -299,9 +300,13 @@ def _workspace_side(desk: Desk, wanted: Wanted) -> _Side:
 def _renamed(was: _Side, now: _Side) -> dict[str, str]:
     """Files that moved: gone under the old path, new with the same cases under another."""
     new = {node: path for path, node in now.nodes.items() if path not in was.nodes}
-    return {
-        path: new[node] for path, node in was.nodes.items() if path not in now.nodes and node in new
+    files = {node: now.files[node] for node in new}
+    same = {
+        path: find_same(node, was.files[node], files)
+        for path, node in was.nodes.items()
+        if path not in now.nodes
     }
+    return {path: new[node] for path, node in same.items() if node}
 
 
 def _only(side: _Side, models: tuple[str, ...]) -> _Side:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
+from evalstore.case_tree import find_same
 from evalstore.operations.retries import failed_judgements, failed_questions
 from evalstore.plan import CHECKS, Ask, Judgement, Plan
 from evalstore.report.difference import (
@@ -65,6 +66,7 @@ class Explainer:
     _runs: list[Json] | None = None
     _trees: dict[str, dict[str, str]] = field(default_factory=dict)
     _files: dict[str, CaseFile] = field(default_factory=dict)
+    _renames: dict[tuple[str, str], str | None] = field(default_factory=dict)
     _contents: dict[str, Json] = field(default_factory=dict)
 
     def asks(self, plan: Plan) -> list[tuple[Ask, Reason]]:
@@ -115,14 +117,13 @@ class Explainer:
         node = self.desk.reading.nodes.get(file)
         if node is None:
             return None
-        return next(
-            (
-                node
-                for path, id in self.tree(root).items()
-                if id == node and path not in self.desk.reading.nodes
-            ),
-            None,
-        )
+        if (file, root) not in self._renames:
+            nodes = self.desk.reading.nodes
+            gone = {id for path, id in self.tree(root).items() if path not in nodes}
+            others = {id: self._files[id] for id in gone & self._files.keys()}
+            same = find_same(node, self.desk.reading.files[file], others)
+            self._renames[file, root] = same
+        return self._renames[file, root]
 
     # --- contents
 

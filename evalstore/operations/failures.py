@@ -11,7 +11,7 @@ from evalstore.cells import ask_of
 from evalstore.errors import EvalstoreError
 from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.orders import Wanted
-from evalstore.operations.results import case_of
+from evalstore.operations.results import iterate_cells
 from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
 from evalstore.store.trees import read_tree
@@ -174,11 +174,8 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
         told = hashing.canonical_json(list(candidates.values()))
         fresh = {path: id for path, id in entries.items() if (path, id, told) not in seen}
         seen |= {(path, id, told) for path, id in fresh.items()}
-        leaves = store.load_leaves(fresh.values())
-        files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
-        for path, id in fresh.items():
-            for cell in leaves[id]["cells"]:
-                case = case_of(cell, files[leaves[id]["cases"]].cases)
+        for some in iterate_cells(store, fresh):
+            for path, case, cell in some:
                 candidate = candidates.get(cell["model"])
                 if candidate is None:  # recorded answers are never asked for
                     continue

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.case_tree import find_same
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.messages import is_text
 from evalstore.operations.desk import open_store, open_workspace
@@ -109,7 +110,7 @@ def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
     files = store.load_case_files(list({node for _, _, node in known}))
     for number, (id, content, node) in enumerate(known):
         before = known[number + 1][2] if number + 1 < len(known) else None
-        if node == before:
+        if before is not None and find_same(node, files[node], {before: files[before]}):
             continue
         words: list[str] = [
             one.verdict or "pending" for one in read_results(store, content, only=file)
@@ -203,7 +204,8 @@ def show(where: Where, revision: str) -> Shown:
         stored = store.load_any(kind, id)
         if kind == "failure":
             return _show_failure(where, store, id, stored.content)
-        return Shown(kind, id, stored.content, _related(store, kind, id, stored.content))
+        content = store.load_whole(stored.content)
+        return Shown(kind, id, content, _related(store, kind, id, content))
 
 
 def _show_question(where: Where, store: Store, id: str) -> Shown:
@@ -249,7 +251,7 @@ def _show_file(where: Where, store: Store, revision: str, path: str) -> Shown:
             f"run {run_id[:8]} knew no test file '{path}'", hint=f"it knew {len(tree)} files"
         )
     node = tree[name]
-    content = store.load_any("cases", node).content
+    content = store.load_whole(store.load_any("cases", node).content)
     related = {"file": name, "run": run_id, **_related(store, "cases", node, content)}
     return Shown("cases", node, content, related)
 

@@ -6,11 +6,13 @@ has the ids it had.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.case_tree import build_case_tree, build_results, collect
 from evalstore.operations.results import VERDICTS
 from evalstore.store.trees import build_tree
 from evalstore.values import (
@@ -221,15 +223,18 @@ def _describe_run(
     by_file: dict[str, list[Told]] = {}
     for cell in told:
         by_file.setdefault(cell.file, []).append(cell)
-    nodes: dict[str, str] = {}
-    leaves: dict[str, str] = {}
-    for file, cells in sorted(by_file.items()):
-        known = _as_told(files[file], cells)
-        nodes[file] = history.keep("cases", hashing.describe_case_file(known))
-        described = [_describe_cell(known, cell) for cell in sorted(cells, key=_place)]
-        leaves[file] = history.keep(
-            "results", hashing.describe("results", cases=nodes[file], cells=described)
-        )
+    keep = collect(history.contents)
+    known = {file: _as_told(files[file], by_file[file]) for file in sorted(by_file)}
+    nodes = {file: build_case_tree(one, keep) for file, one in known.items()}
+    described = {
+        file: [_describe_cell(one, cell) for cell in sorted(by_file[file], key=_place)]
+        for file, one in known.items()
+    }
+
+    def load(ids: Iterable[str]) -> dict[str, Json]:
+        return {id: json.loads(history.contents[id][1]) for id in ids}
+
+    leaves = build_results(described, known, nodes, load, keep)
     snapshot, trees = build_tree(nodes)
     results, more = build_tree(leaves)
     history.contents |= {**trees, **more}

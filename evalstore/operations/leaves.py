@@ -1,8 +1,8 @@
 """The cells of a run one after the other, for runs with very many of them.
 
-A file with a hundred thousand cases is one leaf of the snapshot and one of the results. They are
-read piece by piece, so that what is thrown away again is never all there at once, and texts and
-tuples that are alike are one.
+They are read piece by piece, so that what is thrown away again is never all there at once, and
+texts and tuples that are alike are one. In old stores a file with a hundred thousand cases is one
+node of the snapshot and one of the results.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evalstore.operations.results import case_of
 from evalstore.report.compare import Result
 from evalstore.store.contents import damaged, iterate_members
 from evalstore.store.trees import read_tree
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 _VERDICTS = {str(word): word for word in VERDICTS}
+_HAS_CELLS = re.compile(r'\{"cases":"[^"]*","cells":').match
 _CASES_OF = re.compile(r'"cases":"([0-9a-f]{32})"').search
 
 
@@ -55,6 +57,9 @@ def iterate_leaves(store: Store, run: Json) -> Iterator[tuple[str, Iterator[Plac
 
 def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iterator[Placed]:
     text = store.load_text(id)
+    if not _HAS_CELLS(text):
+        yield from _read_parts(store, path, id, shared)
+        return
     named = _CASES_OF(text)
     if named is None:
         raise damaged("nodes", id, "it does not say which cases it is about")
@@ -69,22 +74,50 @@ def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iter
         case = cases[number] if number < len(cases) else None
         if case is None or prompt >= len(case.prompts):
             raise damaged("nodes", id, "a result in it belongs to no case")
-        result = Result(
-            file=path,
-            row=case.row,
-            key=case.key,
-            prompt_number=prompt,
-            prompt=case.prompts[prompt],
-            model=sys.intern(cell["model"]),
-            test=case.test,
-            evaluation=case.evaluation,
-            verdict=_VERDICTS.get(cell.get("verdict")),
-            score=cell.get("score"),
-            sessions=tuple(cell.get("sessions", ())),
-            evaluations=tuple(cell.get("evaluations", ())),
-            wanted=cell.get("wanted", 1),
-        )
-        yield Placed(number, result, case.tags)
+        yield _place(path, number, case, cell)
+
+
+def _place(path: str, number: int, case: _Case, cell: Json) -> Placed:
+    prompt = cell.get("prompt", 0)
+    result = Result(
+        file=path,
+        row=case.row,
+        key=case.key,
+        prompt_number=prompt,
+        prompt=case.prompts[prompt],
+        model=sys.intern(cell["model"]),
+        test=case.test,
+        evaluation=case.evaluation,
+        verdict=_VERDICTS.get(cell.get("verdict")),
+        score=cell.get("score"),
+        sessions=tuple(cell.get("sessions", ())),
+        evaluations=tuple(cell.get("evaluations", ())),
+        wanted=cell.get("wanted", 1),
+    )
+    return Placed(number, result, case.tags)
+
+
+def _read_parts(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iterator[Placed]:
+    """The cells of a file whose results are in several nodes."""
+    test, evaluation = "", None
+    for parts in store.iterate_results([id]):
+        files = store.load_case_files({one.content["cases"] for one in parts})
+        for part in parts:
+            cases = files[part.content["cases"]].cases
+            for cell in part.content["cells"]:
+                case = case_of(cell, cases)
+                # Rows that differ in nothing stand side by side.
+                test = case.tests[0] if case.tests[0] != test else test
+                evaluation = case.evaluation if case.evaluation != evaluation else evaluation
+                known = _Case(
+                    case.row,
+                    case.key,
+                    test,
+                    evaluation,
+                    shared.setdefault(case.prompts, case.prompts),
+                    shared.setdefault(case.tags, case.tags),
+                )
+                yield _place(path, part.first + cell["case"], known, cell)
 
 
 def _read_cases(store: Store, id: str, shared: dict[Any, Any]) -> list[_Case | None]:

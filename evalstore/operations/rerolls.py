@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.operations.results import cells_of, results_of
+from evalstore.operations.results import iterate_file
 from evalstore.report.compare import Known
 from evalstore.store.trees import read_tree
 from evalstore.values import RECORDED, Case, Json
@@ -110,23 +110,32 @@ def _compare_file(
     read = 0
     waiting: list[tuple[Result, Case]] = []
     for number, id in enumerate(leaves):
-        leaf = store.load_leaves([id])[id]
-        files = store.load_case_files([leaf["cases"]])
-        if len(leaf["cells"]) > _MOST_CELLS:
+        cells = _cells(store, path, id)
+        read += len(cells)
+        if len(cells) > _MOST_CELLS:
             break
-        read += len(leaf["cells"])
         if number == 0:
             waiting = [
                 (one, case)
-                for one, case in cells_of(path, leaf, files)
+                for one, case in cells
                 if one.verdict and one.model != RECORDED and keep(one, case)
             ]
             continue
-        known = Known(results_of(path, leaf, files))
+        known = Known(one for one, _ in cells)
         waiting = [one for one in waiting if not _is_counted(*one, known, found)]
         if not waiting or read > _MOST_CELLS:
             break
     return read
+
+
+def _cells(store: Store, path: str, leaf: str) -> list[tuple[Result, Case]]:
+    """The results of a file with their cases; no more than tell that there are too many."""
+    cells: list[tuple[Result, Case]] = []
+    for some in iterate_file(store, path, leaf):
+        cells += some
+        if len(cells) > _MOST_CELLS:
+            break
+    return cells
 
 
 def _is_counted(now: Result, case: Case, known: Known, found: Rerolls) -> bool:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
+from evalstore.case_tree import build_results, collect
 from evalstore.plan import CHECKS, Plan, counted_votes
 from evalstore.report.compare import Result
 from evalstore.store.contents import damaged
 from evalstore.store.trees import read_tree
-from evalstore.values import Case, CaseFile, Json, Sample, Verdict, Vote
+from evalstore.values import Case, Json, Sample, Verdict, Vote
 from evalstore.verdicts import Judged, combine, judge_session, wants_models
 
 if TYPE_CHECKING:
+    from evalstore.case_tree import Load
     from evalstore.cells import Cell
     from evalstore.execute import Outcome
-    from evalstore.store import Store
-
-
-if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
     from evalstore.operations.summary import Item
+    from evalstore.store import Store
+    from evalstore.workspace import Reading
 
 _FILES_AT_ONCE = 50
 VERDICTS = ("pass", "fail", "undecided", "error", "pending")
@@ -118,9 +118,12 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
 
 
 def build_leaves(
-    results: Iterable[CellResult], nodes: Mapping[str, str]
+    results: Iterable[CellResult], reading: Reading, load: Load
 ) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
-    """The leaves of a result tree, one for each test file: ids by file, and their contents."""
+    """The leaves of a result tree, one for each test file: ids by file, and all their nodes.
+
+    `load` loads nodes of cases.
+    """
     cells: dict[str, list[Json]] = {}
     for result in results:
         cell = result.cell
@@ -138,13 +141,7 @@ def build_leaves(
             {name: value for name, value in described.items() if value not in (None, [])}
         )
     contents: dict[str, tuple[str, str]] = {}
-    leaves: dict[str, str] = {}
-    for file, described_cells in cells.items():
-        id, content = hashing.identify(
-            hashing.describe("results", cases=nodes[file], cells=described_cells)
-        )
-        contents[id] = ("results", content)
-        leaves[file] = id
+    leaves = build_results(cells, reading.files, reading.nodes, load, collect(contents))
     return leaves, contents
 
 
@@ -164,33 +161,46 @@ def iterate_cases(
 ) -> Iterator[list[tuple[Result, Case]]]:
     """The same, each with its case."""
     entries = read_tree(run["results"], store.load_nodes)
-    paths = iter(sorted(path for path in entries if only is None or path == only))
+    if only is not None:
+        entries = {only: entries[only]} if only in entries else {}
+    for some in iterate_cells(store, entries):
+        yield [(_result(path, case, cell), case) for path, case, cell in some]
+
+
+def iterate_cells(
+    store: Store, entries: Mapping[str, str]
+) -> Iterator[list[tuple[str, Case, Json]]]:
+    """The cells of some files in portions, by path, each with its case.
+
+    `entries` are the entries of a result tree.
+    """
+    paths = iter(sorted(entries))
     while some := list(islice(paths, _FILES_AT_ONCE)):
-        leaves = store.load_leaves(entries[path] for path in some)
-        files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
-        yield [one for path in some for one in cells_of(path, leaves[entries[path]], files)]
+        for parts in store.iterate_results([entries[path] for path in some]):
+            files = store.load_case_files({one.content["cases"] for one in parts})
+            yield [
+                (some[one.number], case_of(cell, files[one.content["cases"]].cases), cell)
+                for one in parts
+                for cell in one.content["cells"]
+            ]
+
+
+def iterate_file(store: Store, path: str, leaf: str) -> Iterator[list[tuple[Result, Case]]]:
+    """The results of a file, each with its case; `leaf` is the node that has them."""
+    for some in iterate_cells(store, {leaf: leaf}):
+        yield [(_result(path, case, cell), case) for _, case, cell in some]
 
 
 def results_of(
-    path: str, leaf: Json, files: Mapping[str, CaseFile], row: str | None = None
-) -> Iterator[Result]:
-    """The cells of a leaf of a result tree; with `row`, of that one.
-
-    `files` are leaves of the snapshot by id.
-    """
-    for result, _ in cells_of(path, leaf, files, row):
-        yield result
-
-
-def cells_of(
-    path: str, leaf: Json, files: Mapping[str, CaseFile], row: str | None = None
-) -> Iterator[tuple[Result, Case]]:
-    """The same, each with its case."""
-    cases = files[leaf["cases"]].cases
-    for cell in leaf["cells"]:
-        case = case_of(cell, cases)
-        if row is None or case.row == row:
-            yield _result(path, case, cell), case
+    store: Store, path: str, rows: Mapping[str, Collection[str]]
+) -> dict[str, list[Result]]:
+    """The cells of some rows of a file, by the node of its results; `rows` are those of each."""
+    found: dict[str, list[Result]] = {node: [] for node in rows}
+    for some in iterate_cells(store, {node: node for node in rows}):
+        for node, case, cell in some:
+            if case.row in rows[node]:
+                found[node].append(_result(path, case, cell))
+    return found
 
 
 def case_of(cell: Json, cases: Sequence[Case]) -> Case:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ class NotPlacedError(Exception):
 class Rows:
     """What tells the rows of a test file apart."""
 
-    cases: tuple[Case, ...]
+    cases: Sequence[Case]
     numbers: Mapping[str, list[int]]
     """Key -> the numbers of the cases that have it."""
     columns: tuple[str, ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from evalstore.case_tree import find_same
 from evalstore.ledger import sum_usage
 from evalstore.operations.choice import stands_until
 from evalstore.operations.desk import Desk, open_desk, open_workspace, store_path
@@ -44,7 +45,7 @@ def status(where: Where, wanted: Wanted) -> Status:
 def _remember(desk: Desk) -> None:
     """Keep the index when all it speaks of is stored."""
     leaves = [id for id, (kind, _) in desk.reading.contents.items() if kind == "cases"]
-    if len(desk.store.load_contents("cases", leaves)) == len(leaves):
+    if len(desk.store.load_lengths("cases", leaves)) == len(leaves):
         desk.workspace.save_index()
 
 
@@ -131,10 +132,12 @@ def find_changes(
     broken = {problem.file for problem in desk.reading.errors}
     by_node = {id: path for path, id in gone.items()}
     old = desk.store.load_case_files([before[path] for path in (*changed, *gone)])
+    was_gone = {id: old[id] for id in gone.values()}
     found: list[Change] = []
     renamed: set[str] = set()
     for path in sorted(nodes.keys() - before.keys()):
-        source = by_node.get(nodes[path])
+        same = find_same(nodes[path], desk.reading.files[path], was_gone)
+        source = by_node[same] if same else None
         if source:
             renamed.add(source)
             found.append(Change("R ", path, 0, 0, 0, f"was {source}"))

@@ -78,7 +78,7 @@ class Tally:
             self.files.setdefault(one.cell.file, Counter())[one.word] += 1
             self.models.setdefault(one.cell.candidate.id, Counter())[one.word] += 1
         self._count_questions(cells)
-        leaves, contents = build_leaves(cells, self._desk.reading.nodes)
+        leaves, contents = build_leaves(cells, self._desk.reading, self._desk.store.load_cases)
         self._desk.store.ensure_versions(contents)
         self._leaves |= leaves
         self._note([one for one in cells if one.word not in ("pass", None)])

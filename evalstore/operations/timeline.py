@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore import restoring
+from evalstore.case_tree import find_same
 from evalstore.errors import EvalstoreError
 from evalstore.operations.desk import open_desk, open_store
 from evalstore.operations.explain import same_row
@@ -91,9 +92,10 @@ def versions_of(where: Where, file: str, row: str) -> list[Version]:
         store = desk.store if desk else stack.enter_context(open_store(where))
         spans = _spans(store, file)
         files = store.load_case_files(list({one.node for one in spans if one.node}))
+        spans = _joined(spans, files)
         _add_now(spans, files, desk, file)
         _follow(spans, files, row)
-        _add_results(store, spans, files, file)
+        _add_results(store, spans, file)
         if desk and spans and spans[-1].run is None and spans[-1].case:
             spans[-1].results = _results_now(desk, file, spans[-1].case.row)
         contents = _load(store, desk, [one.case for one in spans if one.case])
@@ -139,12 +141,33 @@ def _spans(store: Store, file: str) -> list[_Span]:
     return spans
 
 
+def _joined(spans: Iterable[_Span], files: Mapping[str, CaseFile]) -> list[_Span]:
+    """The spans, without those that have the same file as the one before in other nodes."""
+    found: list[_Span] = []
+    for one in spans:
+        last = found[-1] if found else None
+        if (
+            last
+            and last.node
+            and one.node
+            and last.asked == one.asked
+            and find_same(one.node, files[one.node], {last.node: files[last.node]})
+        ):
+            last.leaves += one.leaves
+        else:
+            found.append(one)
+    return found
+
+
 def _add_now(spans: list[_Span], files: dict[str, CaseFile], desk: Desk | None, file: str) -> None:
     """Add the file as the workspace has it, when no run has had it so."""
     if desk is None or (file in desk.reading.tests and file not in desk.reading.files):
         return
     node = desk.reading.nodes.get(file)
-    if node == (spans[-1].node if spans else None):
+    last = spans[-1].node if spans else None
+    if node == last or (
+        node and last and find_same(node, desk.reading.files[file], {last: files[last]})
+    ):
         return
     asked = spans[-1].asked if spans else {}
     now = _Span(None, 0, node, asked)
@@ -181,18 +204,23 @@ def _labelled(span: _Span, files: Mapping[str, CaseFile], row: str) -> Case | No
     return next((case for case in files[span.node].cases if case.row == row), None)
 
 
-def _add_results(
-    store: Store, spans: Sequence[_Span], files: dict[str, CaseFile], file: str
-) -> None:
+def _add_results(store: Store, spans: Sequence[_Span], file: str) -> None:
     """What came of each version: in its first run, and what later runs have added to it."""
-    wanted = {id for one in spans for id in (*one.leaves[:1], *one.leaves[-1:])}
-    leaves = store.load_leaves(wanted)
-    missing = {leaf["cases"] for leaf in leaves.values()} - files.keys()
-    files |= store.load_case_files(list(missing))
+    rows: dict[str, set[str]] = {}
+    for one in spans:
+        for id in _ends(one):
+            rows.setdefault(id, set()).update([one.case.row] if one.case else ())
+    results = results_of(store, file, rows)
     for one in spans:
         if one.case:
-            for id in dict.fromkeys((*one.leaves[:1], *one.leaves[-1:])):
-                one.results += results_of(file, leaves[id], files, one.case.row)
+            row = one.case.row
+            one.results += [seen for id in _ends(one) for seen in results[id] if seen.row == row]
+
+
+def _ends(span: _Span) -> list[str]:
+    """The results of the first and the last run of a span that had its case."""
+    leaves = (*span.leaves[:1], *span.leaves[-1:]) if span.case else ()
+    return list(dict.fromkeys(leaves))
 
 
 def _results_now(desk: Desk, file: str, row: str) -> list[Result]:

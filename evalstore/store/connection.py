@@ -15,7 +15,11 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
 
 LARGEST_VALUE = 256 * 2**20
-"""Bytes of a value, and of a row: files have at most 32 MiB; results of a file may have more."""
+"""Bytes of a value, and of a row: files have at most 32 MiB, and old nodes may have more."""
+
+
+_CACHE = 32 * 1024
+"""KiB of pages in memory: ids are random, so what is written lies everywhere."""
 
 
 def harden(connection: sqlite3.Connection) -> None:
@@ -59,6 +63,7 @@ def make_engine(path: Path, busy: int, *, immutable: bool = False) -> Engine:
         cursor.execute(f"PRAGMA busy_timeout = {busy}")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute(f"PRAGMA cache_size = -{_CACHE}")
         cursor.close()
 
     @event.listens_for(engine, "begin")

@@ -174,8 +174,10 @@ def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
     if kind == "tree":
         yield from content.get("entries", {}).values()
         yield from content.get("children", {}).values()
+    if kind in ("cases", "results"):
+        yield from (part for part in content.get("parts", ()) if part)
     if kind == "cases":
-        for case in content["cases"]:
+        for case in content.get("cases", ()):
             yield from case["tests"]
             yield from (prompt for prompt in case.get("prompts", ()) if prompt)
             yield from case.get("judgePrompts", ())
@@ -183,7 +185,7 @@ def _references(kind: str, content: dict[str, Any]) -> Iterator[str]:
                 yield case["evaluation"]
     if kind == "results":
         yield content["cases"]
-        for cell in content["cells"]:
+        for cell in content.get("cells", ()):
             yield from cell.get("sessions", ())
             yield from cell.get("evaluations", ())
     if kind == "run":

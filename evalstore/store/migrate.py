@@ -13,9 +13,9 @@ from sqlalchemy.exc import DatabaseError
 
 from evalstore.errors import StoreError
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest migration; a test compares it with the folder."""
-KNOWN = ("0001", "0002")
+KNOWN = ("0001", "0002", "0003")
 """All migrations this program has, oldest first."""
 
 

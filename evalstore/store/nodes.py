@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from evalstore import restoring
+from evalstore import hashing
+from evalstore.case_tree import OF_PARTS, has_parts
+from evalstore.store.case_files import (
+    ResultPart,
+    iterate_parts,
+    iterate_result_parts,
+    restore_case_files,
+)
 from evalstore.store.contents import decode, iterate_members, missing, require, verify
 from evalstore.store.database import Database, select_each
-from evalstore.store.tables import VERSIONS, NodeRow, as_digits
+from evalstore.store.tables import NodeRow, as_digits
 from evalstore.values import CaseFile, Json
 
 
@@ -22,10 +29,37 @@ class Nodes(Database):
 
     def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
         """Leaves of snapshots by id; those the store does not have are left out."""
-        return {
-            id: restoring.restore_case_file(content)
-            for id, content in self._decode(VERSIONS["cases"], ids, "cases")
-        }
+        return restore_case_files(dict(self._decode(NodeRow, ids, "cases")), self.load_cases)
+
+    def load_cases(self, ids: Iterable[str]) -> dict[str, Json]:
+        """Nodes of cases by id, as they are stored; raises `StoreError` when one is missing."""
+        return self._load_nodes(ids, "cases")
+
+    def iterate_results(self, ids: Sequence[str]) -> Iterator[list[ResultPart]]:
+        """The nodes that have the results of these files, in portions; `ids` are of their roots.
+
+        Raises `StoreError` when one is missing.
+        """
+        found = self.load_leaves(ids)
+        roots = (found[id] for id in ids)
+        yield from iterate_result_parts(roots, self.load_cases, self.load_leaves)
+
+    def load_whole(self, content: Json) -> Json:
+        """The content of a node of cases or results; one with parts as if it were one node."""
+        if content["kind"] not in ("cases", "results") or not has_parts(content):
+            return content
+        whole = {name: value for name, value in content.items() if name not in OF_PARTS}
+        if content["kind"] == "cases":
+            parts = iterate_parts("", content, self.load_cases)
+            cases = [case for part in parts for case in part["cases"]]
+            return {**whole, "cases": cases, "scheme": hashing.SCHEME}
+        cells = [
+            {**cell, "case": cell["case"] + part.first}
+            for some in iterate_result_parts([content], self.load_cases, self.load_leaves)
+            for part in some
+            for cell in part.content["cells"]
+        ]
+        return {**whole, "cells": cells, "scheme": hashing.SCHEME}
 
     def iterate_members(self, node: str, name: str) -> Iterator[Json]:
         """The items of the list `cases` or `cells` of a node, each read when it is its turn."""
@@ -43,7 +77,7 @@ class Nodes(Database):
         return self._load_nodes(ids, "tree")
 
     def load_leaves(self, ids: Iterable[str]) -> dict[str, Json]:
-        """Leaves of result trees by id; raises `StoreError` when one is missing."""
+        """Nodes of results by id; raises `StoreError` when one is missing."""
         return self._load_nodes(ids, "results")
 
     def _load_nodes(self, ids: Iterable[str], kind: str) -> dict[str, Json]:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic_core import CoreConfig, SchemaValidator
 from pydantic_core import core_schema as shape
 
+from evalstore.case_tree import MOST, SCHEME
 from evalstore.values import VERDICTS, WORDS
 
 Shape = Any
@@ -129,6 +130,9 @@ _VALUES_OF_OPTIONS = {
     "stop": _TEXTS,
     "providerOptions": _MAPPING,
 }
+_FIRST, _SECOND = shape.literal_schema([1]), shape.literal_schema([SCHEME])
+_LEVEL = _whole(1, 16)
+_OF_FILE = {"attempts": _COUNT, "evaluators": _TEXTS, "threshold": _NUMBER, "id": _TEXT}
 _NULL_OR_NUMBER = shape.nullable_schema(_NUMBER)
 
 SHAPES: dict[str, Shape] = {
@@ -159,11 +163,37 @@ SHAPES: dict[str, Shape] = {
             "system": _TEXT,
         },
     ),
-    "cases": _record(
-        {"cases": shape.list_schema(_CASE)},
-        {"attempts": _COUNT, "evaluators": _TEXTS, "threshold": _NUMBER, "id": _TEXT},
+    "cases": shape.union_schema(
+        [
+            _record({"scheme": _FIRST, "cases": shape.list_schema(_CASE)}, _OF_FILE),
+            _record(
+                {
+                    "scheme": _SECOND,
+                    "level": _LEVEL,
+                    "parts": shape.list_schema(_ID, min_length=1, max_length=MOST),
+                    "counts": shape.list_schema(_whole(1, 2**31), min_length=1, max_length=MOST),
+                },
+                {**_OF_FILE, "code": _TEXTS},
+            ),
+        ],
+        mode="left_to_right",
     ),
-    "results": _record({"cases": _ID, "cells": shape.list_schema(_CELL)}),
+    "results": shape.union_schema(
+        [
+            _record({"scheme": _FIRST, "cases": _ID, "cells": shape.list_schema(_CELL)}),
+            _record(
+                {
+                    "scheme": _SECOND,
+                    "cases": _ID,
+                    "level": _LEVEL,
+                    "parts": shape.list_schema(
+                        shape.nullable_schema(_ID), min_length=1, max_length=MOST
+                    ),
+                }
+            ),
+        ],
+        mode="left_to_right",
+    ),
     "tree": _record(
         {},
         {

@@ -43,7 +43,7 @@ def expansion(found: Imported, path: str | None = None) -> Expansion:
 
 def cases(expanded: Expansion) -> tuple[Case, ...]:
     assert expanded.file is not None, expanded.problems
-    return expanded.file.cases
+    return tuple(expanded.file.cases)
 
 
 def content(expanded: Expansion, id: str) -> Any:

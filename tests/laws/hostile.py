@@ -49,6 +49,22 @@ FIELDS: tuple[Any, ...] = (
 """What a field of a content is set to."""
 
 LABEL = ("label", "--model", "scripted/hasty", "tests/saturday.md")
+MANY = """\
+---
+replacements: {number: [NUMBERS]}
+---
+
+# 👤
+
+Is {{number}} many?
+
+---
+
+~~~checks
+- length: {min: 1}
+~~~
+""".replace("NUMBERS", ", ".join(map(str, range(66))))
+"""A test file whose cases are in several nodes."""
 BROKEN = """\
 id: scripted/broken
 provider: scripted
@@ -64,7 +80,10 @@ def make_workspace(folder: Path) -> Path:
     assert run(folder, "init", "--example") == 0
     settings = (folder / "evalstore.yaml").read_text(encoding="utf-8")
     settings = settings.replace("candidates:", "retries: 0\ncandidates:", 1)
-    tree(folder, {"models/broken.yaml": BROKEN, "evalstore.yaml": settings})
+    tree(
+        folder,
+        {"models/broken.yaml": BROKEN, "evalstore.yaml": settings, "tests/many.md": MANY},
+    )
     assert run(folder, "run", "--yes") == 1
     assert run(folder, "run", "--yes", "-m", "scripted/broken", "tests/booking.md") in (1, 3)
     test = folder / "tests/booking.md"

@@ -1,0 +1,206 @@
+"""The cases of a test file, and their results, as trees of small nodes.
+
+A file with few cases is one node. The cases of a longer one are cut into parts where a digest of
+a row's key says so, and the parts into nodes in the same way, so the tree depends on the cases
+alone, and an edited row costs a few small nodes whatever the number of rows. Each node of the
+results has the place of the node that has its cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+from evalstore import hashing
+from evalstore.values import Case, CaseFile, Json
+
+SCHEME = 2
+"""Of a node that has parts; a node that has cases or results itself is of the first scheme."""
+OF_PARTS = ("level", "parts", "counts", "code")
+"""What only a node that has parts has; `code` is that of all its cases."""
+MOST_IN_ONE = 64
+"""Cases of a file that is one node."""
+MOST = 128
+"""Cases, or nodes, in one part."""
+_LEAST = 8
+_ENDS = frozenset(f"{number:02x}" for number in range(8))
+"""Two digits with which a part ends: one pair in 32."""
+T = TypeVar("T")
+
+Keep = Callable[[hashing.Description], str]
+"""Keeps a description; returns its id."""
+
+
+def collect(contents: dict[str, tuple[str, str]]) -> Keep:
+    """Keeps descriptions in `contents`: by id, kind and canonical JSON."""
+
+    def keep(description: hashing.Description) -> str:
+        id, content = hashing.identify(description)
+        contents[id] = (description["kind"], content)
+        return id
+
+    return keep
+
+
+Load = Callable[[Iterable[str]], Mapping[str, Json]]
+"""From ids to contents."""
+
+
+class _Part(NamedTuple):
+    id: str
+    size: int
+    """How many cases are in it."""
+    key: str
+    """Of the last case."""
+
+
+def build_case_tree(file: CaseFile, keep: Keep) -> str:
+    """The id of the node of a file; all its nodes are kept."""
+    if len(file.cases) <= MOST_IN_ONE:
+        return keep(hashing.describe_case_file(file))
+    builder = CaseTreeBuilder(keep)
+    for case in file.cases:
+        builder.add(case)
+    return builder.finish(file)
+
+
+def is_tree(file: CaseFile) -> bool:
+    """Whether the cases of a file are in several nodes."""
+    return len(file.cases) > MOST_IN_ONE
+
+
+def find_same(node: str, file: CaseFile, others: Mapping[str, CaseFile]) -> str | None:
+    """The node among others that has the same cases; in an old store it may have another id."""
+    if node in others or not is_tree(file):
+        return node if node in others else None
+    return next((id for id, other in others.items() if other == file), None)
+
+
+def has_parts(content: Json) -> bool:
+    """Whether a stored node of cases or results has parts."""
+    return bool(content["scheme"] == SCHEME)
+
+
+class CaseTreeBuilder:
+    """Builds the tree of a file with many cases, one case after the other."""
+
+    def __init__(self, keep: Keep) -> None:
+        self._keep = keep
+        self._cases: list[Case] = []
+        self._parts: list[_Part] = []
+        self._code: set[str] = set()
+
+    def add(self, case: Case) -> None:
+        """Add the next case."""
+        self._cases.append(case)
+        if _is_end(len(self._cases), case.key, 0):
+            self._close()
+
+    def _close(self) -> None:
+        self._code.update(text for case in self._cases for text in case.code)
+        described = hashing.describe_case_file(CaseFile(tuple(self._cases)))
+        self._parts.append(_Part(self._keep(described), len(self._cases), self._cases[-1].key))
+        self._cases = []
+
+    def finish(self, file: CaseFile) -> str:
+        """The id of the root, which has what else is known of the file."""
+        if self._cases:
+            self._close()
+        parts, level = self._parts, 1
+        while len(parts) > MOST:
+            parts, level = list(self._combine(parts, level)), level + 1
+        settings = hashing.describe_case_file(replace(file, cases=()))
+        code = {"code": sorted(self._code)} if self._code else {}
+        return self._keep({**settings, **_describe_parts(parts, level), **code})
+
+    def _combine(self, parts: Iterable[_Part], level: int) -> Iterator[_Part]:
+        for some in _cut(parts, level):
+            id = self._keep({**hashing.describe("cases"), **_describe_parts(some, level)})
+            yield _Part(id, sum(part.size for part in some), some[-1].key)
+
+
+def _describe_parts(parts: Sequence[_Part], level: int) -> hashing.Description:
+    return {
+        "scheme": SCHEME,
+        "level": level,
+        "parts": [part.id for part in parts],
+        "counts": [part.size for part in parts],
+    }
+
+
+def _cut(parts: Iterable[_Part], level: int) -> Iterator[list[_Part]]:
+    some: list[_Part] = []
+    for part in parts:
+        some.append(part)
+        if _is_end(len(some), part.key, level):
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def _is_end(count: int, key: str, level: int) -> bool:
+    """Whether a part of so many ends with this key."""
+    if count < _LEAST:
+        return False
+    digits = hashing.hash_bytes(key.encode())[2 * level : 2 * level + 2]
+    return count == MOST or digits in _ENDS
+
+
+# --- results
+
+
+def build_results(
+    cells: Mapping[str, Sequence[Json]],
+    files: Mapping[str, CaseFile],
+    nodes: Mapping[str, str],
+    load: Load,
+    keep: Keep,
+) -> dict[str, str]:
+    """The ids of the results of files; all their nodes are kept.
+
+    `cells` are those of each file, in the order of its cases; `nodes` are the nodes of the files,
+    and `load` loads nodes of cases.
+    """
+    roots = load(nodes[file] for file in cells if is_tree(files[file]))
+    return {
+        file: _build_results(nodes[file], roots[nodes[file]], some, 0, load, keep)
+        if nodes[file] in roots
+        else keep(hashing.describe("results", cases=nodes[file], cells=some))
+        for file, some in cells.items()
+    }
+
+
+def _build_results(
+    node: str, content: Json, cells: Sequence[Json], first: int, load: Load, keep: Keep
+) -> str:
+    """The results of a node with parts, whose first case has this number in the file."""
+    portions = list(_divide(content, cells, first))
+    inner: Mapping[str, Json] = {}
+    if content["level"] > 1:
+        inner = load(id for id, _, some in portions if some)
+    parts: list[str | None] = []
+    for id, start, some in portions:
+        if not some:
+            parts.append(None)
+        elif content["level"] > 1:
+            parts.append(_build_results(id, inner[id], some, start, load, keep))
+        else:
+            told = [{**cell, "case": cell["case"] - start} for cell in some]
+            parts.append(keep(hashing.describe("results", cases=id, cells=told)))
+    described = hashing.describe("results", cases=node, level=content["level"])
+    return keep({**described, "parts": parts, "scheme": SCHEME})
+
+
+def _divide(
+    content: Json, cells: Sequence[Json], first: int
+) -> Iterator[tuple[str, int, Sequence[Json]]]:
+    """The parts of a node, with the numbers of their first cases, and their cells."""
+    at = 0
+    for id, count in zip(content["parts"], content["counts"], strict=True):
+        start = at
+        while at < len(cells) and cells[at]["case"] < first + count:
+            at += 1
+        yield id, first, cells[start:at]
+        first += count

@@ -1,0 +1,217 @@
+"""The cases of long test files, and their results, whose nodes are trees: read part by part."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from operator import eq
+from typing import Any, NamedTuple, TypeVar, overload
+
+from evalstore import restoring
+from evalstore.case_tree import MOST, Load, has_parts
+from evalstore.store.contents import damaged
+from evalstore.values import Case, CaseFile, Json
+
+_AT_ONCE = 256
+"""About as many parts are read together."""
+T = TypeVar("T")
+
+
+class StoredCases(Sequence[Case]):
+    """The cases of a file with very many of them; a few thousand are in memory at a time."""
+
+    def __init__(self, node: str, content: Json, load: Load) -> None:
+        """`load` loads nodes of cases by id, and raises `StoreError` when one is missing."""
+        self._node = node
+        self._content = content
+        self._load = load
+        self._first = 0
+        self._block: Sequence[Case] = ()
+        """The cases from `_first` on: those that were read last."""
+
+    def __len__(self) -> int:
+        return sum(self._content["counts"])
+
+    def __iter__(self) -> Iterator[Case]:
+        for part in iterate_parts(self._node, self._content, self._load):
+            yield from restoring.restore_case_file(part).cases
+
+    @overload
+    def __getitem__(self, index: int) -> Case: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Case]: ...
+
+    def __getitem__(self, index: int | slice) -> Case | Sequence[Case]:
+        numbers = range(len(self))[index]
+        if isinstance(numbers, range):
+            return tuple(map(self._find, numbers))
+        return self._find(numbers)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, StoredCases) and other._node == self._node:
+            return True
+        if not isinstance(other, StoredCases | tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _find(self, number: int) -> Case:
+        if not 0 <= number - self._first < len(self._block):
+            node, content, first = self._node, self._content, 0
+            while content["level"] > 1:
+                ends = list(accumulate(content["counts"]))
+                place = bisect_right(ends, number - first)
+                first += ends[place] - content["counts"][place]
+                inner = load_parts(node, content, self._load, [place])
+                node, content = inner[0]
+            self._first, self._block = first, _read_cases(node, content, self._load)
+        return self._block[number - self._first]
+
+
+def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, CaseFile]:
+    """What nodes of cases are, by id; those of a very long file are read when they are used."""
+    found: dict[str, CaseFile] = {}
+    short = [(id, one) for id, one in contents.items() if has_parts(one) and one["level"] == 1]
+    for some in _groups(short, lambda item: len(item[1]["parts"])):
+        parts = load(part for _, content in some for part in content["parts"])
+        for id, content in some:
+            found[id] = _with_settings(content, _read_cases(id, content, lambda _: parts))  # noqa: B023
+    for id, content in contents.items():
+        if not has_parts(content):
+            found[id] = restoring.restore_case_file(content)
+        elif id not in found:
+            found[id] = _with_settings(content, StoredCases(id, content, load))
+    return found
+
+
+def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
+    bare = restoring.restore_case_file({**root, "cases": ()})
+    return replace(bare, cases=cases, code=tuple(root.get("code", ())))
+
+
+def iterate_parts(node: str, content: Json, load: Load) -> Iterator[Json]:
+    """The nodes that have cases below a node with parts, in their order."""
+    for id, inner in load_parts(node, content, load):
+        if content["level"] == 1:
+            yield inner
+        else:
+            yield from iterate_parts(id, inner, load)
+
+
+def _read_cases(node: str, content: Json, load: Load) -> tuple[Case, ...]:
+    """The cases of a node whose parts have them."""
+    return tuple(
+        case
+        for _, part in load_parts(node, content, load)
+        for case in restoring.restore_case_file(part).cases
+    )
+
+
+def load_parts(
+    node: str, content: Json, load: Load, places: Iterable[int] | None = None
+) -> list[tuple[str, Json]]:
+    """The parts of a node of cases with their ids, or those at some places.
+
+    Raises `StoreError` for a part that is missing, or is not what the node says.
+    """
+    counts = content["counts"]
+    is_large = content["level"] == 1 and max(counts) > MOST
+    if is_large or len(counts) != len(content["parts"]):
+        raise damaged("nodes", node, "it does not say how many cases are in each part")
+    wanted = range(len(counts)) if places is None else places
+    loaded = load([content["parts"][place] for place in wanted])
+    found: list[tuple[str, Json]] = []
+    for place in wanted:
+        id = content["parts"][place]
+        part = loaded[id]
+        count = sum(part["counts"]) if has_parts(part) else len(part["cases"])
+        if count != counts[place] or _level_of(part) != content["level"] - 1:
+            raise damaged("nodes", id, f"it is not the part that the node {node} has")
+        found.append((id, part))
+    return found
+
+
+def _level_of(content: Json) -> int:
+    """How many levels of nodes are below one."""
+    return int(content["level"]) if has_parts(content) else 0
+
+
+# --- results
+
+
+class ResultPart(NamedTuple):
+    """Results that are in one node."""
+
+    number: int
+    """Of the file."""
+    first: int
+    """The number in its file of the first case of the node."""
+    content: Json
+
+
+def iterate_result_parts(
+    contents: Iterable[Json], load_cases: Load, load_results: Load
+) -> Iterator[list[ResultPart]]:
+    """The nodes that have results, below these nodes and among them, in portions.
+
+    They are in the order of files and cases. Raises `StoreError` for a node that lacks, or is not
+    what the one above it says.
+    """
+    parts = [ResultPart(number, 0, content) for number, content in enumerate(contents)]
+    yield from _expand(parts, load_cases, load_results)
+
+
+def _expand(
+    parts: Sequence[ResultPart], load_cases: Load, load_results: Load
+) -> Iterator[list[ResultPart]]:
+    for some in _groups(
+        parts, lambda one: len(one.content["parts"]) if has_parts(one.content) else 1
+    ):
+        trees = [one.content for one in some if has_parts(one.content)]
+        if not trees:
+            yield some
+            continue
+        cases = load_cases(content["cases"] for content in trees)
+        inner = load_results(id for content in trees for id in content["parts"] if id)
+        below: list[ResultPart] = []
+        for one in some:
+            if has_parts(one.content):
+                below += _parts_of(one, cases[one.content["cases"]], inner)
+            else:
+                below.append(one)
+        yield from _expand(below, load_cases, load_results)
+
+
+def _parts_of(one: ResultPart, cases: Json, inner: Mapping[str, Json]) -> Iterator[ResultPart]:
+    content, first = one.content, one.first
+    level = content["level"]
+    if _level_of(cases) != level or not (
+        len(content["parts"]) == len(cases["parts"]) == len(cases["counts"])
+    ):
+        raise damaged("nodes", content["cases"], "it has not the parts that results of it have")
+    parts = zip(content["parts"], cases["parts"], cases["counts"], strict=True)
+    for id, place, count in parts:
+        if id is not None:
+            part = inner[id]
+            if part["cases"] != place or _level_of(part) != level - 1:
+                raise damaged("nodes", id, "it is about other cases than the node above it")
+            yield ResultPart(one.number, first, part)
+        first += count
+
+
+def _groups(items: Iterable[T], weigh: Any) -> Iterator[list[T]]:
+    """The items in lists that weigh about as much as is read together."""
+    some: list[T] = []
+    weight = 0
+    for item in items:
+        some.append(item)
+        weight += weigh(item)
+        if weight >= _AT_ONCE:
+            yield some
+            some, weight = [], 0
+    if some:
+        yield some

@@ -1,0 +1,130 @@
+"""Trees of cases that do not fit together are damage, named before much is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from evalstore import hashing
+from evalstore.case_tree import SCHEME, build_case_tree, build_results, collect
+from evalstore.errors import StoreError
+from evalstore.store import Store
+from evalstore.store.contents import damaged
+from evalstore.values import Case, CaseFile, Json
+
+FILE = CaseFile(
+    tuple(
+        Case(f"row {number}", hashing.row_key({"": number}), ("0" * 32,), None, (), (None,))
+        for number in range(6_000)
+    )
+)
+CELLS = [{"case": number, "model": "m"} for number in range(6_000)]
+Change = Callable[[Json], None]
+
+
+@pytest.fixture(scope="module")
+def built() -> tuple[str, str, dict[str, Json]]:
+    """The ids of the cases and results of a long file, and all nodes."""
+    contents: dict[str, tuple[str, str]] = {}
+    keep = collect(contents)
+    root = build_case_tree(FILE, keep)
+
+    def load(ids: object) -> dict[str, Json]:
+        return {id: json.loads(contents[id][1]) for id in ids}  # type: ignore[attr-defined]
+
+    results = build_results({"t": CELLS}, {"t": FILE}, {"t": root}, load, keep)["t"]
+    return root, results, load(contents)
+
+
+def put(store: Store, contents: list[Json]) -> list[str]:
+    """Store contents; returns their ids."""
+    found = [(*hashing.identify(content), content["kind"]) for content in contents]
+    store.ensure_versions({id: (kind, text) for id, text, kind in found})
+    return [id for id, _, _ in found]
+
+
+def test_a_long_file_is_read_from_the_store(
+    store: Store, built: tuple[str, str, dict[str, Json]]
+) -> None:
+    root, results, nodes = built
+    put(store, list(nodes.values()))
+    assert store.load_case_files([root])[root] == FILE
+    portions = list(store.iterate_results([results]))
+    cells = [
+        {**cell, "case": cell["case"] + part.first}
+        for some in portions
+        for part in some
+        for cell in part.content["cells"]
+    ]
+    assert cells == CELLS
+    assert store.load_whole(nodes[root]) == json.loads(
+        hashing.canonical_json(hashing.describe_case_file(FILE))
+    )
+    whole = store.load_whole(nodes[results])
+    assert whole == hashing.describe("results", cases=root, cells=CELLS)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda node: node["counts"].pop(), "how many cases"),
+        (lambda node: node["counts"].append(1), "how many cases"),
+        (lambda node: node["counts"].__setitem__(0, node["counts"][0] + 1), "not the part"),
+        (lambda node: node.__setitem__("level", 1), "how many cases"),
+        (lambda node: node.__setitem__("level", 3), "not the part"),
+        (lambda node: node["parts"].__setitem__(0, "0" * 32), "it has no node"),
+        (lambda node: node["parts"].__setitem__(0, "x" * 32), "not an id"),
+        (lambda node: node.__setitem__("parts", node["parts"][::-1]), "not the part"),
+    ],
+)
+def test_a_node_that_does_not_fit_its_parts_is_named(
+    store: Store, built: tuple[str, str, dict[str, Json]], change: Change, words: str
+) -> None:
+    root, results, nodes = built
+    forged = json.loads(json.dumps(nodes[root]))
+    change(forged)
+    put(store, list(nodes.values()))
+    [id] = put(store, [forged])
+    with pytest.raises(StoreError, match=words):
+        list(store.load_case_files([id])[id].cases)
+    [other] = put(store, [{**nodes[results], "cases": id}])
+    if words == "how many cases":
+        with pytest.raises(StoreError, match=r"has not the parts|about other cases") as caught:
+            list(store.iterate_results([other]))
+        assert caught.value.hint == damaged("", "", "").hint
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            {"kind": "cases", "scheme": SCHEME, "level": 1, "parts": [], "counts": []},
+            "not what a cases has",
+        ),
+        (
+            {"kind": "cases", "scheme": SCHEME, "level": 1, "parts": ["0" * 32] * 129}
+            | {"counts": [1] * 129},
+            "not what a cases has",
+        ),
+        (
+            {"kind": "cases", "scheme": SCHEME, "level": 17, "parts": ["0" * 32], "counts": [1]},
+            "not what a cases has",
+        ),
+        ({"kind": "cases", "scheme": 3, "cases": []}, "scheme"),
+    ],
+)
+def test_a_node_of_another_shape_is_refused(store: Store, content: Json, words: str) -> None:
+    [id] = put(store, [content])
+    with pytest.raises(StoreError, match=words):
+        store.load_case_files([id])
+
+
+def test_a_part_that_says_it_has_very_many_cases_is_not_read(store: Store) -> None:
+    leaf = hashing.describe_case_file(CaseFile(FILE.cases[:200]))
+    [part] = put(store, [leaf])
+    root = {"kind": "cases", "scheme": SCHEME, "level": 1, "parts": [part], "counts": [200]}
+    [id] = put(store, [root])
+    with pytest.raises(StoreError, match="how many cases"):
+        store.load_case_files([id])
