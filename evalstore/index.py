@@ -38,7 +38,7 @@ SUFFIXES = {
 """How the names of the files of each kind end."""
 GRAIN = 1_000_000_000
 """Nanoseconds: a file younger than this when it was read may change without a trace."""
-_FORMAT = [2, __version__]
+_FORMAT = [3, __version__]
 """Raise the number when files are read in another way."""
 
 Stamp = tuple[int, int, int, int]

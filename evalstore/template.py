@@ -239,6 +239,9 @@ class _Compiler:
         """The names that are not functions of Jinja, such as `range`."""
         return frozenset(name for name in names if name in self.known or not is_global(name))
 
+    def _is_of_item(self, name: str) -> bool:
+        return ITEM in self.known and name.startswith(f"{ITEM}.")
+
     def _between(self, position: int, stop: int) -> None:
         """Take apart what stands between two raw stretches."""
         text = self.text
@@ -281,7 +284,10 @@ class _Compiler:
             else:
                 self.segments.append(Mention(inner.removeprefix(_FILE).strip(), line))
             in_backticks = start > position and text[start - 1] == "`" == text[after : after + 1]
-            return (start - 1, after + 1) if in_backticks else (start, after)
+            # `item.x` is an expression, not a name: what stands around it stays.
+            if in_backticks and not self._is_of_item(inner):
+                return start - 1, after + 1
+            return start, after
         if inner.startswith("_") and _IDENTIFIER.match(inner) and not self.strict_reserved:
             self.segments.append(_Literal(text[start:after]))
             self.reserved.setdefault(inner, line)
