@@ -47,7 +47,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Later(Mention):
-    """A name in a text that gets its value when there is an answer; `path` is the name."""
+    """A name, or an expression, that gets its value when there is an answer; `path` is its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,24 @@ class Template:
             else:
                 pieces.append(segment)
         return join(pieces)
+
+    def with_later(self, name: str) -> Template:
+        """The same text in which expressions over `name` alone stay, each as a `Later`.
+
+        Statements cannot wait: a name that one of them uses is still among the `names`.
+        """
+        segments = tuple(
+            Later(one.source, one.line)
+            if isinstance(one, _Expression) and one.names == {name}
+            else Later(one.name, one.line)
+            if isinstance(one, _Name) and one.name == name
+            else one
+            for one in self.segments
+        )
+        if self.scope is None:
+            return replace(self, segments=segments)
+        needed = undeclared(_jinja_source(segments), self.line)
+        return replace(self, segments=segments, scope=self.scope & needed)
 
     def value(self, lookup: Lookup, typed: Callable[[str], Any]) -> Any:
         """What the text comes to where a value is wanted: a lone expression keeps its type.

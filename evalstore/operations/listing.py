@@ -28,7 +28,7 @@ from evalstore.operations.times import iso, today
 from evalstore.pricing import find_unpriced
 from evalstore.selection import Selection
 from evalstore.store import Store
-from evalstore.values import SPECIAL_TAGS, AnswerRef, Case, Json, Part, Text
+from evalstore.values import SPECIAL_TAGS, AnswerRef, Case, Json, Part, SampleRef, Text
 
 if TYPE_CHECKING:
     from evalstore.workspace import Reading, Workspace
@@ -257,6 +257,8 @@ def _part(part: Part) -> Json:
         return {"type": "text", "text": part.text}
     if isinstance(part, AnswerRef):
         return {"type": "answers", "places": [list(place) for place in part.places]}
+    if isinstance(part, SampleRef):
+        return {"type": "sample", "expression": part.expression}
     return {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}
 
 

@@ -50,6 +50,7 @@ _PART = shape.union_schema(
         _record(
             {"answers": shape.list_schema(shape.list_schema(_COUNT, min_length=2, max_length=2))},
         ),
+        _record({"sample": _TEXT}),
         _record({"file": _ID, "path": _TEXT, "mediaType": _TEXT}),
     ]
 )
