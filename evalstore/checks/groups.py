@@ -61,11 +61,13 @@ def _read_same(arguments: Arguments) -> dict[str, Json]:
 
 
 def _all_same(check: Mapping[str, Json], subject: Subject) -> Finding:
-    """Whether the values of a key differ by no more than `max`; without it they are equal."""
+    """Whether the values of a key are equal, or numbers that differ by no more than `max`."""
     key = subject.prepare(check["key"])
     values = [
         _value(answer, key, number) for number, answer in enumerate(_answers(subject), start=1)
     ]
+    if all(value == values[0] for value in values):
+        return Finding(1.0)
     if "max" not in check:
         for number, value in enumerate(values, start=1):
             if value != values[0]:
@@ -212,6 +214,6 @@ def to_number(value: Json) -> Decimal | None:
 
 KINDS = {
     "allEqual": Kind(1, _read_nothing, _all_equal, main=None, joint=True, example="{scope: case}"),
-    "allSame": Kind(1, _read_same, _all_same, main="key", joint=True),
+    "allSame": Kind(2, _read_same, _all_same, main="key", joint=True),
     "monotonic": Kind(1, _read_monotonic, _is_monotonic, main="order", joint=True),
 }
