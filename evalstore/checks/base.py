@@ -115,6 +115,15 @@ class Arguments:
         self._known.append(name)
         return self._given.pop(name, default)
 
+    def names(self) -> list[str]:
+        """The settings that are given and have not been taken yet."""
+        return list(self._given)
+
+    def take_rest(self) -> dict[str, Json]:
+        """All of them."""
+        rest, self._given = self._given, {}
+        return rest
+
     def require(self, name: str) -> Json:
         """Any value that must be given; null is one."""
         if name not in self._given:

@@ -15,6 +15,8 @@ from evalstore.values import Json
 
 COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
 """Settings that all checks have."""
+PATH = "jsonPath"
+"""The check that holds another one."""
 _BOUND = re.compile(r"(>=|>|<=|<|==)\s*([0-9.eE+-]+)\Z")
 _EMPTY: tuple[Json, ...] = ("", [], {})
 
@@ -103,6 +105,8 @@ def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
             raise _unknown(str(name), line)
         return name, settings
     types = _types_in(settings)
+    if PATH in types and len(types) == 2:  # the other one is what is checked at the path
+        types = [PATH]
     if len(types) > 1:
         raise FileProblem(f"these are two checks in one: '{types[0]}' and '{types[1]}'", line)
     if not types:
