@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.cases import Draft, Drafter, differing_groups
+from evalstore.checks.base import INSTALL
+from evalstore.checks.reading import packages_of
+from evalstore.checks.registry import is_installed
 from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.fields import suggest
 from evalstore.filling import Filler, Row, RuntimeRow
@@ -52,6 +55,7 @@ def expand_test(test: TestFile, library: Library, sink: Sink | None = None) -> E
     except FileProblem as problem:
         result.problems += problem.all_at(test.path)
         return result
+    _find_missing_packages(test, result)
     prompts = _resolve_prompts(test, library, result)
     tools = _resolve(test, "availableTools", "tool", test.tools, library.tools, result)
     asked = (test.schema,) if test.schema else ()
@@ -80,6 +84,16 @@ def expand_test(test: TestFile, library: Library, sink: Sink | None = None) -> E
         if idle := _idle_group(test, drafter):
             result.problems.append(idle)
     return result
+
+
+def _find_missing_packages(test: TestFile, result: Expansion) -> None:
+    """Report checks that need a package which is not installed."""
+    for entry in test.checks.entries if test.checks else ():
+        for kind, package in packages_of(entry.given):
+            found = result.dependencies[f"package:{package}"] = is_installed(package)
+            if not found:
+                message = f"the check '{kind}' needs the package '{package}', which is missing"
+                result.problems.append(Problem(test.path, message, entry.line, hint=INSTALL))
 
 
 def _draft_all(test: TestFile, drafter: Drafter, data: Dataset | None, desk: Desk) -> list[Draft]:

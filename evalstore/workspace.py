@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore import catalogue, hashing
 from evalstore.allowed_paths import WorkspaceBoundary
+from evalstore.checks.registry import is_installed
 from evalstore.dataset import DatasetSpec
 from evalstore.definitions import read_schema, read_tool
 from evalstore.errors import EvalstoreError, FileProblem, Problem, WorkspaceError
@@ -516,6 +517,8 @@ class _Current:
         """Whether what a test file depended on still has these ids."""
         kind, _, rest = name.partition(":")
         try:
+            if kind == "package":
+                return is_installed(rest) is ids
             if kind == "file":
                 return self.references.identify(rest, path) == str(ids)
             if kind == "dataset":

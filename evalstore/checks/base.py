@@ -59,6 +59,10 @@ class Subject:
         return self.prepare(as_text(self.actual))
 
 
+INSTALL = "pip install 'evalstore[similarity]'"
+"""What installs the packages that some checks need."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A check type."""
@@ -79,6 +83,8 @@ class Kind:
     """Whether the score may lie between 0 and 1, so that `pass` must say what is enough."""
     by_models: bool = False
     """Whether it says how models judge: it has no settings but its own, and never runs itself."""
+    package: str = ""
+    """The package that it needs beside those of evalstore; the extra `similarity` has them."""
     example: str = ""
     """What an author may write behind `type:`, for hints; nothing: the type stands alone."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from evalstore.checks.base import Arguments, Kind, shorten
 from evalstore.checks.normalizing import STEPS
@@ -86,6 +86,20 @@ def _read_own(
     own = kind.read(arguments)
     arguments.finish(name)
     return own
+
+
+def packages_of(given: Json) -> Iterator[tuple[str, str]]:
+    """What a check and the one in it need beside evalstore: pairs of a type and a package."""
+    try:
+        name, settings = split(given, None)
+    except FileProblem:  # it is reported when the check is read
+        return
+    kind = find_kind(name)
+    if kind and kind.package:
+        yield name, kind.package
+    if name == PATH:
+        beside = {one: settings[one] for one in settings if find_kind(one)}
+        yield from packages_of(settings.get("check", beside))
 
 
 def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
