@@ -251,7 +251,7 @@ class Filler:
         if name in self._answers:
             words = f"'{name}' is an answer, so it can only be mentioned below '---'"
             hint = "in the messages the candidate sees its answers where it gave them"
-        self.problems.append(Problem(self.path, words, line, hint=hint))
+        self.problems.append(Problem(self.path, words, line, hint=hint, fragment=name))
 
     def _hint(self, name: str, later: Collection[str]) -> str:
         """What to write instead of a name that is not known."""

@@ -278,7 +278,9 @@ class _Compiler:
             end = text.find("#}}", start + 3, stop)
             if end < 0:
                 hint = f"end it with '#}}}}', or {SWITCH_OFF}"
-                raise FileProblem("a comment '{{#' is never closed", line, hint=hint)
+                raise FileProblem(
+                    "a comment '{{#' is never closed", line, hint=hint, fragment="{{#"
+                )
             self.segments.append("")
             return start, end + 3
         if text.startswith("{{{", start):
@@ -286,11 +288,14 @@ class _Compiler:
                 "'{{{' is neither text nor a placeholder",
                 line,
                 hint=f"put a space between the braces, or {SWITCH_OFF}",
+                fragment="{{{",
             )
         end = text.find("}}", start, stop)
         if end < 0:
             if self.statement is not None:
-                raise FileProblem("'{{' is never closed", line, hint="end it with '}}'")
+                raise FileProblem(
+                    "'{{' is never closed", line, hint="end it with '}}'", fragment="{{"
+                )
             return start, None
         inner = text[start + 2 : end].strip()
         after = end + 2
@@ -357,6 +362,7 @@ def _expression(text: str, start: int, stop: int, line: int) -> tuple[_Literal |
         message or "not a template expression",
         line,
         hint=f"name a replacement, or {SWITCH_OFF}",
+        fragment=text[start : first + 2],
     )
 
 

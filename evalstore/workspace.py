@@ -350,7 +350,10 @@ class Workspace:
             reading.problems += problem.all_at(path, text.split("\n"))
             return
         expansion = expand_test(test, library, keep)
-        reading.problems += [one.at(path) for one in collector.found] + expansion.problems
+        reading.problems += [one.at(path) for one in collector.found]
+        if expansion.problems:
+            lines = text.split("\n")
+            reading.problems += [one.located(lines) for one in expansion.problems]
         if expansion.file is None or collector.found:
             return
         node, content = hashing.identify(hashing.describe_case_file(expansion.file))
@@ -378,9 +381,9 @@ class Workspace:
         prompts: dict[str, tuple[str, ...]] = {}
         evaluators: dict[str, tuple[str, ...]] = {}
         silent: set[str] = set()
-        for prompt in self._read_prompts(reading):
+        for prompt, text in self._read_prompts(reading):
             ids, expansion = expand_prompt(prompt, library)
-            reading.problems += expansion.problems
+            reading.problems += [one.located(text.split("\n")) for one in expansion.problems]
             reading.contents |= expansion.contents
             reading.blobs |= expansion.files
             if ids:
@@ -400,7 +403,7 @@ class Workspace:
             silent=frozenset(silent),
         )
 
-    def _read_prompts(self, reading: Reading) -> Iterator[PromptFile]:
+    def _read_prompts(self, reading: Reading) -> Iterator[tuple[PromptFile, str]]:
         seen: dict[str, str] = {}
         folder = self.settings.paths["prompts"]
         for path, text in self._texts("prompts", reading, ".md"):
@@ -411,9 +414,10 @@ class Workspace:
                 reading.problems += problem.all_at(path, text.split("\n"))
                 seen.setdefault(default_id(path, folder), path)
             else:
-                yield prompt
+                yield prompt, text
         if DEFAULT_PROMPT not in seen:
-            yield parse_prompt(f"(built in)/{DEFAULT_PROMPT}.md", normalise(_BUILT_IN.read_bytes()))
+            text = normalise(_BUILT_IN.read_bytes())
+            yield parse_prompt(f"(built in)/{DEFAULT_PROMPT}.md", text), text
 
     def _read_definitions(
         self, kind: str, reading: Reading, index: Index

@@ -180,8 +180,9 @@ def test_a_table_with_another_delimiter_is_told_where_a_column_is_missing(
     write("q;ideal\na;a\n", to="tests/data/q.csv", test=test)
     hint = "hint: the only column is 'q;ideal': say 'delimiter: \";\"'\n"
     assert evalstore("check").stderr == (
-        f"error: tests/t.md:7: 'q' is not defined\n{hint}"
-        f"error: tests/t.md:12: 'ideal' is not defined\n{hint}"
+        f"error: tests/t.md:7:4: 'q' is not defined\n    {{{{ q }}}}\n       ^\n{hint}"
+        f"error: tests/t.md:12:15: 'ideal' is not defined\n"
+        f'    - equals: "{{{{ ideal }}}}"\n                  ^\n{hint}'
     )
 
 

@@ -246,7 +246,9 @@ def test_all_problems_of_all_files_stop_a_run_before_it_asks(
         "",
         "error: tests/a.md:2: unknown field 'tag'\n"
         "hint: did you mean 'tags'?\n"
-        "error: tests/b.md:3: 'who' is not defined\n"
+        "error: tests/b.md:3:6: 'who' is not defined\n"
+        "    Hi {{who}}\n"
+        "         ^\n"
         "hint: define it under 'replacements:'\n"
         "2 errors in 2 files; nothing was asked\n",
     )

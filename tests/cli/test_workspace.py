@@ -248,7 +248,9 @@ def test_every_problem_of_one_file_is_told_at_once(workspace: Path, evalstore: E
         "error: tests/weather.md:4: 'attempts' must be a whole number from 1 to 10,000\n"
         "error: tests/weather.md:5: replacement 'unused' is never used\n"
         "hint: write `{{unused}}` where it belongs, or remove it\n"
-        "error: tests/weather.md:9: 'city' is not defined\n"
+        "error: tests/weather.md:9:10: 'city' is not defined\n"
+        "    How is {{city}}?\n"
+        "             ^\n"
         "hint: the replacements are unused\n"
     )
 
