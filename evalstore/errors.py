@@ -111,9 +111,10 @@ def _column_of(fragment: str, line: str) -> int | None:
 class WorkspaceError(EvalstoreError):
     """The workspace has problems: all of them, of all files."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], *, hint: str | None = None) -> None:
         self.problems = sorted(problems, key=lambda problem: (problem.file, problem.line or 0))
-        super().__init__("\n".join(f"{one.place}: {one.message}" for one in self.problems))
+        text = "\n".join(f"{one.place}: {one.message}" for one in self.problems)
+        super().__init__(text, hint=hint)
 
 
 class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an error by itself

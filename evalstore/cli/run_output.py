@@ -23,6 +23,7 @@ def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None
     """The answer of `status` and of `run -n` for people."""
     for warning in found.warnings:
         output.talk(f"warning: {output.safe(warning)}")
+    output.left_out(found.left_out)
     if found.last_run is None:
         output.line("No run yet.")
     elif found.changes:
@@ -187,6 +188,7 @@ def print_report(report: RunReport, threshold: float | None) -> None:
             f"{output.plural(len(report.skipped), 'pair')} skipped for lack of a capability "
             '("evalstore status" lists them)'
         )
+    output.left_out(report.left_out)
     _print_spending(report)
     output.line(
         f"run {output.short(report.run)} {report.status}: {report.asked:,} asked, "
@@ -212,6 +214,8 @@ def print_report(report: RunReport, threshold: float | None) -> None:
             else ""
         )
         output.line(output.paint(f"gate failed{why}", "fail"))
+    elif report.left_out:
+        output.line(output.paint("files with errors are left out, see above", "fail"))
     elif report.exit_code:
         output.line(output.paint(f"incomplete; {_what_helps(report)}", "pending"))
     elif report.gate_off:

@@ -117,17 +117,18 @@ def ls(
     )
     if json or full:
         output.document(listing.document())
-        return
-    if not listing.rows:
+    elif not listing.rows:
         output.talk(f"There are no {kind}.")
-        return
-    if kind == "models":
+    elif kind == "models":
         print_models(listing.rows)
-        return
-    output.table(
-        [[_cell(row.get(column)) for column in listing.columns] for row in listing.rows],
-        listing.columns,
-    )
+    else:
+        output.table(
+            [[_cell(row.get(column)) for column in listing.columns] for row in listing.rows],
+            listing.columns,
+        )
+    output.left_out(listing.left_out)
+    if listing.left_out:
+        raise typer.Exit(USAGE)
 
 
 def print_models(rows: list[dict[str, Any]]) -> None:

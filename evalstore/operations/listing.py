@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore import restoring
@@ -152,6 +152,8 @@ class Listing:
     rows: list[dict[str, Json]]
     columns: tuple[str, ...]
     """What is shown to people; the rows may hold more."""
+    left_out: list[Problem] = field(default_factory=list)
+    """Errors of test files that are left out."""
 
     def document(self) -> Json:
         """As JSON."""
@@ -179,8 +181,8 @@ def list_things(where: Where, kind: str, wanted: Wanted, *, full: bool = False) 
             ]
             return Listing(kind, rows, ("run", "started", "status", "message"))
         if kind in ("tests", "cases", "tags"):
-            desk.require_sound(wanted)
-        return _LISTS[kind](desk, wanted, full)
+            desk.require_sound(replace(wanted, keep_going=True))
+        return replace(_LISTS[kind](desk, wanted, full), left_out=desk.left_out)
 
 
 def _selected(desk: Desk, wanted: Wanted) -> list[tuple[str, Case]]:

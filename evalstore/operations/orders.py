@@ -73,6 +73,8 @@ class Wanted:
     """Only what was tried and brought nothing."""
     offline: bool = False
     """Nothing that needs the network."""
+    keep_going: bool = False
+    """Leave out test files that have errors."""
 
     def document(self) -> dict[str, Json]:
         """What is not as it would be without a word, as JSON; a run keeps it."""
@@ -88,10 +90,12 @@ class Wanted:
     def narrows(self) -> bool:
         """Whether some cases may be left out."""
         return replace(self, models=(), evaluators=(), attempts=None) != replace(
-            Wanted(), refresh=self.refresh, max_age=self.max_age
+            Wanted(), refresh=self.refresh, max_age=self.max_age, keep_going=self.keep_going
         )
 
 
+GO_ON = "'--keep-going' leaves out the files with errors"
+"""What to do when only some test files have errors."""
 _ALL_THE_SAME = ("refresh", "maxAge")
 """What a run keeps of its command line that leaves no case out."""
 

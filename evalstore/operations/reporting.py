@@ -10,6 +10,7 @@ from evalstore.values import Json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from evalstore.errors import Problem
     from evalstore.execute import Outcome
     from evalstore.operations.code_trust import Untrusted
     from evalstore.operations.tally import Tally
@@ -67,6 +68,8 @@ class RunReport:
     warnings: list[str] = field(default_factory=list)
     untrusted: list[Untrusted] = field(default_factory=list)
     """Python files that checks wait for."""
+    left_out: list[Problem] = field(default_factory=list)
+    """Errors of test files that are left out."""
     gate_off: bool = False
     """Whether verdicts cannot fail the gate."""
 
@@ -84,6 +87,7 @@ class RunReport:
                 {"message": message, "count": count} for message, count in self.failures.items()
             ],
             "verdicts": self.tally.verdicts,
+            "leftOut": sorted({one.file for one in self.left_out}),
             "untrusted": [one.path for one in self.untrusted],
             "cost": self.cost,
             "judgeCost": round(self.judge_cost, 8),

@@ -9,6 +9,7 @@ from evalstore.ledger import sum_usage
 from evalstore.operations.choice import stands_until
 from evalstore.operations.desk import Desk, open_desk, open_workspace, store_path
 from evalstore.operations.explain import Explainer, Reason
+from evalstore.operations.orders import GO_ON
 from evalstore.operations.quiet import Memory
 from evalstore.operations.results import prompt_labels
 from evalstore.operations.summary import Change, Item, Status
@@ -31,7 +32,7 @@ def status(where: Where, wanted: Wanted) -> Status:
     workspace = open_workspace(where)
     memory = Memory(where, wanted, workspace, store_path(workspace, where), began)
     with open_desk(where, workspace=workspace) as desk:
-        desk.require_sound(wanted)
+        desk.require_sound(wanted, hint=GO_ON)
         plan = desk.plan(wanted)
         found = describe_plan(desk, plan, wanted)
         runs_code = any(cell.case.code for cell in plan.cells)
@@ -74,6 +75,7 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
         left_asks=plan.left_asks,
         left_judgements=plan.left_judgements,
         untrusted=desk.code.named,
+        left_out=desk.left_out,
         waiting=plan.blocked_judgements,
         stands_until=stands_until(plan, desk.settings),
     )
@@ -128,7 +130,7 @@ def find_changes(
     before = read_tree(run["snapshot"], desk.store.load_nodes)
     changed = [path for path in nodes if path in before and before[path] != nodes[path]]
     gone = {path: id for path, id in before.items() if path not in nodes}
-    broken = {problem.file for problem in desk.reading.errors}
+    broken = {problem.file for problem in (*desk.reading.errors, *desk.left_out)}
     by_node = {id: path for path, id in gone.items()}
     old = desk.store.load_case_files([before[path] for path in (*changed, *gone)])
     found: list[Change] = []

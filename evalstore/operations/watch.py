@@ -19,6 +19,7 @@ from evalstore.env_files import NAMES
 from evalstore.errors import EvalstoreError
 from evalstore.index import SUFFIXES, Seen, Stamp, walk
 from evalstore.operations.desk import Desk, open_desk, open_store, open_workspace
+from evalstore.operations.orders import GO_ON
 from evalstore.operations.quiet import see, see_mentioned
 from evalstore.operations.results import read_results
 from evalstore.operations.run import plan_run
@@ -142,7 +143,7 @@ class Watch:
             self._max_time = workspace.settings.max_time
         with open_desk(self._where, create=True, workspace=workspace) as desk:
             self._lookout.follow_mentioned(workspace.references.looked)
-            desk.require_sound(self._wanted)
+            desk.require_sound(self._wanted, hint=GO_ON)
             return _gist(desk, self._wanted)
 
     def find_news(self, before: str) -> Comparison:
