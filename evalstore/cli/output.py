@@ -22,6 +22,7 @@ from evalstore.wording import ago as ago
 from evalstore.wording import clip as clip
 from evalstore.wording import columns_of as columns_of
 from evalstore.wording import count as count
+from evalstore.wording import likely_price as likely_price
 from evalstore.wording import money as money
 from evalstore.wording import pad as pad
 from evalstore.wording import percent as percent

@@ -72,7 +72,7 @@ def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None
         + f"A run would {_would_have(found)} and make "
         f"{output.plural(found.judge, 'judgement')} with "
         f"{output.plural(found.models, 'candidate')}, "
-        + ("at an unknown price" if found.cost is None else f"about {output.money(found.cost)}")
+        + output.likely_price(found.cost, found.guess)
         + f"; {output.plural(found.reuse, 'answer')} reused."
     )
     if not explain:

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from evalstore.operations.orders import Where
     from evalstore.workspace import Workspace
 
-_FORMAT = [4, __version__]
+_FORMAT = [5, __version__]
 """Raise the number when the answer comes from anything else, or is made in another way."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
 """Changed files, and pairs that lack a capability, that are remembered."""
 _REMEMBERED = (
-    *("ask", "record", "judge", "reuse", "skipped", "cost", "models", "cells", "last_run"),
+    *("ask", "record", "judge", "reuse", "skipped", "cost", "guess", "models", "cells", "last_run"),
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
 )
 """Parts of an answer that are kept as they are."""

@@ -16,9 +16,10 @@ from evalstore.operations.execution import Survey, carry_out, get_leave, keep_to
 from evalstore.operations.explain import Explainer
 from evalstore.operations.gate import decide
 from evalstore.operations.orders import GO_ON, Agreed
+from evalstore.operations.price_estimate import estimate
 from evalstore.operations.reporting import RunReport, describe_spending
 from evalstore.operations.results import read_lines
-from evalstore.operations.status import describe_plan, estimate
+from evalstore.operations.status import describe_plan
 from evalstore.operations.tally import Tally
 from evalstore.operations.times import Clock
 from evalstore.values import Json
@@ -199,7 +200,7 @@ class Plans:
         """What they are likely to cost in USD; None if a price is not known."""
         explainer = Explainer(self._desk)
         prices = [
-            estimate(self._desk, explainer.asks(plan), explainer.judgements(plan))
+            estimate(self._desk, explainer.asks(plan), explainer.judgements(plan)).usd
             for plan in self._once()
         ]
         known = [price for price in prices if price is not None]

@@ -5,25 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from evalstore.ledger import sum_usage
 from evalstore.operations.choice import stands_until
 from evalstore.operations.desk import Desk, open_desk, open_workspace, store_path
 from evalstore.operations.explain import Explainer, Reason
 from evalstore.operations.orders import GO_ON
+from evalstore.operations.price_estimate import estimate
 from evalstore.operations.quiet import Memory
 from evalstore.operations.results import prompt_labels
 from evalstore.operations.summary import Change, Item, Status
 from evalstore.store.trees import read_tree
-from evalstore.values import Case, CaseFile, Json, Usage
+from evalstore.values import Case, CaseFile, Json
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Wanted, Where
     from evalstore.plan import Ask, Judgement, Plan
-
-_OUTPUT_GUESS = 300
-"""Tokens of an answer that has no relative."""
-_VERDICT_GUESS = 60
-"""Tokens of a judgement."""
 
 
 def status(where: Where, wanted: Wanted) -> Status:
@@ -57,6 +52,7 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
     items = [_ask_item(ask, reason) for ask, reason in asks]
     items += [_judge_item(one, reason) for one, reason in judgements]
     last = desk.store.find_runs(limit=1)
+    price = estimate(desk, asks, judgements)
     return Status(
         items=items,
         ask=plan.ask_count,
@@ -64,10 +60,13 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
         judge=plan.judge_count,
         reuse=plan.reused,
         skipped=[(one.file, one.row, one.model, ", ".join(one.lacks)) for one in plan.skipped],
-        cost=estimate(desk, asks, judgements),
+        cost=price.usd,
+        guess=price.guess,
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
-        changes=find_changes(desk, plan, items, last[0][1], narrows=wanted.narrows) if last else [],
+        changes=find_changes(desk, plan, items, last[0][1], narrows=wanted.narrows)
+        if last
+        else _all_new(desk, plan),
         last_run=last[0][0] if last else None,
         last_started=last[0][1]["started"] if last else None,
         warnings=[*desk.warnings, *(f"{p.place}: {p.message}" for p in desk.reading.problems)],
@@ -114,6 +113,14 @@ def _judge_item(one: Judgement, reason: Reason) -> Item:
 
 
 # --- what changed in the files
+
+
+def _all_new(desk: Desk, plan: Plan) -> list[Change]:
+    """Before the first run all selected test files are new."""
+    cases: dict[str, set[str]] = {}
+    for cell in plan.cells:
+        cases.setdefault(cell.file, set()).add(cell.case.row)
+    return [Change("A ", path, len(rows), 0, 0, "new") for path, rows in sorted(cases.items())]
 
 
 def find_changes(
@@ -192,54 +199,3 @@ def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Chang
 def _shown(case: Case) -> tuple[object, ...]:
     """What decides the answers to a case, the model aside."""
     return case.tests, case.prompts, case.recorded
-
-
-# --- price
-
-
-def estimate(
-    desk: Desk, asks: list[tuple[Ask, Reason]], judgements: list[tuple[Judgement, Reason]]
-) -> float | None:
-    """What the plan would cost in USD, by the usage of the nearest relatives.
-
-    None if a price is unknown.
-    """
-    relatives = {reason.relative for _, reason in asks if reason.relative}
-    samples = desk.store.find_samples(relatives) if relatives else {}
-    sessions = desk.store.load_sessions([found[0].id for found in samples.values()])
-    usages = {
-        question: sum_usage(sessions[found[0].id].turns) for question, found in samples.items()
-    }
-    tests = _lengths(
-        desk,
-        "test",
-        {ask.question.test for ask, reason in asks if (reason.relative or "") not in usages},
-    )
-    by_models = [one for one, _ in judgements if one.judge]
-    prompts = _lengths(desk, "prompt", {one.judge.prompt for one in by_models if one.judge})
-    told = _lengths(desk, "evaluation", {one.cell.case.evaluation or "" for one in by_models})
-    total = 0.0
-    for ask, reason in asks:
-        found = desk.price_of(ask.cell.candidate.id)
-        if found is None:
-            return None
-        usage = usages.get(reason.relative or "") or Usage(
-            tests.get(ask.question.test, 0) // 4, _OUTPUT_GUESS
-        )
-        total += ask.count * found.cost(usage).usd
-    for one in by_models:
-        assert one.judge
-        found = desk.price_of(one.judge.id)
-        if found is None:
-            return None
-        shown = prompts.get(one.judge.prompt, 0) + told.get(one.cell.case.evaluation or "", 0)
-        usage = Usage(shown // 4 + _OUTPUT_GUESS, _VERDICT_GUESS)
-        total += one.count * found.cost(usage).usd
-    return round(total, 6)
-
-
-def _lengths(desk: Desk, kind: str, ids: set[str]) -> dict[str, int]:
-    """Characters of versions, read now or stored."""
-    contents = desk.reading.contents
-    fresh = {id: len(contents[id][1]) for id in ids if id in contents}
-    return fresh | desk.store.load_lengths(kind, ids - fresh.keys() - {""})

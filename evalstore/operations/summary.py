@@ -68,6 +68,8 @@ class Status:
     cost: float | None
     models: int
     cells: int
+    guess: int | None = None
+    """Tokens that new answers are guessed to have, when the cost comes from such a guess."""
     changes: list[Change] = field(default_factory=list)
     last_run: str | None = None
     last_started: int | None = None
