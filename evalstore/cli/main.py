@@ -51,7 +51,7 @@ def _translated() -> Iterator[None]:
 app = typer.Typer(
     name="evalstore",
     cls=_Commands,
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     pretty_exceptions_show_locals=False,
@@ -79,6 +79,7 @@ class Globals:
 
 @app.callback()
 def start(
+    context: typer.Context,
     directory: Annotated[
         Path | None,
         typer.Option("-C", metavar="DIR", help="Run as if started in DIR.", show_default=False),
@@ -111,6 +112,9 @@ def start(
 
     Options of this page can stand before or after the command.
     """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(OK)
     output.use_color(color)
     output.quiet, output.verbose = quiet, verbose
     Globals.directory = _find_folder(directory)

@@ -417,3 +417,10 @@ def test_ls_models_as_json_keeps_what_it_had(workspace: Path, documents: Any) ->
     }
     assert mini["knownCapabilities"]["image"] is True
     assert (mini["price"]["input"], mini["price"]["cachedInput"]) == (0.15, 0.075)
+
+
+@pytest.mark.parametrize("arguments", [(), ("-q",), ("--color", "never")])
+def test_alone_it_prints_its_help(evalstore: Evalstore, arguments: tuple[str, ...]) -> None:
+    ran = evalstore(*arguments)
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert ran.stdout == evalstore("--help").stdout
