@@ -90,13 +90,16 @@ class Workspace:
         config: Path | None = None,
         *,
         allow_outside: bool = False,
+        overrides: Sequence[str] = (),
         tell: Callable[[str], None] = lambda _message: None,
     ) -> None:
         """Read the settings, from `config` instead of the workspace's own file if it is given.
 
         With `allow_outside` the user lets it use whatever it names elsewhere, and that is
-        remembered and told. Raises `EvalstoreError`.
+        remembered and told. `overrides` of the form `KEY=VALUE` take the place of settings.
+        Raises `EvalstoreError`.
         """
+        self._overrides = overrides
         self.root = root
         self.config = config or root / FILE
         self._private_files: PrivateFiles | None = None
@@ -113,7 +116,7 @@ class Workspace:
             place = name if problem.line is None else f"{name}:{problem.line}"
             raise EvalstoreError(f"{place}: {problem.message}", hint=problem.hint) from problem
         try:
-            settings = read_settings(text)
+            settings = read_settings(text, self._overrides)
         except FileProblem as problem:
             raise WorkspaceError(problem.all_at(name, text.split("\n"))) from problem
         document = read_yaml(text)

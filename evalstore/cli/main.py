@@ -62,7 +62,7 @@ app = typer.Typer(
 _LONGEST_NAME = 80
 """Characters of the name of a file in an error of the system."""
 _FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside")
-_VALUED = ("-C", "-c", "--config", "--store", "--color", "--progress")
+_VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress")
 
 
 class Globals:
@@ -71,6 +71,7 @@ class Globals:
     directory: Path
     config: Path | None
     store: str | None
+    overrides: tuple[str, ...]
     allow_outside: bool
     progress: Literal["auto", "plain", "none"]
     arguments: list[str]
@@ -91,6 +92,12 @@ def start(
     store: Annotated[
         str | None,
         typer.Option("--store", metavar="PATH", help="The store, instead of the settings' one."),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A setting for this command; again for another."
+        ),
     ] = None,
     allow_outside: Annotated[
         bool,
@@ -120,6 +127,7 @@ def start(
     Globals.directory = _find_folder(directory)
     Globals.config = None if config is None else Globals.directory / config
     Globals.store = store
+    Globals.overrides = tuple(overrides or ())
     Globals.allow_outside = allow_outside
     Globals.progress = progress
 
@@ -146,6 +154,7 @@ def here() -> Where:
         Globals.config,
         Globals.store,
         allow_outside=Globals.allow_outside,
+        overrides=Globals.overrides,
         warn=output.warn,
     )
 

@@ -372,7 +372,13 @@ def require_store(path: Path, where: Where) -> None:
 def open_workspace(where: Where) -> Workspace:
     """Find the workspace and read its settings."""
     root = find_root(where.directory)
-    return Workspace(root, where.config, allow_outside=where.allow_outside, tell=where.warn)
+    return Workspace(
+        root,
+        where.config,
+        allow_outside=where.allow_outside,
+        overrides=where.overrides,
+        tell=where.warn,
+    )
 
 
 def store_path(workspace: Workspace, where: Where) -> Path:

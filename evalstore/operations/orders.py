@@ -40,6 +40,8 @@ class Where:
     """Whether the store was there before: when it has gone, no other is made in its place."""
     allow_outside: bool = False
     """Whether the workspace, or an import, may use what it names outside of itself."""
+    overrides: tuple[str, ...] = ()
+    """Settings for this command, of the form `KEY=VALUE`."""
     warn: Callable[[str], None] = lambda _message: None
     """Told what the user should know of a store that can be used all the same."""
 

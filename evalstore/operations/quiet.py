@@ -96,7 +96,7 @@ def _asked(root: Path, where: Where) -> list[Any]:
     config = None if where.config is None else str(where.config)
     folder = str(where.directory) if where.store else None
     allowed = AllowedPaths().of(os.path.realpath(root))
-    return [str(root), config, where.store, folder, allowed, today()]
+    return [str(root), config, where.store, folder, allowed, today(), list(where.overrides)]
 
 
 class _Digest:

@@ -136,7 +136,10 @@ class Watch:
     def _read(self) -> object:
         """Learn what must be looked at; what the selected cases are, to be compared."""
         workspace = Workspace(
-            self._root, self._where.config, allow_outside=self._where.allow_outside
+            self._root,
+            self._where.config,
+            allow_outside=self._where.allow_outside,
+            overrides=self._where.overrides,
         )
         self._lookout.follow(workspace)
         if self._orders.max_time is None:
