@@ -59,6 +59,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
+COMPLETING = "_EVALSTORE_COMPLETE"
+"""The variable by which the script of a shell asks for completions."""
 _LONGEST_NAME = 80
 """Characters of the name of a file in an error of the system."""
 _FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside")
@@ -222,6 +224,10 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         if any("\0" in argument for argument in arguments):
             raise EvalstoreError("an argument holds a NUL character")
+        if COMPLETING in os.environ:
+            from typer.completion import completion_init  # type: ignore[attr-defined]
+
+            completion_init()
         commands()(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
     except EvalstoreError as problem:
         output.failure(problem)
