@@ -308,6 +308,8 @@ def _what_helps(report: RunReport) -> str:
         return "'evalstore run' asks for the answers that are missing"
     if verdicts["undecided"] and not verdicts["pending"] and not report.failed:
         return "'evalstore run --retry-errors' has the undecided judged again"
+    if report.failed and report.hopeless == report.failed:
+        return "'evalstore log --failures' says what to put right before running again"
     return "running again may help"
 
 

@@ -25,6 +25,7 @@ from evalstore.selection import Selection
 from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import read_tree
 from evalstore.values import RECORDED, CaseFile, Json
+from evalstore.wording import plural
 
 if TYPE_CHECKING:
     from evalstore.report.statistics import Rate
@@ -226,7 +227,7 @@ def diff(
             prompt_labels(desk, [*was.results, *now.results]),
             [
                 f"run {side.name[:8]} was about a selection, "
-                f"{len(side.results)} cases: only those are compared"
+                f"{plural(len(side.results), 'case')}: only those are compared"
                 for side in (was, now)
                 if side.partial
             ],

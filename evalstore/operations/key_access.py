@@ -48,6 +48,16 @@ class Environment:
         """Whether a variable is set to something in one of them."""
         return bool(self.user.get(name, "").strip() or self.workspace.get(name, "").strip())
 
+    def origin(self, name: str, value: str | None) -> str | None:
+        """Where the value of a variable comes from, in words; None when it is no such value."""
+        mine, theirs = self.user.get(name, "").strip(), self.workspace.get(name, "").strip()
+        if not value or value not in (mine, theirs):
+            return None
+        if mine == theirs:
+            return "the same in the environment and in .env"
+        here, there = ("the environment", ".env") if value == mine else (".env", "the environment")
+        return f"from {here}" + (f", not the other one of {there}" if mine and theirs else "")
+
     def only_workspace(self) -> dict[str, str]:
         """What the workspace sets and the user does not."""
         return {name: value for name, value in self.workspace.items() if not self.user.get(name)}

@@ -46,6 +46,8 @@ class RunReport:
     reused: int
     failed: int
     failures: dict[str, int]
+    hopeless: int
+    """Of the failures those that stay as long as nothing is changed."""
     cost: float | None
     judge_cost: float
     """What the judges have cost, of it."""

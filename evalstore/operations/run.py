@@ -90,6 +90,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             reused=content["reused"],
             failed=outcome.failed,
             failures=outcome.failures,
+            hopeless=outcome.hopeless,
             cost=content.get("cost"),
             judge_cost=outcome.judge_cost,
             spending=describe_spending(outcome),
