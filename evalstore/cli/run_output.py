@@ -21,7 +21,7 @@ _SHOWN = 20
 
 def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None:
     """The answer of `status` and of `run -n` for people."""
-    for warning in found.warnings:
+    for warning in (*found.refused, *found.warnings):
         output.talk(f"warning: {output.safe(warning)}")
     output.left_out(found.left_out)
     if found.last_run is None:

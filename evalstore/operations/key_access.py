@@ -34,6 +34,13 @@ _ELSEWHERE = ("AI_TESTER_", "MAX_")
 class KeyNotAllowedError(EvalstoreError):
     """A variable of the user's environment would go to a host that nobody has allowed."""
 
+    def __init__(self, message: str, *, hint: str, variable: str, host: str, provider: str) -> None:
+        """`provider` is the code of the provider."""
+        super().__init__(message, hint=hint)
+        self.variable = variable
+        self.host = host
+        self.provider = provider
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:
@@ -192,6 +199,9 @@ class KeyAccess:
             f"{what} environment to be sent to {host}, which you have not allowed",
             hint=f"if you trust that host: evalstore trust env {variable} {host}; "
             f"in CI set EVALSTORE_ALLOW_ENV={variable}={host}",
+            variable=variable,
+            host=host,
+            provider=provider.code,
         )
 
     def _trusted(self) -> TrustList:

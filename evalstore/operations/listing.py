@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ from evalstore.operations.desk import (
 )
 from evalstore.operations.model_table import describe_models
 from evalstore.operations.orders import Wanted, Where
+from evalstore.operations.participants import find_model
+from evalstore.operations.refused_keys import combine, find_refused
 from evalstore.operations.targets import find_targets
 from evalstore.operations.times import iso, today
 from evalstore.pricing import find_unpriced
@@ -109,12 +111,25 @@ def _check(
             for name, why in workspace.ignored
         ]
     problems += find_unknown_prices(reading, today())
+    problems += _find_refused_keys(workspace, reading)
     problems += find_untrusted(where, workspace, store, reading)
     selection = Selection(find_targets(where, workspace, reading, paths))
     tests = [path for path in reading.tests if selection.covers_file(path)]
     problems = [one for one in problems if one.file not in reading.tests or one.file in tests]
     cases = sum(len(file.cases) for path, file in reading.files.items() if path in tests)
     return Checked(problems, len(tests), cases)
+
+
+def _find_refused_keys(workspace: Workspace, reading: Reading) -> Iterator[Problem]:
+    """A warning of the keys that a run with the models of the settings would refuse to send."""
+    settings, models = workspace.settings, []
+    for one in (*settings.candidates, *settings.evaluators):
+        with suppress(EvalstoreError):  # it is among the problems already
+            models.append(find_model(reading, one.id, "models"))
+    if refused := find_refused(workspace.root, reading, models):
+        error = combine(refused)
+        name = workspace.config.name
+        yield Problem(name, str(error), severity="warning", hint=error.hint)
 
 
 def find_untrusted(

@@ -200,6 +200,7 @@ class Memory:
         if (
             self._wanted != Wanted()
             or found.untrusted
+            or found.refused
             or (found.items and runs_code)
             or max(len(found.changes), len(found.skipped), len(found.warnings)) > _MOST_LISTED
         ):

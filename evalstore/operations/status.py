@@ -13,6 +13,7 @@ from evalstore.operations.price_estimate import estimate
 from evalstore.operations.quiet import Memory
 from evalstore.operations.results import prompt_labels
 from evalstore.operations.summary import Change, Item, Status
+from evalstore.providers.services import SCRIPTED
 from evalstore.store.trees import read_tree
 from evalstore.values import Case, CaseFile, Json
 
@@ -69,12 +70,16 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
         else _all_new(desk, plan),
         last_run=last[0][0] if last else None,
         last_started=last[0][1]["started"] if last else None,
-        warnings=[*desk.warnings, *(f"{p.place}: {p.message}" for p in desk.reading.problems)],
+        warnings=[
+            *desk.warnings,
+            *(f"{p.place}: {p.message}" for p in desk.reading.problems),
+        ],
         prompts=prompt_labels(desk, items),
         left_asks=plan.left_asks,
         left_judgements=plan.left_judgements,
         untrusted=desk.code.named,
         left_out=desk.left_out,
+        refused=_refusals(desk, plan),
         waiting=plan.blocked_judgements,
         stands_until=stands_until(plan, desk.settings),
     )
@@ -110,6 +115,23 @@ def _judge_item(one: Judgement, reason: Reason) -> Item:
         reason.was,
         reason.now,
     )
+
+
+def _refusals(desk: Desk, plan: Plan) -> list[str]:
+    """What a run would refuse to send, in one warning, with what allows it."""
+    ids = {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}
+    ids |= {one.judge.id for one in plan.judgements if one.judge}
+    models = [desk.find_model(id, "models") for id in sorted(ids)]
+    models = [one for one in models if one.provider.type != SCRIPTED]
+    if not models:
+        return []
+    from evalstore.operations.refused_keys import combine, find_refused
+
+    refused = find_refused(desk.workspace.root, desk.reading, models)
+    if not refused:
+        return []
+    error = combine(refused)
+    return [f"{error}; {error.hint}"]
 
 
 # --- what changed in the files

@@ -83,6 +83,8 @@ class Status:
     """Python files that checks wait for."""
     waiting: int = 0
     """Judgements that wait for them."""
+    refused: list[str] = field(default_factory=list)
+    """Keys that a run would refuse to send, in words."""
     left_out: list[Problem] = field(default_factory=list)
     """Errors of test files that are left out."""
     stands_until: float = math.inf
