@@ -291,7 +291,7 @@ def _require_runtime_names(
 ) -> None:
     used = {name for template in templates for name in template.names}
     for name in REQUIRED_NAMES:
-        # What is no evaluator's own prompt may be for tests that say nothing but 'judge'.
+        # What is not an evaluator's own prompt may be for tests that say nothing but 'judge'.
         if name not in used and (name != INSTRUCTIONS or prompt.id == DEFAULT_PROMPT):
             result.problems.append(
                 Problem(

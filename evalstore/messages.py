@@ -233,7 +233,7 @@ def read_given(value: Json) -> tuple[Message, ...]:
 
 def _given(message: Any, number: int) -> Message:
     if not isinstance(message, dict):
-        raise FileProblem(f"message {number} is no object with 'role' and 'content'")
+        raise FileProblem(f"message {number} is not an object with 'role' and 'content'")
     unknown = [key for key in message if key not in MESSAGE_FIELDS]
     if unknown:
         hint = suggest(unknown[0], MESSAGE_FIELDS, "fields")
@@ -249,10 +249,10 @@ def _given(message: Any, number: int) -> Message:
     if content is None and role == "assistant" and "content" in message:
         return Message(role, (), filled=True)
     if name is not None and not isinstance(name, str):
-        raise FileProblem(f"the 'name' of message {number} is no text")
+        raise FileProblem(f"the 'name' of message {number} is not a text")
     text = _text(content)
     if text is None:
-        raise FileProblem(f"the 'content' of message {number} is no text")
+        raise FileProblem(f"the 'content' of message {number} is not a text")
     return Message(role, (Text(text),) if text else (), name=name or None)
 
 

@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | range | GeneratorType):
         return [_plain(inner) for inner in value]
     name = type(value).__name__
-    raise TypeError(f"this is no text but a {name}: did you forget '()' or '| list'?")
+    raise TypeError(f"this is not a text but a {name}: did you forget '()' or '| list'?")
 
 
 class _Failed(Exception):  # noqa: N818 - it becomes a `FileProblem`

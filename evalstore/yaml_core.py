@@ -1,7 +1,7 @@
 """YAML 1.2 core: the only way YAML is read.
 
 Only `true`/`false` are booleans, there are no dates and no merge keys, a duplicate key
-and a key that is no scalar are errors. So `Yes`, `No` and `2013-04-13` stay text. Every
+and a key that is not a scalar are errors. So `Yes`, `No` and `2013-04-13` stay text. Every
 value keeps its line, and scalars can be read as they were written (`1.10` stays `1.10`).
 """
 

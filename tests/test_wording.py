@@ -34,7 +34,7 @@ def test_a_text_of_a_megabyte_is_cut_at_once() -> None:
 
 
 def test_an_entity_of_markdown_is_no_way_around() -> None:
-    """What is no character at all, such as 27, is none for whoever renders it, either."""
+    """What is not a character at all, such as 27, is none for whoever renders it, either."""
     text = "a &#x202e;b &#27;[31m &rlm; &amp; &lt;b&gt; &#10; &nosuch; \u202e"
     assert safe_markdown(text) == (
         r"a \u202eb &#27;[31m \u200f &amp; &lt;b&gt; &#10; &nosuch; \u202e"

@@ -18,7 +18,7 @@ _BEFORE = 20
 
 
 class Finding(NamedTuple):
-    """What a check found: a score from 0 to 1, and words for when it is no pass."""
+    """What a check found: a score from 0 to 1, and words for when it is not a pass."""
 
     score: float
     feedback: str = ""
@@ -55,7 +55,7 @@ class Subject:
 
     @property
     def text(self) -> str:
-        """What is looked at, as a prepared text; what is no text as JSON."""
+        """What is looked at, as a prepared text; what is not a text as JSON."""
         return self.prepare(as_text(self.actual))
 
 

@@ -107,7 +107,7 @@ def _read_schema(arguments: Arguments) -> dict[str, Json]:
     if wrong is None and not is_json(schema):
         wrong = "it holds a number that is not finite"
     if wrong:
-        raise arguments.problem(f"this is no JSON Schema: {wrong}")
+        raise arguments.problem(f"this is not a JSON Schema: {wrong}")
     return {"schema": schema, **_fenced(arguments)}
 
 
@@ -252,7 +252,7 @@ def _read_path(arguments: Arguments) -> dict[str, Json]:
 
 
 def raise_for_path(path: str, arguments: Arguments) -> None:
-    """Raise when this is no JMESPath, or calls a function there is not."""
+    """Raise when this is not a JMESPath, or calls a function there is not."""
     from jmespath.exceptions import JMESPathError
     from jmespath.functions import Functions
 
@@ -260,7 +260,7 @@ def raise_for_path(path: str, arguments: Arguments) -> None:
         parsed = compiled_path(path).parsed
     except (JMESPathError, RecursionError) as error:
         words = " ".join(str(error).split()) or type(error).__name__
-        message = f"this is no JMESPath: {shorten(path)}"
+        message = f"this is not a JMESPath: {shorten(path)}"
         raise arguments.problem(message, words[:_SHOWN]) from None
     waiting = [parsed]
     while waiting:

@@ -116,7 +116,7 @@ def _number(value: Json, number: int) -> Decimal:
     except InvalidOperation:
         found = Decimal("NaN")
     if not isinstance(value, int | float | str) or not found.is_finite():
-        raise GroupError(f"answer {number} has {as_text(value) or 'null'}, which is no number")
+        raise GroupError(f"answer {number} has {as_text(value) or 'null'}, which is not a number")
     return found
 
 
@@ -135,7 +135,7 @@ def _read_monotonic(arguments: Arguments) -> dict[str, Json]:
     pattern = arguments.text("pattern")
     if pattern is not None:
         if wrong := pattern_problem(pattern):
-            raise arguments.problem(f"{shorten(pattern)} is no regular expression: {wrong}")
+            raise arguments.problem(f"{shorten(pattern)} is not a regular expression: {wrong}")
         found["pattern"] = pattern
     if arguments.has("by"):
         found["by"] = _read_order(arguments)
@@ -151,7 +151,7 @@ def _read_order(arguments: Arguments) -> list[Json]:
     for one in given:
         number = None if one is None else to_number(one)
         if one is not None and number is None:
-            raise arguments.problem(f"'by' has {shorten(as_text(one))}, which is no number")
+            raise arguments.problem(f"'by' has {shorten(as_text(one))}, which is not a number")
         found.append(None if number is None else str(number))
     return found
 

@@ -22,7 +22,7 @@ from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError
 from evalstore.operations.orders import Where
 
 
-class _Interrupted(Exception):  # noqa: N818 - it is no error
+class _Interrupted(Exception):  # noqa: N818 - it is not an error
     """An interruption, which typer would end without a word."""
 
 

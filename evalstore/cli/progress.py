@@ -119,7 +119,7 @@ class ProgressWatcher(Watcher):
         """Ask, when somebody sits at the terminal."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
-        # What was typed before the question is no answer to it.
+        # What was typed before the question is not an answer to it.
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
         try:
             return typer.confirm(f"{question}; do it?", err=True)

@@ -101,7 +101,7 @@ def ordering(
         max_time=max_time,
         yes=yes,
         exit_first=exit_first,
-        # Bytes that are no UTF-8 are kept as escapes.
+        # Bytes that are not UTF-8 are kept as escapes.
         message=message and message.encode(errors="backslashreplace").decode(),
     )
 

@@ -254,7 +254,7 @@ def diff_models(
         for model in models:
             if model not in known:
                 raise EvalstoreError(
-                    f"'{model}' is no candidate of "
+                    f"'{model}' is not a candidate of "
                     + ("the workspace" if side.name == WORKSPACE else f"run {side.name[:8]}"),
                     hint=suggest(model, known, "candidates"),
                 )

@@ -96,7 +96,7 @@ def doctor(
     """Look at the program, the workspace and the models in use, or only at `models`.
 
     Each model is asked one tiny question unless `ping` is false. Raises `EvalstoreError`
-    outside of a workspace, and for a name in `models` that is no model.
+    outside of a workspace, and for a name in `models` that is not a model.
     """
     diagnosis = Diagnosis([*_versions()])
     try:

@@ -56,7 +56,7 @@ class Environment:
         return bool(self.user.get(name, "").strip() or self.workspace.get(name, "").strip())
 
     def origin(self, name: str, value: str | None) -> str | None:
-        """Where the value of a variable comes from, in words; None when it is no such value."""
+        """Where the value of a variable comes from, in words; None when it is not such a value."""
         mine, theirs = self.user.get(name, "").strip(), self.workspace.get(name, "").strip()
         if not value or value not in (mine, theirs):
             return None

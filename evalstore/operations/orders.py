@@ -141,4 +141,4 @@ class Orders:
     agreed: Agreed | None = None
     """What somebody has agreed to: a run that would do more does nothing."""
     exit_first: bool = False
-    """Stop at the first verdict that is no pass."""
+    """Stop at the first verdict that is not a pass."""

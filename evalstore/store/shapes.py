@@ -18,7 +18,7 @@ Shape = Any
 
 
 _STRICT = CoreConfig(strict=True)
-"""A number is no text, and a text no number. What is inside of a record does not inherit it."""
+"""A number is not a text, a text is not a number; inner records do not inherit it."""
 
 
 def _record(required: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Shape:

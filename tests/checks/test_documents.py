@@ -113,7 +113,9 @@ def test_one_schema_is_not_taken_for_another_that_python_finds_equal() -> None:
 
 
 def test_a_schema_that_is_none_is_a_problem() -> None:
-    assert problem({"jsonSchema": {"type": "objekt"}}).message.startswith("this is no JSON Schema")
+    assert problem({"jsonSchema": {"type": "objekt"}}).message.startswith(
+        "this is not a JSON Schema"
+    )
 
 
 def test_a_schema_with_an_endless_number_is_a_problem() -> None:
@@ -371,9 +373,9 @@ def test_the_check_inside_is_in_canonical_form() -> None:
 @pytest.mark.parametrize(
     ("check", "words"),
     [
-        ({"jsonPath": "a["}, "this is no JMESPath: 'a['"),
+        ({"jsonPath": "a["}, "this is not a JMESPath: 'a['"),
         ({"jsonPath": "a.lenght(@)"}, "JMESPath has no function 'lenght'"),
-        ({"jsonPath": "(" * 5000}, "this is no JMESPath"),
+        ({"jsonPath": "(" * 5000}, "this is not a JMESPath"),
         ({"jsonPath": 3}, "'path' must be a text, not '3'"),
         ({"jsonPath": "a", "check": "toolCalls"}, "'toolCalls' cannot stand inside"),
         ({"jsonPath": {"path": "a", "toolCalls": "x"}}, "'toolCalls' cannot stand inside"),

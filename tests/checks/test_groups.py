@@ -96,10 +96,10 @@ def test_all_same(settings: dict[str, Any], answers: list[str], verdict: str) ->
         ({}, "[1]", "answer 2 holds no JSON object: '[1]'"),
         ({}, "{" * 3_000, "answer 2 holds no JSON object"),
         ({}, '{"value": 1}', "answer 2 has no 'score'"),
-        ({"max": 1}, '{"score": "many"}', "answer 2 has many, which is no number"),
-        ({"max": 1}, '{"score": null}', "answer 2 has null, which is no number"),
-        ({"max": 1}, '{"score": NaN}', "answer 2 has NaN, which is no number"),
-        ({"max": 1}, '{"score": [1]}', "which is no number"),
+        ({"max": 1}, '{"score": "many"}', "answer 2 has many, which is not a number"),
+        ({"max": 1}, '{"score": null}', "answer 2 has null, which is not a number"),
+        ({"max": 1}, '{"score": NaN}', "answer 2 has NaN, which is not a number"),
+        ({"max": 1}, '{"score": [1]}', "which is not a number"),
     ],
 )
 def test_an_answer_without_a_value_is_an_error(
@@ -175,10 +175,10 @@ def test_monotonic_says_where_it_breaks() -> None:
         ({"allSame": "a", "max": -1, "scope": "case"}, "'max' must be a number of at least 0"),
         ({"allSame": "a", "max": float("inf"), "scope": "case"}, "'max' must be a number"),
         ({"monotonic": "sideways", "scope": "case"}, "'order' cannot be 'sideways'"),
-        ({"monotonic": "increasing", "pattern": "(", "scope": "case"}, "no regular expression"),
+        ({"monotonic": "increasing", "pattern": "(", "scope": "case"}, "not a regular expression"),
         ({"monotonic": "increasing", "by": "1", "scope": "case"}, "'by' must be a list"),
-        ({"monotonic": "increasing", "by": ["x"], "scope": "case"}, "'x', which is no number"),
-        ({"monotonic": "increasing", "by": [True], "scope": "case"}, "which is no number"),
+        ({"monotonic": "increasing", "by": ["x"], "scope": "case"}, "'x', which is not a number"),
+        ({"monotonic": "increasing", "by": [True], "scope": "case"}, "which is not a number"),
         ({"allEqual": None, "scope": "all"}, "'scope' cannot be 'all'"),
     ],
 )

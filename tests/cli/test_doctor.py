@@ -311,7 +311,7 @@ def test_the_store_is_told_and_stays_as_it_is(desk: Path, evalstore: Evalstore) 
     ("damage", "message"),
     [
         ("UPDATE alembic_version SET version_num = '9999'", "version 9999, newer than"),
-        ("DROP TABLE alembic_version", "cannot be read: it is no store of evalstore"),
+        ("DROP TABLE alembic_version", "cannot be read: it is not a store of evalstore"),
     ],
 )
 def test_a_store_that_cannot_be_used_ends_with_6(
@@ -349,7 +349,7 @@ def test_a_store_in_a_place_that_cannot_be_written_is_read_all_the_same(
 
 
 def test_a_store_that_is_no_database_ends_with_6(desk: Path, evalstore: Evalstore) -> None:
-    tree(desk, {".evalstore/store.db": b"this is no database, and long enough to see" * 9})
+    tree(desk, {".evalstore/store.db": b"this is not a database, and long enough to see" * 9})
     ran = evalstore("doctor", "--no-ping")
     assert ran.exit_code == 6
     assert "store.db cannot be read: file is not a database" in ran.stdout

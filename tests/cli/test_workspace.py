@@ -190,7 +190,7 @@ def test_fsck(workspace: Path, evalstore: Evalstore) -> None:
 def test_a_damaged_store_ends_with_6(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     (workspace / ".evalstore/store.db").write_bytes(
-        b"this is no database, and long enough to see" * 9
+        b"this is not a database, and long enough to see" * 9
     )
     ran = evalstore("status")
     assert (ran.exit_code, ran.stderr.startswith("error: the store ")) == (6, True)
