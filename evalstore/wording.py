@@ -69,7 +69,8 @@ def likely_price(usd: float | None, guess: int | None) -> str:
         return "at an unknown price"
     if guess is None or not usd:
         return f"about {money(usd)}"
-    return f"up to {money(usd)} (at {guess:,} tokens an answer)"
+    most = money(usd).removeprefix("<")
+    return f"up to {most} (at {guess:,} tokens an answer)"
 
 
 def count(number: int) -> str:
