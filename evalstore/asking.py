@@ -94,7 +94,7 @@ def _sum(costs: list[Cost | None]) -> Cost | None:
 
 
 def _require_json(reply: Reply) -> None:
-    """A structured answer that is no JSON at all is a failure of the call, not an answer.
+    """A structured answer that is not JSON at all is a failure of the call, not an answer.
 
     One that was cut off or refused is an answer; one that is JSON but breaks the schema
     is an answer that fails its check.

@@ -9,7 +9,10 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from evalstore import restoring
-from evalstore.messages import is_text
+from evalstore.errors import FileProblem
+from evalstore.messages import SAMPLE, is_text
+from evalstore.sandbox import evaluate, show
+from evalstore.settling import Held, describe_answers
 from evalstore.values import (
     RUNTIME_NAMES,
     AnswerRef,
@@ -24,6 +27,7 @@ from evalstore.values import (
     Reply,
     Request,
     Role,
+    SampleRef,
     TestVersion,
     Text,
     ToolVersion,
@@ -94,7 +98,7 @@ class Material:
     def outgoing(
         self,
         parts: tuple[Part, ...],
-        show: Callable[[AnswerRef], Outgoing] = lambda _answers: [],
+        show: Callable[[AnswerRef | SampleRef], Outgoing] = lambda _answers: [],
     ) -> Outgoing:
         """Parts with their files, text files as text, all others as bytes; and with answers."""
         result: Outgoing = []
@@ -102,7 +106,7 @@ class Material:
             if isinstance(part, Text):
                 result.append(part)
                 continue
-            if isinstance(part, AnswerRef):
+            if isinstance(part, AnswerRef | SampleRef):
                 result += show(part)
                 continue
             file = self.file(part.id)
@@ -162,12 +166,14 @@ class Material:
         evaluation: str,
         held: Sequence[tuple[Question, Sequence[Reply]]],
         nonce: str,
+        *,
+        usd: float | None = None,
     ) -> tuple[OutgoingMessage, ...]:
         """The messages of an evaluator prompt with its runtime names filled in.
 
         Whatever does not come from the author of the prompt or of the instructions is data
         between marks with the nonce. What the question says is read only for a prompt that
-        shows it.
+        shows it. `usd` is what the last conversation cost.
         """
         content = self.content("evaluation", evaluation)
         question, answers = held[0]
@@ -178,8 +184,11 @@ class Material:
         def conversation(test: TestVersion, prompt: str | None) -> list[OutgoingMessage]:
             return fill_turns(self._conversation(test, prompt), answers)
 
-        def mentioned(part: AnswerRef) -> Outgoing:
-            """The answers that the instructions name, in their place."""
+        def mentioned(part: AnswerRef | SampleRef) -> Outgoing:
+            """What the instructions name of the answers, in its place."""
+            if isinstance(part, SampleRef):
+                seen = Held(tuple(held[-1][1]), usd)
+                return [Text(show_sample(part.expression, seen, nonce))]
             texts = [
                 fence(show_answer(held[session][1][turn], nonce), nonce)
                 for session, turn in part.places
@@ -315,6 +324,20 @@ def show_answer(answer: Reply, nonce: str = "") -> str:
             )
         )
     return "\n\n".join(shown) or _remark("The candidate gave an empty answer", nonce)
+
+
+def show_sample(expression: str, held: Held, nonce: str) -> str:
+    """The value of an expression over `sample`: texts as data between marks, numbers as they are.
+
+    What it mentions may be missing, such as the JSON of an answer that is not JSON.
+    """
+    scope = {SAMPLE: describe_answers([held])[SAMPLE]}
+    try:
+        value = evaluate(expression, 1, scope)
+    except FileProblem:
+        return _remark(f"The answer has no value for '{expression}'", nonce)
+    text = str(show(value))
+    return text if value is None or isinstance(value, bool | int | float) else fence(text, nonce)
 
 
 def _remark(words: str, nonce: str) -> str:

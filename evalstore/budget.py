@@ -18,7 +18,7 @@ _CHARACTERS_PER_TOKEN = 3
 """Fewer than there are in most texts: too high an estimate is the safe one."""
 _IMAGE_TOKENS = 2_000
 _BYTES_PER_TOKEN = 8
-"""Of files that are no images."""
+"""Of files that are not images."""
 _ROUNDING = 1e-9
 """USD: three times 0.1 are 0.3, whatever floats say."""
 _OUTPUT_GUESS = 300

@@ -13,7 +13,7 @@ from evalstore.checks.judges import judge_of, without_judge
 from evalstore.checks.python_code import code_of
 from evalstore.errors import FileProblem
 from evalstore.filling import Filler, Row
-from evalstore.messages import ANSWERS, Conversation, Shape, fill_instructions, is_text
+from evalstore.messages import ANSWERS, SAMPLE, Conversation, Shape, fill_instructions, is_text
 from evalstore.rows import labels, shorten_label
 from evalstore.template import NoValueError
 from evalstore.values import (
@@ -69,7 +69,7 @@ class Drafter:
             nameless=any(run.template for run in test.runs),
         )
         # In prose a column that is called like an answer is the column.
-        self._later = (names | (ANSWERS - filler.data)) - filler.known.keys()
+        self._later = (names | ({*ANSWERS, SAMPLE} - filler.data)) - filler.known.keys()
         self._conversations = [Conversation(run, filler) for run in test.runs]
         said = test.answer
         self._answers = [

@@ -72,6 +72,12 @@ _PROVIDER_FIELDS = (
 )
 _MOST = 1e9
 """Prices and rates beyond it are slips of the finger."""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KEY = re.compile(
+    r"(sk|pk|rk|gsk|hf|xai|ghp|r8|nvapi|pplx|eyJ|AIza)[A-Za-z0-9_]{16,}"
+    r"|(?=\S*[a-z])(?=\S*[A-Z])(?=\S*[0-9])[A-Za-z0-9]{24,}\Z"
+)
+"""How keys look that could be the name of a variable."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 SERVICES = {
@@ -215,12 +221,24 @@ def read_provider(text: str) -> ProviderFile:
         code=code,
         type=found.text("type") or code,
         base_url=base_url.rstrip("/") if base_url else None,
-        key_variable=found.text("apiKeyEnvVar"),
+        key_variable=_key_variable(found),
         structured=found.flag("supportsStructuredOutputs", default=True),
         concurrency=found.whole("concurrency", least=1, most=1024),
         requests_per_minute=found.number("requestsPerMinute", 0.001, _MOST),
         tokens_per_minute=found.number("tokensPerMinute", 1, _MOST),
     )
+
+
+def _key_variable(found: Fields) -> str | None:
+    """The name of the variable that holds the key; a key itself is refused without showing it."""
+    name = found.text("apiKeyEnvVar")
+    if name is not None and (not _VARIABLE.fullmatch(name) or _KEY.match(name)):
+        raise FileProblem(
+            "'apiKeyEnvVar' is not the name of a variable",
+            found.line("apiKeyEnvVar"),
+            hint="put the key into the environment, or into .env as NAME=key, and the NAME here",
+        )
+    return name
 
 
 def _check_base_url(base_url: str, line: int) -> None:

@@ -111,7 +111,7 @@ def _read_name(rest: str, line: int) -> tuple[str, int]:
             line,
             hint="write how often as a whole number behind a name, as in '# ▶ first ×3'",
         )
-    if name in _TAKEN:
+    if name in _TAKEN or name.startswith("_"):
         raise FileProblem(f"'{name}' cannot be the name of a run", line)
     return name, count
 

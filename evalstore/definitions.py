@@ -38,7 +38,7 @@ def read_tool(text: str, default_id: str, index: Index) -> Definition:
     parameters = found.mapping("parameters")
     version = ToolVersion(name, found.text("description") or "", parameters)
     id, content = hashing.identify(hashing.describe_tool(version))
-    _check(id, parameters, "'parameters' is no JSON Schema", found.line("parameters"), index)
+    _check(id, parameters, "'parameters' is not a JSON Schema", found.line("parameters"), index)
     return Definition(found.text("id") or default_id, found.line("id"), id, content)
 
 
@@ -54,7 +54,7 @@ def read_schema(text: str, default_id: str, index: Index, *, is_json_file: bool)
     if not is_json(schema):
         raise FileProblem("holds a number that is not finite", 1)
     id, content = hashing.identify(hashing.describe_schema(schema))
-    _check(id, schema, "is no JSON Schema", 1, index)
+    _check(id, schema, "is not a JSON Schema", 1, index)
     return Definition(name, document.line("id"), id, content)
 
 

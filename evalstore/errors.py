@@ -6,8 +6,9 @@ a caller reacts differently or the exit code differs, not for each message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 OK = 0
 NO = 1
@@ -18,6 +19,9 @@ NOTHING_SELECTED = 5
 STORE_UNUSABLE = 6
 BUG = 70
 INTERRUPTED = 130
+
+_LONGEST_EXCERPT = 1_000
+"""Characters of a line of source that is shown."""
 
 
 class EvalstoreError(Exception):
@@ -77,6 +81,8 @@ class Problem:
     hint: str | None = None
     excerpt: str | None = None
     """The line of source the problem is in."""
+    fragment: str | None = None
+    """What stands at the place, if the column is still to be found."""
 
     @property
     def place(self) -> str:
@@ -84,13 +90,31 @@ class Problem:
         parts = (self.file, self.line, self.column)
         return ":".join(str(part) for part in parts if part is not None)
 
+    def located(self, lines: Sequence[str]) -> Problem:
+        """The problem with the column of its fragment, when its line of the file has it."""
+        if self.column or not self.fragment or not self.line or self.line > len(lines):
+            return self
+        line = lines[self.line - 1]
+        column = _column_of(self.fragment.partition("\n")[0], line)
+        return replace(self, column=column, excerpt=line if column else None)
+
+
+def _column_of(fragment: str, line: str) -> int | None:
+    """Where a fragment begins, counted from 1; rather behind braces than in the text before."""
+    if len(line) > _LONGEST_EXCERPT:
+        return None
+    inside = re.search(r"\{[{%][^{}]*?" + f"({re.escape(fragment)})", line)
+    found = inside.start(1) if inside else line.find(fragment)
+    return found + 1 if found >= 0 else None
+
 
 class WorkspaceError(EvalstoreError):
     """The workspace has problems: all of them, of all files."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], *, hint: str | None = None) -> None:
         self.problems = sorted(problems, key=lambda problem: (problem.file, problem.line or 0))
-        super().__init__("\n".join(f"{one.place}: {one.message}" for one in self.problems))
+        text = "\n".join(f"{one.place}: {one.message}" for one in self.problems)
+        super().__init__(text, hint=hint)
 
 
 class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an error by itself
@@ -104,10 +128,13 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
         column: int | None = None,
         hint: str | None = None,
         severity: str = "error",
+        fragment: str | None = None,
     ) -> None:
+        """`fragment` is what stands at the place, for its column to be found."""
         super().__init__(message)
         self.message = message
         self.severity = severity
+        self.fragment = fragment
         self.line = line
         self.column = column
         self.hint = hint
@@ -129,6 +156,7 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
             severity=self.severity,
             hint=self.hint,
             excerpt=excerpt if self.column else None,
+            fragment=self.fragment,
         )
 
 

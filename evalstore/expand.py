@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.case_tree import CaseTreeBuilder
 from evalstore.cases import Draft, Drafter, differing_groups, texts_of
+from evalstore.checks.base import INSTALL
+from evalstore.checks.reading import packages_of
+from evalstore.checks.registry import is_installed
 from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.fields import suggest
 from evalstore.filling import Filler, Row, RuntimeRow
@@ -58,6 +61,7 @@ def expand_test(
     except FileProblem as problem:
         result.problems += problem.all_at(test.path)
         return result
+    _find_missing_packages(test, result)
     prompts = _resolve_prompts(test, library, result)
     tools = _resolve(test, "availableTools", "tool", test.tools, library.tools, result)
     asked = (test.schema,) if test.schema else ()
@@ -129,6 +133,16 @@ def _build_tree(
         result.problems.append(_unjudged(test))
     if idle := _idle_group(test, drafter):
         result.problems.append(idle)
+
+
+def _find_missing_packages(test: TestFile, result: Expansion) -> None:
+    """Report checks that need a package which is not installed."""
+    for entry in test.checks.entries if test.checks else ():
+        for kind, package in packages_of(entry.given):
+            found = result.dependencies[f"package:{package}"] = is_installed(package)
+            if not found:
+                message = f"the check '{kind}' needs the package '{package}', which is missing"
+                result.problems.append(Problem(test.path, message, entry.line, hint=INSTALL))
 
 
 def _draft(
@@ -331,7 +345,7 @@ def _require_runtime_names(
 ) -> None:
     used = {name for template in templates for name in template.names}
     for name in REQUIRED_NAMES:
-        # What is no evaluator's own prompt may be for tests that say nothing but 'judge'.
+        # What is not an evaluator's own prompt may be for tests that say nothing but 'judge'.
         if name not in used and (name != INSTRUCTIONS or prompt.id == DEFAULT_PROMPT):
             result.problems.append(
                 Problem(

@@ -94,7 +94,7 @@ class Boundary:
         return self._allow_all
 
     def resolve(self, path: str | Path) -> str:
-        """The path without links; raises `OutsideProblem`, and `FileProblem` if it is no path."""
+        """The path without links; raises `OutsideProblem`, or `FileProblem` if it is not a path."""
         try:
             real = os.path.realpath(path)
         except (OSError, ValueError) as error:

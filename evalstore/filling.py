@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evalstore.conversation import LAST
+from evalstore.data_item import FixedNames, Item
 from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.fields import nearest, suggest
 from evalstore.sandbox import show
@@ -14,7 +15,7 @@ from evalstore.template import ITEM, Filled, Mention, NoValueError, Template, co
 from evalstore.values import RUNTIME_NAMES
 
 if TYPE_CHECKING:
-    from evalstore.dataset import Dataset, Item
+    from evalstore.dataset import Dataset
     from evalstore.markdown import Section
     from evalstore.rows import Replacements
     from evalstore.yaml_core import Written
@@ -34,6 +35,7 @@ class Row:
     ) -> None:
         self.values = values
         self.item = item
+        """None without data: then `item` has the values of the replacements."""
         self._templates = templates
         self._filled: dict[str, Filled] = {}
         self._open: list[str] = []
@@ -45,6 +47,10 @@ class Row:
         written = self.values.get(name)
         if written is None and self.item is not None:
             return [str(show(self._datum(name)))]
+        if written is None and name == ITEM:
+            return [str(show(self._own_item()))]
+        if written is None and name.startswith(f"{ITEM}."):
+            return self.lookup(name.removeprefix(f"{ITEM}."))
         if written is None:
             line = next(iter(self.values.values())).line if self.values else None
             raise FileProblem(f"this row has no value for '{name}'", line)
@@ -67,6 +73,10 @@ class Row:
         """The value of a name inside an expression."""
         if self.item is not None and name not in self.values:
             return self._datum(name)
+        if name not in self.values and name == ITEM:
+            return self._own_item()
+        if name not in self.values and name.startswith(f"{ITEM}."):
+            return self.typed(name.removeprefix(f"{ITEM}."))
         filled = self.lookup(name)
         written = self.values[name]
         if filled == [written.text] and not isinstance(written.typed, str):
@@ -76,6 +86,15 @@ class Row:
                 f"'{name}' mentions a file, so it cannot be used in an expression", written.line
             )
         return "".join(str(piece) for piece in filled)
+
+    def _own_item(self) -> Item:
+        """The values of a row without data; those that mention files are left out."""
+        values = {
+            name: self.typed(name)
+            for name in self.values
+            if not any(isinstance(piece, Mention) for piece in self.lookup(name))
+        }
+        return Item(values, FixedNames(frozenset(values), {}))
 
     def _datum(self, name: str) -> Any:
         assert self.item is not None
@@ -136,7 +155,7 @@ class Filler:
         self._nameless = nameless
         self.replacements = replacements
         self.data: frozenset[str] = frozenset()
-        """What a row of data is called, and its columns, by all their names."""
+        """What the row is called (`item`), and the columns of its data, by all their names."""
         self._columns: dict[str, str] = {}
         self._advice = data.advice if data is not None else None
         if data is not None:
@@ -150,6 +169,10 @@ class Filler:
         self.known = {
             name: values[0].line for item in replacements for name, values in item.items()
         }
+        self._has_own_item = data is None and bool(self.known) and not runtime
+        """Whether `item` has the values of the replacements."""
+        if self._has_own_item:
+            self.data = frozenset({ITEM, *(f"{ITEM}.{name}" for name in self.known)})
         self.problems: list[Problem] = []
         for name in self.known.keys() & self._columns.keys():
             self.problems.append(
@@ -228,7 +251,7 @@ class Filler:
         if name in self._answers:
             words = f"'{name}' is an answer, so it can only be mentioned below '---'"
             hint = "in the messages the candidate sees its answers where it gave them"
-        self.problems.append(Problem(self.path, words, line, hint=hint))
+        self.problems.append(Problem(self.path, words, line, hint=hint, fragment=name))
 
     def _hint(self, name: str, later: Collection[str]) -> str:
         """What to write instead of a name that is not known."""
@@ -236,8 +259,12 @@ class Filler:
             return "evaluator prompts know " + ", ".join(RUNTIME_NAMES)
         if self._advice:
             return self._advice
+        if name.partition(".")[0] == ITEM and not self.data and not self.runtime:
+            return f"'{ITEM}' is a row of 'dataset:' or 'replacements:', and the file has neither"
         inside = name.startswith(f"{ITEM}.")
-        columns = [f"{ITEM}.{one}" for one in self._columns] if inside else self._columns
+        columns = (
+            [f"{ITEM}.{one}" for one in self._columns or self.known] if inside else self._columns
+        )
         own = self._answers - {LAST} if later else ()
         if near := nearest(name, [*self.known, *columns, *later]):
             return near
@@ -253,6 +280,10 @@ class Filler:
         if name in self._used:
             return
         self._used.add(name)
+        if name in self.data and name not in self.known and self._has_own_item:
+            for one in self.known if name == ITEM else (name.removeprefix(f"{ITEM}."),):
+                self._use(one)
+            return
         if name in self.data and name not in self.known:
             columns = [*self._columns.values()] if name == ITEM else [self._column(name)]
             self.used_columns |= dict.fromkeys(columns)

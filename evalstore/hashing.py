@@ -33,6 +33,7 @@ from evalstore.values import (
     PromptVersion,
     Question,
     Reply,
+    SampleRef,
     Session,
     TestVersion,
     Text,
@@ -379,6 +380,8 @@ def _part(part: Part) -> Description:
         return {"text": part.text}
     if isinstance(part, AnswerRef):
         return {"answers": [list(place) for place in part.places]}
+    if isinstance(part, SampleRef):
+        return {"sample": part.expression}
     return {"file": part.id, "path": part.path, "mediaType": part.media_type}
 
 

@@ -74,7 +74,10 @@ class Judging:
         door = self._doors[judge.evaluator]
         form = form_of(self._material.content("evaluation", evaluation).get("checks", ()))
         held = [(one.question, one.turns) for one in sessions]
-        messages = self._material.judge(judge.prompt, evaluation, held, self._rim.nonce())
+        last = sessions[-1].cost
+        messages = self._material.judge(
+            judge.prompt, evaluation, held, self._rim.nonce(), usd=last.usd if last else None
+        )
         request = Request(
             code=door.version.code,
             messages=messages,

@@ -55,6 +55,8 @@ class Outcome:
     """Answers and judgements that could not be had."""
     failures: dict[str, int] = field(default_factory=dict)
     """Message -> how often."""
+    hopeless: int = 0
+    """Of them those that stay as long as nothing is changed, as a missing key does."""
     cost: float = 0.0
     judge_cost: float = 0.0
     priced: bool = True
@@ -132,6 +134,7 @@ class Ledger:
         if error.kind in (OVER_BUDGET, HALTED):
             return
         self._count_failure(f"{model}: {error.message}")
+        self.outcome.hopeless += error.stops_model or error.kind == "unsupported"
         if not failed.attempts:
             return
         self.writer.put_failure(

@@ -14,7 +14,7 @@ from evalstore.errors import FileProblem
 from evalstore.fields import suggest
 from evalstore.markdown import SPACE, Section
 from evalstore.template import Later
-from evalstore.values import AnswerRef, FileRef, Json, Message, Part, Text
+from evalstore.values import AnswerRef, FileRef, Json, Message, Part, SampleRef, Text
 
 if TYPE_CHECKING:
     from evalstore.conversation import Run, Turn
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 ANSWERS = frozenset({"answer", "answers"})
 """Names of the last answer, and of all, whatever turns are called."""
+SAMPLE = "sample"
+"""The name of all that is known of the last answer."""
 _AS_JSON = re.compile(r"\|\s*tojson\b")
 _ADDRESS = re.compile(r"https?://[^\s/]")
 
@@ -113,7 +115,9 @@ def fill_instructions(
 ) -> tuple[Part, ...]:
     """The parts of filled instructions, in which the names of answers (`later`) keep a place."""
     used = {name: line for name, line in template.names.items() if name in later}
-    places = {name: find_answers(name, shapes) for name in used}
+    places = {name: find_answers(name, shapes) for name in used if name != SAMPLE}
+    if SAMPLE in used:
+        template = template.with_later(SAMPLE)
 
     def lookup(name: str) -> Filled:
         return [Later(name, used[name])] if name in used else row.lookup(name)
@@ -123,7 +127,10 @@ def fill_instructions(
             raise FileProblem(
                 f"'{name}' is known only when there is an answer",
                 used[name],
-                hint=f"in instructions write `{{{{{name}}}}}` where it belongs",
+                hint="in instructions an expression over it stands by itself, as in "
+                "`{{ sample.output_text }}`"
+                if name == SAMPLE
+                else f"in instructions write `{{{{{name}}}}}` where it belongs",
             )
         return row.typed(name)
 
@@ -160,7 +167,8 @@ def _as_parts(
     parts: list[Part] = []
     for piece in pieces:
         if isinstance(piece, Later):
-            parts.append(AnswerRef(answers[piece.path]))
+            places = answers.get(piece.path)
+            parts.append(SampleRef(piece.path) if places is None else AnswerRef(places))
         elif not isinstance(piece, str):
             parts.append(_file(clean_path(piece), piece.line, desk))
         elif piece:
@@ -225,7 +233,7 @@ def read_given(value: Json) -> tuple[Message, ...]:
 
 def _given(message: Any, number: int) -> Message:
     if not isinstance(message, dict):
-        raise FileProblem(f"message {number} is no object with 'role' and 'content'")
+        raise FileProblem(f"message {number} is not an object with 'role' and 'content'")
     unknown = [key for key in message if key not in MESSAGE_FIELDS]
     if unknown:
         hint = suggest(unknown[0], MESSAGE_FIELDS, "fields")
@@ -241,10 +249,10 @@ def _given(message: Any, number: int) -> Message:
     if content is None and role == "assistant" and "content" in message:
         return Message(role, (), filled=True)
     if name is not None and not isinstance(name, str):
-        raise FileProblem(f"the 'name' of message {number} is no text")
+        raise FileProblem(f"the 'name' of message {number} is not a text")
     text = _text(content)
     if text is None:
-        raise FileProblem(f"the 'content' of message {number} is no text")
+        raise FileProblem(f"the 'content' of message {number} is not a text")
     return Message(role, (Text(text),) if text else (), name=name or None)
 
 

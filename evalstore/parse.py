@@ -220,9 +220,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
         schema=schema,
         replacements=replacements or ({},),
         dataset=spec,
-        answer=_answers(fields)
-        if isinstance(fields.value("answer"), list)
-        else _text(fields, "answer"),
+        answer=_answer(fields),
         group=_text(fields, "group"),
         options=fields.options(),
         attempts=fields.whole("attempts", least=1, most=MOST_SAMPLES),
@@ -259,8 +257,13 @@ def _text(fields: Fields, name: str) -> Section | None:
     return None if text is None else _section(text, fields.line(name))
 
 
-def _answers(fields: Fields) -> tuple[Section, ...]:
-    """The recorded answer of each turn; each may be a template."""
+def _answer(fields: Fields) -> Section | tuple[Section, ...] | None:
+    """The recorded answer, or that of each turn; each may be a template, or empty."""
+    value = fields.value("answer")
+    if isinstance(value, str) and not value.strip():
+        return _section(value, fields.line("answer"))
+    if not isinstance(value, list):
+        return _text(fields, "answer")
     texts = fields.texts("answer")
     return tuple(_section(text, fields.line("answer", n)) for n, text in enumerate(texts))
 

@@ -113,7 +113,7 @@ class References:
             hint = f"copy the data into the workspace, or allow '{folder}' with '{FLAG}'"
             raise spec.problem("path", f"'{spec.path}' is outside of the workspace", hint)
         if is_private_name(os.path.join(*inside)):
-            raise spec.problem("path", f"'{spec.path}' is private, so it is no data")
+            raise spec.problem("path", f"'{spec.path}' is private, so it is not data")
         try:
             status = os.stat(path)
         except (OSError, ValueError) as error:
@@ -124,9 +124,9 @@ class References:
         now = stamp(status)
         self.looked[name] = (path, *now)
         if not S_ISREG(status.st_mode):
-            raise spec.problem("path", f"'{spec.path}' is no file")
+            raise spec.problem("path", f"'{spec.path}' is not a file")
         if self._private.holds(path, status):
-            raise spec.problem("path", f"'{spec.path}' is private, so it is no data")
+            raise spec.problem("path", f"'{spec.path}' is private, so it is not data")
         if status.st_size > LARGEST_DATASET:
             problem = too_large(status.st_size, LARGEST_DATASET)
             raise spec.problem("path", _of(spec.path, problem), problem.hint)

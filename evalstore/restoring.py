@@ -18,6 +18,7 @@ from evalstore.values import (
     Part,
     Question,
     Reply,
+    SampleRef,
     Session,
     TestVersion,
     Text,
@@ -64,7 +65,7 @@ def restore_messages(messages: Json) -> tuple[Message, ...]:
 
 
 def restore_parts(content: Json) -> tuple[Part, ...]:
-    """The parts that were described: a text, or a list of texts, files and answers."""
+    """The parts that were described: a text, or a list of texts, files and parts of answers."""
     if isinstance(content, str):
         return (Text(content),)
     return tuple(_restore_part(part) for part in content)
@@ -75,6 +76,8 @@ def _restore_part(part: Json) -> Part:
         return Text(part["text"])
     if "answers" in part:
         return AnswerRef(tuple((session, turn) for session, turn in part["answers"]))
+    if "sample" in part:
+        return SampleRef(part["sample"])
     return FileRef(part["path"], part["mediaType"], part["file"])
 
 

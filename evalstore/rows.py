@@ -12,7 +12,6 @@ from evalstore import hashing
 from evalstore.errors import FileProblem
 from evalstore.fields import suggest
 from evalstore.markdown import SPACE
-from evalstore.values import RUNTIME_NAMES
 from evalstore.yaml_core import Document, Written
 
 Replacements = tuple[dict[str, tuple[Written, ...]], ...]
@@ -20,7 +19,6 @@ Replacements = tuple[dict[str, tuple[Written, ...]], ...]
 
 MOST_ROWS = 100_000
 """Rows of one file."""
-_RESERVED = ("_file", *RUNTIME_NAMES)
 _PICKS: dict[str, tuple[Any, Any]] = {
     "$permute": (itertools.permutations, math.perm),
     "$combine": (itertools.combinations, math.comb),
@@ -153,7 +151,13 @@ def _uses(item: Any, name: str) -> bool:
 
 
 def _refuse_name(name: str, line: int) -> None:
-    if name in _RESERVED or name != name.strip() or not name or name in _PICKS:
+    if name.startswith("_"):
+        raise FileProblem(
+            f"'{name}' cannot be the name of a replacement: names that start with '_' are reserved",
+            line,
+            hint=f"call it '{name.lstrip('_') or 'name'}'",
+        )
+    if name != name.strip() or not name or name in _PICKS:
         raise FileProblem(f"'{name}' cannot be the name of a replacement", line)
 
 

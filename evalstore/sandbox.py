@@ -30,6 +30,7 @@ _WIDE = re.compile(r"[0-9]{6}")
 """A width in a format that is too large."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}>", re.IGNORECASE)
 """How Python ends the name of an object: with its address, which another run does not have."""
+_TAG = re.compile(r"\{%[^{}]*%\}|\{\{[^{}]*\}\}|\{%")
 SWITCH_OFF = "set 'template: plain' in the frontmatter to switch templates off"
 
 
@@ -124,7 +125,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | range | GeneratorType):
         return [_plain(inner) for inner in value]
     name = type(value).__name__
-    raise TypeError(f"this is no text but a {name}: did you forget '()' or '| list'?")
+    raise TypeError(f"this is not a text but a {name}: did you forget '()' or '| list'?")
 
 
 class _Failed(Exception):  # noqa: N818 - it becomes a `FileProblem`
@@ -163,7 +164,17 @@ def undeclared(source: str, line: int) -> frozenset[str]:
         return _names_in(source) if is_plain else frozenset(_limited("names", source))
     except _Failed as failed:
         message = f"not a template: {failed}"
-        raise failed.problem(message, line + failed.line - 1, hint=SWITCH_OFF) from None
+        place = line + failed.line - 1
+        fragment = source.split("\n")[failed.line - 1 :][:1]
+        raise failed.problem(
+            message, place, hint=SWITCH_OFF, fragment=_first_tag(*fragment)
+        ) from None
+
+
+def _first_tag(line: str = "") -> str | None:
+    """The first statement or expression of a line; None if it has none."""
+    found = _TAG.search(line)
+    return found[0] if found else None
 
 
 def _names_in(source: str) -> frozenset[str]:
@@ -219,7 +230,8 @@ def run(source: str, line: int, scope: Mapping[str, Any]) -> str:
                 return _render(source, scope)
         return str(_limited("render", source, _encoded(scope)))
     except _Failed as failed:
-        raise failed.problem(f"the template fails: {failed}", line) from failed
+        fragment = "{%" if "{%" in source else source.removeprefix("{{").removesuffix("}}").strip()
+        raise failed.problem(f"the template fails: {failed}", line, fragment=fragment) from failed
 
 
 def evaluate(source: str, line: int, scope: Mapping[str, Any]) -> Any:
@@ -230,7 +242,7 @@ def evaluate(source: str, line: int, scope: Mapping[str, Any]) -> Any:
                 return _value(source, scope)
         return _limited("value", source, _encoded(scope))
     except _Failed as failed:
-        raise failed.problem(f"the template fails: {failed}", line) from failed
+        raise failed.problem(f"the template fails: {failed}", line, fragment=source) from failed
 
 
 def _is_short(source: str) -> bool:

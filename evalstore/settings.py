@@ -5,9 +5,10 @@ The string below a field is its reference documentation.
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from evalstore.allowed_paths import WorkspaceBoundary
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.fields import MOST_SAMPLES, Collector, Fields
 from evalstore.file_access import LARGEST_TEXT, read_file
-from evalstore.yaml_core import Document, read_yaml
+from evalstore.yaml_core import Document, read_yaml, with_value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -201,9 +202,35 @@ SETTING_NAMES = tuple(
 )
 
 
-def read_settings(text: str) -> Settings:
-    """Settings from the text of `evalstore.yaml`; raises `FileProblem`."""
+def read_settings(text: str, overrides: Sequence[str] = ()) -> Settings:
+    """Settings from the text of `evalstore.yaml`; raises `FileProblem`.
+
+    `overrides` are of the form `KEY=VALUE`, with dots in the key for what lies deeper; one that
+    is wrong by itself raises `EvalstoreError`.
+    """
     document = read_yaml(text)
+    for one in overrides:
+        document = _override(document, one)
+    return _read(document)
+
+
+def _override(document: Document, text: str) -> Document:
+    key, equals, value = text.partition("=")
+    path = key.strip().split(".")
+    if value.startswith(">"):  # `>= 0.5`, not a block of text
+        value = json.dumps(value)
+    if not equals or not all(path):
+        raise EvalstoreError(
+            f"--set '{text}' is not of the form KEY=VALUE", hint="as in --set concurrency=4"
+        )
+    try:
+        _read(with_value(Document(None, None, 1), path, value))
+        return with_value(document, path, value)
+    except FileProblem as problem:
+        raise EvalstoreError(f"--set {key}: {problem.message}", hint=problem.hint) from problem
+
+
+def _read(document: Document) -> Settings:
     if document.value is None:
         return Settings()
     if not isinstance(document.value, dict):

@@ -51,7 +51,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Later(Mention):
-    """A name in a text that gets its value when there is an answer; `path` is the name."""
+    """A name, or an expression, that gets its value when there is an answer; `path` is its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,24 @@ class Template:
             else:
                 pieces.append(segment)
         return join(pieces)
+
+    def with_later(self, name: str) -> Template:
+        """The same text in which expressions over `name` alone stay, each as a `Later`.
+
+        Statements cannot wait: a name that one of them uses is still among the `names`.
+        """
+        segments = tuple(
+            Later(one.source, one.line)
+            if isinstance(one, _Expression) and one.names == {name}
+            else Later(one.name, one.line)
+            if isinstance(one, _Name) and one.name == name
+            else one
+            for one in self.segments
+        )
+        if self.scope is None:
+            return replace(self, segments=segments)
+        needed = undeclared(_jinja_source(segments), self.line)
+        return replace(self, segments=segments, scope=self.scope & needed)
 
     def value(self, lookup: Lookup, typed: Callable[[str], Any]) -> Any:
         """What the text comes to where a value is wanted: a lone expression keeps its type.
@@ -265,6 +283,9 @@ class _Compiler:
         """The names that are not functions of Jinja, such as `range`."""
         return frozenset(name for name in names if name in self.known or not is_global(name))
 
+    def _is_of_item(self, name: str) -> bool:
+        return ITEM in self.known and name.startswith(f"{ITEM}.")
+
     def _between(self, position: int, stop: int) -> None:
         """Take apart what stands between two raw stretches."""
         text = self.text
@@ -283,7 +304,9 @@ class _Compiler:
             end = text.find("#}}", start + 3, stop)
             if end < 0:
                 hint = f"end it with '#}}}}', or {SWITCH_OFF}"
-                raise FileProblem("a comment '{{#' is never closed", line, hint=hint)
+                raise FileProblem(
+                    "a comment '{{#' is never closed", line, hint=hint, fragment="{{#"
+                )
             self.segments.append("")
             return start, end + 3
         if text.startswith("{{{", start):
@@ -291,11 +314,14 @@ class _Compiler:
                 "'{{{' is neither text nor a placeholder",
                 line,
                 hint=f"put a space between the braces, or {SWITCH_OFF}",
+                fragment="{{{",
             )
         end = text.find("}}", start, stop)
         if end < 0:
             if self.statement is not None:
-                raise FileProblem("'{{' is never closed", line, hint="end it with '}}'")
+                raise FileProblem(
+                    "'{{' is never closed", line, hint="end it with '}}'", fragment="{{"
+                )
             return start, None
         inner = text[start + 2 : end].strip()
         after = end + 2
@@ -308,6 +334,9 @@ class _Compiler:
         if is_name:
             self.segments.append(_Name(inner, line))
             self.names.setdefault(inner, line)
+            # `item.x` is an expression, not a name: what stands around it stays.
+            if self._is_of_item(inner):
+                return start, after
             return self._without_backticks(start, after, position)
         if inner.startswith("_") and _IDENTIFIER.match(inner) and not self.strict_reserved:
             self.segments.append(_Literal(text[start:after]))
@@ -382,6 +411,7 @@ def _expression(text: str, start: int, stop: int, line: int) -> tuple[_Literal |
         message or "not a template expression",
         line,
         hint=f"name a replacement, or {SWITCH_OFF}",
+        fragment=text[start : first + 2],
     )
 
 

@@ -2,7 +2,7 @@
 
 A file is known by the hash of its bytes, and by nothing else. The list belongs to the user and
 the machine, never to a workspace: no file of a workspace, not even its `.env`, can say what is
-trusted or where the list is. The hash is SHA-256, because the ids of the store are no protection
+trusted or where the list is. The hash is SHA-256, because the ids of the store are not protection
 from somebody who looks for two files with one id.
 """
 

@@ -68,7 +68,19 @@ class AnswerRef:
         return f"[answer {', '.join(places)}]"
 
 
-Part = Text | FileRef | AnswerRef
+@dataclass(frozen=True, slots=True)
+class SampleRef:
+    """What instructions take of `sample`, for evaluators to be shown in its place."""
+
+    expression: str
+    """Mentions nothing but `sample`."""
+
+    def __str__(self) -> str:
+        """As a reader is told."""
+        return f"[{self.expression}]"
+
+
+Part = Text | FileRef | AnswerRef | SampleRef
 
 
 @dataclass(frozen=True, slots=True)

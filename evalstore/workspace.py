@@ -17,6 +17,7 @@ from evalstore import catalogue, hashing
 from evalstore.allowed_paths import WorkspaceBoundary
 from evalstore.bounded_process import limited_together
 from evalstore.case_tree import build_case_tree, collect
+from evalstore.checks.registry import is_installed
 from evalstore.dataset import DatasetSpec
 from evalstore.definitions import read_schema, read_tool
 from evalstore.errors import EvalstoreError, FileProblem, Problem, WorkspaceError
@@ -91,13 +92,16 @@ class Workspace:
         config: Path | None = None,
         *,
         allow_outside: bool = False,
+        overrides: Sequence[str] = (),
         tell: Callable[[str], None] = lambda _message: None,
     ) -> None:
         """Read the settings, from `config` instead of the workspace's own file if it is given.
 
         With `allow_outside` the user lets it use whatever it names elsewhere, and that is
-        remembered and told. Raises `EvalstoreError`.
+        remembered and told. `overrides` of the form `KEY=VALUE` take the place of settings.
+        Raises `EvalstoreError`.
         """
+        self._overrides = overrides
         self.root = root
         self.config = config or root / FILE
         self._private_files: PrivateFiles | None = None
@@ -114,7 +118,7 @@ class Workspace:
             place = name if problem.line is None else f"{name}:{problem.line}"
             raise EvalstoreError(f"{place}: {problem.message}", hint=problem.hint) from problem
         try:
-            settings = read_settings(text)
+            settings = read_settings(text, self._overrides)
         except FileProblem as problem:
             raise WorkspaceError(problem.all_at(name, text.split("\n"))) from problem
         document = read_yaml(text)
@@ -359,8 +363,10 @@ class Workspace:
             expansion.file = load_nodes([expansion.node]).get(expansion.node)
             if expansion.file is None:  # nothing can be stored
                 expansion = expand_test(test, library, keep)
-        found = [one.at(path) for one in (*collector.found, *collector.warnings)]
-        reading.problems += found + expansion.problems
+        reading.problems += [one.at(path) for one in (*collector.found, *collector.warnings)]
+        if expansion.problems:
+            lines = text.split("\n")
+            reading.problems += [one.located(lines) for one in expansion.problems]
         if expansion.file is None or collector.found:
             return
         reading.contents |= expansion.contents
@@ -387,10 +393,10 @@ class Workspace:
         prompts: dict[str, tuple[str, ...]] = {}
         evaluators: dict[str, tuple[str, ...]] = {}
         silent: set[str] = set()
-        for prompt in self._read_prompts(reading):
+        for prompt, text in self._read_prompts(reading):
             with limited_together():
                 ids, expansion = expand_prompt(prompt, library)
-            reading.problems += expansion.problems
+            reading.problems += [one.located(text.split("\n")) for one in expansion.problems]
             reading.contents |= expansion.contents
             reading.blobs |= expansion.files
             if ids:
@@ -410,7 +416,7 @@ class Workspace:
             silent=frozenset(silent),
         )
 
-    def _read_prompts(self, reading: Reading) -> Iterator[PromptFile]:
+    def _read_prompts(self, reading: Reading) -> Iterator[tuple[PromptFile, str]]:
         seen: dict[str, str] = {}
         folder = self.settings.paths["prompts"]
         for path, text in self._texts("prompts", reading, ".md"):
@@ -422,9 +428,10 @@ class Workspace:
                 seen.setdefault(default_id(path, folder), path)
             else:
                 reading.problems += [one.at(path) for one in prompt.warnings]
-                yield prompt
+                yield prompt, text
         if DEFAULT_PROMPT not in seen:
-            yield parse_prompt(f"(built in)/{DEFAULT_PROMPT}.md", normalise(_BUILT_IN.read_bytes()))
+            text = normalise(_BUILT_IN.read_bytes())
+            yield parse_prompt(f"(built in)/{DEFAULT_PROMPT}.md", text), text
 
     def _read_definitions(
         self, kind: str, reading: Reading, index: Index
@@ -534,6 +541,8 @@ class _Current:
         """Whether what a test file depended on still has these ids."""
         kind, _, rest = name.partition(":")
         try:
+            if kind == "package":
+                return is_installed(rest) is ids
             if kind == "file":
                 return self.references.identify(rest, path) == str(ids)
             if kind == "dataset":

@@ -1,7 +1,7 @@
 """YAML 1.2 core: the only way YAML is read.
 
 Only `true`/`false` are booleans, there are no dates and no merge keys, a duplicate key
-and a key that is no scalar are errors. So `Yes`, `No` and `2013-04-13` stay text. Every
+and a key that is not a scalar are errors. So `Yes`, `No` and `2013-04-13` stay text. Every
 value keeps its line, and scalars can be read as they were written (`1.10` stays `1.10`).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -116,6 +117,29 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Nod
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         return node.value[step], node.value[step]
     return None
+
+
+def with_value(document: Document, path: Sequence[str], text: str) -> Document:
+    """The document with another value at a path of keys; raises `FileProblem`.
+
+    The value is read as YAML, and everything else keeps its line.
+    """
+    node = read_yaml(text or "null").node
+    assert node is not None
+    whole = _put(document.node, path, node)
+    return Document(_Values(False, False).read(whole, 0), whole, document.first_line)
+
+
+def _put(node: yaml.Node | None, path: Sequence[str], value: yaml.Node) -> yaml.Node:
+    if not path:
+        return value
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    inner = next((one for key, one in pairs if key.value == path[0]), None)
+    key = yaml.ScalarNode(_TAG + "str", path[0], value.start_mark, value.end_mark)
+    kept = [(one, inside) for one, inside in pairs if one.value != path[0]]
+    mark = node.start_mark if node is not None else value.start_mark
+    put = (key, _put(inner, path[1:], value))
+    return yaml.MappingNode(_TAG + "map", [*kept, put], mark, value.end_mark)
 
 
 def read_yaml(

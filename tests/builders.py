@@ -41,7 +41,7 @@ def workspace_of(path: Path, files: Files) -> Workspace:
     return Workspace(tree(path, {"evalstore.yaml": "", **files}))
 
 
-def test_file(  # it builds a file and is no test itself
+def test_file(  # it builds a file and is not a test itself
     *frontmatter: str,
     shown: str = "Hello",  # noqa: PT028
     told: str = "Expect a greeting.",  # noqa: PT028

@@ -200,7 +200,7 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = bool(answer.cut)
 
     def handle(self) -> None:
-        """Serve until the client goes, which is no event worth a word."""
+        """Serve until the client goes, which is not worth a word."""
         try:
             super().handle()
         except ConnectionError:

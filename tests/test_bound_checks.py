@@ -185,7 +185,7 @@ def test_when_models_judge_is_no_part_of_what_they_are_told() -> None:
         (["pass: most", "checks: [{contains: a}]"], "'pass' must be all, any"),
         (["evaluator: never", "checks: [{contains: a}]"], "'evaluator' must be"),
         (["- jsonSchema: nobody"], "there is no schema 'nobody'"),
-        (["- jsonSchema: {type: 1}"], "this is no JSON Schema"),
+        (["- jsonSchema: {type: 1}"], "this is not a JSON Schema"),
         (["- json: false"], "to turn a check round"),
     ],
 )

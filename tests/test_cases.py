@@ -198,6 +198,13 @@ def test_a_recorded_answer_is_a_version_of_its_own() -> None:
     assert (null, missing) == (None, None)
 
 
+@pytest.mark.parametrize("answer", ["", " ", "\n"])
+def test_an_empty_text_is_an_answer(answer: str) -> None:
+    (written,) = cases(lines(A), f"answer: {json.dumps(answer)}")
+    assert [written.recorded] == recorded({**A, "c": answer})
+    assert written.recorded is not None
+
+
 def test_a_recorded_answer_is_no_part_of_what_is_asked() -> None:
     bare = cases(lines(A))
     found = cases(lines({**A, "c": "s"}), "answer: '{{ c }}'")

@@ -70,6 +70,62 @@ def test_values_may_use_earlier_or_later_names(order: tuple[str, str]) -> None:
     assert rows("replacements:", *(f"  {line}" for line in order), text="`{{a}}`") == ["<X>"]
 
 
+CITY = ("replacements: {cityName: Oslo, days: 03, user-name: Bo}",)
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("{{ item.cityName }} {{ item.days }}", "Oslo 03"),
+        ("{{ item.days + 1 }}", "4"),
+        ('{{ item["user-name"] }}', "Bo"),
+        ("{{ item.cityName | upper }}", "OSLO"),
+        ("{{ item }}", '{"cityName": "Oslo", "days": 3, "user-name": "Bo"}'),
+        ("{% for name in item %}{{ name }} {% endfor %}", "cityName days user-name"),
+        ("{{ 'keys' in item }}", "false"),
+    ],
+)
+def test_without_data_item_has_the_values_of_the_replacements(text: str, result: str) -> None:
+    file = test_file(*CITY, shown=text, told="{{cityName}}{{days}}{{user-name}}")
+    assert shown(expanded(file)) == [[("user", result)]]
+
+
+def test_a_check_finds_the_values_of_the_replacements_in_item() -> None:
+    told = "~~~checks\n- expr: item['cityName'] in answer\n- contains: '{{ item.cityName }}'\n~~~"
+    expansion = expanded(test_file("replacements: {cityName: Oslo}", told=told))
+    assert expansion.file is not None, expansion.problems
+    checks = json.loads(expansion.contents[str(expansion.file.cases[0].evaluation)][1])["checks"]
+    assert checks[0]["values"] == {"item": {"cityName": "Oslo"}}
+    assert checks[1]["expected"] == ["Oslo"]
+
+
+def test_what_item_mentions_counts_as_used() -> None:
+    file = "replacements: {a: x, b: y}"
+    assert expanded(test_file(file, shown="{{ item }}")).problems == []
+    (problem,) = expanded(test_file(file, shown="{{ item.a }}")).problems
+    assert problem.message == "replacement 'b' is never used"
+
+
+def test_a_replacement_called_item_is_that() -> None:
+    assert shown(expanded(test_file("replacements: {item: kayak}", shown="a {{item}}"))) == [
+        [("user", "a kayak")]
+    ]
+
+
+@pytest.mark.parametrize("text", ["{{ item }}", "{{ item.x }}", '{{ item["x"] }}'])
+def test_without_any_values_there_is_no_item(text: str) -> None:
+    (problem,) = expanded(test_file(shown=text)).problems
+    hint = "'item' is a row of 'dataset:' or 'replacements:', and the file has neither"
+    assert (problem.message, problem.hint) == ("'item' is not defined", hint)
+
+
+def test_item_knows_only_the_names_of_the_replacements() -> None:
+    (problem, _) = expanded(
+        test_file("replacements: {city: Oslo}", shown="{{ item.town }}")
+    ).problems
+    assert problem.message == "'item.town' is not defined"
+
+
 def test_a_label_says_what_differs() -> None:
     text = test_file("replacements: {a: [1, 2], b: [x], c: [p, q]}", shown="`{{a}}{{b}}{{c}}`")
     file = expanded(text).file

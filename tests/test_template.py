@@ -69,6 +69,23 @@ def test_values_are_never_read_as_templates() -> None:
     assert filled("`{{q}}`", q="{{x}} {% y %} $& \\1 `") == ["{{x}} {% y %} $& \\1 `"]
 
 
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("`{{ item.x }}`", "`v`"),
+        ("`{{item.x}}`", "`v`"),
+        ("{{ item.x }}", "v"),
+        ("`{{ x }}`", "v"),
+        ('`{{ item["x"] }}`', "`v`"),
+        ("`{{ item.x | upper }}`", "`V`"),
+        ("{% if true %}`{{ item.x }}`{% endif %}", "`v`"),
+    ],
+)
+def test_only_a_lone_name_loses_its_backticks(text: str, result: str) -> None:
+    values = {"item": {"x": "v"}, "item.x": "v", "x": "v"}
+    assert filled(text, **values) == [result]
+
+
 def test_the_empty_text_fills_to_nothing() -> None:
     assert filled("`{{q}}`", q="") == []
 

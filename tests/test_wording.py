@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.wording import clip, columns_of, safe_markdown, widest
+from evalstore.wording import clip, columns_of, likely_price, safe_markdown, widest
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_text_of_a_megabyte_is_cut_at_once() -> None:
 
 
 def test_an_entity_of_markdown_is_no_way_around() -> None:
-    """What is no character at all, such as 27, is none for whoever renders it, either."""
+    """What is not a character at all, such as 27, is none for whoever renders it, either."""
     text = "a &#x202e;b &#27;[31m &rlm; &amp; &lt;b&gt; &#10; &nosuch; \u202e"
     assert safe_markdown(text) == (
         r"a \u202eb &#27;[31m \u200f &amp; &lt;b&gt; &#10; &nosuch; \u202e"
@@ -47,3 +47,9 @@ def test_the_widest_of_very_many_texts() -> None:
     assert widest([*many, "漢字" * 10]) == 40
     assert widest(["plain", "漢"]) == 5
     assert widest([]) == 0
+
+
+def test_an_upper_bound_is_not_less_than_a_bound() -> None:
+    assert likely_price(0.00001, 40) == "up to $0.0001 (at 40 tokens an answer)"
+    assert likely_price(0.00001, None) == "about <$0.0001"
+    assert likely_price(None, 40) == "at an unknown price"

@@ -239,12 +239,43 @@ def test_all_problems_of_all_files_are_told_at_once(folder: Path) -> None:
         "prompts/p.md:2",
         "providers/p.yaml:1",
         "schemas/s.json:2:1",
-        "tests/a.md:3",
-        "tests/a.md:7",
+        "tests/a.md:3:3",
+        "tests/a.md:7:3",
         "tests/b.md:2",
         "tests/c.md:2",
         "tools/t.yaml:3",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "excerpt"),
+    [
+        ("Hi a b {{ a b }}", "3:8", "Hi a b {{ a b }}"),
+        ("Hi q {{ q / 0 }}", "3:9", "Hi q {{ q / 0 }}"),
+        ("{% if q %}{{ q|no }}{% endif %}", "3:11", "{% if q %}{{ q|no }}{% endif %}"),
+        ("x {% if q / 0 %}y{% endif %}", "3:3", "x {% if q / 0 %}y{% endif %}"),
+        ("x {% if %}", "3:3", "x {% if %}"),
+        ("city {{ city }}", "3:9", "city {{ city }}"),
+        ("a {{{q}}}", "3:3", "a {{{q}}}"),
+        ("a {{# b", "3:3", "a {{# b"),
+        ("x" * 1_001 + "{{ city }}", "3", None),
+    ],
+)
+@pytest.mark.parametrize("kind", ["tests", "prompts"])
+def test_a_problem_of_a_template_shows_its_line_and_column(
+    folder: Path, kind: str, text: str, place: str, excerpt: str | None
+) -> None:
+    head = "---\nreplacements: {q: 1}\n---\n"
+    body = f"# 👤\n\n{text}\n\n---\n\nE {{{{q}}}}\n" if kind == "tests" else f"{text}\n"
+    line, _, column = place.partition(":")
+    line = str(int(line) + 3) if kind == "tests" else "4"
+    found = [
+        one
+        for one in read(folder, {f"{kind}/t.md": head + body}).problems
+        if "never used" not in one.message and one.file == f"{kind}/t.md"
+    ]
+    whole = f"{kind}/t.md:{line}" + (f":{column}" if column else "")
+    assert [(one.place, one.excerpt) for one in found[:1]] == [(whole, excerpt)]
 
 
 def test_a_problem_with_a_column_shows_its_line(folder: Path) -> None:

@@ -18,7 +18,7 @@ _BEFORE = 20
 
 
 class Finding(NamedTuple):
-    """What a check found: a score from 0 to 1, and words for when it is no pass."""
+    """What a check found: a score from 0 to 1, and words for when it is not a pass."""
 
     score: float
     feedback: str = ""
@@ -55,8 +55,12 @@ class Subject:
 
     @property
     def text(self) -> str:
-        """What is looked at, as a prepared text; what is no text as JSON."""
+        """What is looked at, as a prepared text; what is not a text as JSON."""
         return self.prepare(as_text(self.actual))
+
+
+INSTALL = "pip install 'evalstore[similarity]'"
+"""What installs the packages that some checks need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class Kind:
     """Whether the score may lie between 0 and 1, so that `pass` must say what is enough."""
     by_models: bool = False
     """Whether it says how models judge: it has no settings but its own, and never runs itself."""
+    package: str = ""
+    """The package that it needs beside those of evalstore; the extra `similarity` has them."""
     example: str = ""
     """What an author may write behind `type:`, for hints; nothing: the type stands alone."""
 
@@ -114,6 +120,15 @@ class Arguments:
         """Any value."""
         self._known.append(name)
         return self._given.pop(name, default)
+
+    def names(self) -> list[str]:
+        """The settings that are given and have not been taken yet."""
+        return list(self._given)
+
+    def take_rest(self) -> dict[str, Json]:
+        """All of them."""
+        rest, self._given = self._given, {}
+        return rest
 
     def require(self, name: str) -> Json:
         """Any value that must be given; null is one."""

@@ -107,7 +107,7 @@ def _read_schema(arguments: Arguments) -> dict[str, Json]:
     if wrong is None and not is_json(schema):
         wrong = "it holds a number that is not finite"
     if wrong:
-        raise arguments.problem(f"this is no JSON Schema: {wrong}")
+        raise arguments.problem(f"this is not a JSON Schema: {wrong}")
     return {"schema": schema, **_fenced(arguments)}
 
 
@@ -228,14 +228,20 @@ def _compare(check: Mapping[str, Json], subject: Subject, *, subset: bool) -> Fi
 
 def _read_path(arguments: Arguments) -> dict[str, Json]:
     from evalstore.checks.reading import read_check
+    from evalstore.checks.registry import find_kind
 
     path = arguments.text("path")
     if path is None:
         raise arguments.problem("the check needs 'path'", "a JMESPath, as in 'items[0].price'")
     raise_for_path(path, arguments)
     found: dict[str, Json] = {"path": path, **_fenced(arguments)}
-    if arguments.has("check"):
-        inner = read_check(arguments.take("check"), arguments.line)
+    beside = [name for name in arguments.names() if find_kind(name) is not None]
+    if beside and arguments.has("check"):
+        raise arguments.problem(f"'jsonPath' has two checks inside: 'check' and '{beside[0]}'")
+    if beside or arguments.has("check"):
+        allowed = {"allowEmpty": True} if arguments.allow_empty else {}
+        inside = {**arguments.take_rest(), **allowed} if beside else arguments.take("check")
+        inner = read_check(inside, arguments.line)
         if inner["type"] in _NO_TEXT_CHECKS:
             hint = "inside there can be a check of a text or of a number"
             raise arguments.problem(f"'{inner['type']}' cannot stand inside of 'jsonPath'", hint)
@@ -248,7 +254,7 @@ def _read_path(arguments: Arguments) -> dict[str, Json]:
 
 
 def raise_for_path(path: str, arguments: Arguments) -> None:
-    """Raise when this is no JMESPath, or calls a function there is not."""
+    """Raise when this is not a JMESPath, or calls a function there is not."""
     from jmespath.exceptions import JMESPathError
     from jmespath.functions import Functions
 
@@ -256,7 +262,7 @@ def raise_for_path(path: str, arguments: Arguments) -> None:
         parsed = compiled_path(path).parsed
     except (JMESPathError, RecursionError) as error:
         words = " ".join(str(error).split()) or type(error).__name__
-        message = f"this is no JMESPath: {shorten(path)}"
+        message = f"this is not a JMESPath: {shorten(path)}"
         raise arguments.problem(message, words[:_SHOWN]) from None
     waiting = [parsed]
     while waiting:

@@ -77,9 +77,9 @@ def read_expression(source: str) -> ast.expr:
             warnings.simplefilter("ignore")
             tree = ast.parse(source.strip(), mode="eval").body
     except SyntaxError as error:
-        raise ExpressionError(f"it is no expression: {error.msg}") from None
+        raise ExpressionError(f"it is not an expression: {error.msg}") from None
     except (ValueError, MemoryError, RecursionError):
-        raise ExpressionError("it is no expression") from None
+        raise ExpressionError("it is not an expression") from None
     waiting: list[tuple[ast.AST, ast.AST | None, int]] = [(tree, None, 1)]
     while waiting:
         node, parent, depth = waiting.pop()
@@ -129,7 +129,9 @@ def _raise_for(node: ast.AST, parent: ast.AST | None) -> None:
         raise ExpressionError(f"there is no {word} in expressions")
     match node:
         case ast.Constant() if type(node.value) not in (str, int, float, bool, type(None)):
-            raise ExpressionError(f"{shorten(repr(node.value))} is no text, number or truth value")
+            raise ExpressionError(
+                f"{shorten(repr(node.value))} is not a text, number or truth value"
+            )
         case ast.Name() if node.id.startswith("__"):
             raise ExpressionError(f"there is no name '{node.id}' in expressions")
         case ast.Attribute() if not (isinstance(parent, ast.Call) and parent.func is node):

@@ -61,11 +61,13 @@ def _read_same(arguments: Arguments) -> dict[str, Json]:
 
 
 def _all_same(check: Mapping[str, Json], subject: Subject) -> Finding:
-    """Whether the values of a key differ by no more than `max`; without it they are equal."""
+    """Whether the values of a key are equal, or numbers that differ by no more than `max`."""
     key = subject.prepare(check["key"])
     values = [
         _value(answer, key, number) for number, answer in enumerate(_answers(subject), start=1)
     ]
+    if all(value == values[0] for value in values):
+        return Finding(1.0)
     if "max" not in check:
         for number, value in enumerate(values, start=1):
             if value != values[0]:
@@ -114,7 +116,7 @@ def _number(value: Json, number: int) -> Decimal:
     except InvalidOperation:
         found = Decimal("NaN")
     if not isinstance(value, int | float | str) or not found.is_finite():
-        raise GroupError(f"answer {number} has {as_text(value) or 'null'}, which is no number")
+        raise GroupError(f"answer {number} has {as_text(value) or 'null'}, which is not a number")
     return found
 
 
@@ -133,7 +135,7 @@ def _read_monotonic(arguments: Arguments) -> dict[str, Json]:
     pattern = arguments.text("pattern")
     if pattern is not None:
         if wrong := pattern_problem(pattern):
-            raise arguments.problem(f"{shorten(pattern)} is no regular expression: {wrong}")
+            raise arguments.problem(f"{shorten(pattern)} is not a regular expression: {wrong}")
         found["pattern"] = pattern
     if arguments.has("by"):
         found["by"] = _read_order(arguments)
@@ -149,7 +151,7 @@ def _read_order(arguments: Arguments) -> list[Json]:
     for one in given:
         number = None if one is None else to_number(one)
         if one is not None and number is None:
-            raise arguments.problem(f"'by' has {shorten(as_text(one))}, which is no number")
+            raise arguments.problem(f"'by' has {shorten(as_text(one))}, which is not a number")
         found.append(None if number is None else str(number))
     return found
 
@@ -212,6 +214,6 @@ def to_number(value: Json) -> Decimal | None:
 
 KINDS = {
     "allEqual": Kind(1, _read_nothing, _all_equal, main=None, joint=True, example="{scope: case}"),
-    "allSame": Kind(1, _read_same, _all_same, main="key", joint=True),
+    "allSame": Kind(2, _read_same, _all_same, main="key", joint=True),
     "monotonic": Kind(1, _read_monotonic, _is_monotonic, main="order", joint=True),
 }

@@ -101,7 +101,7 @@ def _read_choice_scores(given: Json, choices: list[str], arguments: Arguments) -
     for name in scores:
         if name not in choices:
             hint = suggest(name, choices, "choices")
-            raise arguments.problem(f"'scores' has {shorten(name)}, which is no choice", hint)
+            raise arguments.problem(f"'scores' has {shorten(name)}, which is not a choice", hint)
     for choice in choices:
         if choice not in scores:
             raise arguments.problem(f"the choice {shorten(choice)} has no score")
@@ -113,7 +113,7 @@ def _as_number(choice: str, arguments: Arguments) -> float:
         return float(choice)
     except ValueError:
         raise arguments.problem(
-            f"the choice {shorten(choice)} is no number, so it needs a score of its own"
+            f"the choice {shorten(choice)} is not a number, so it needs a score of its own"
         ) from None
 
 
@@ -160,7 +160,7 @@ def _read_passing(
         for one in passing:
             if one not in choices:
                 hint = suggest(one, choices, "choices")
-                raise arguments.problem(f"'pass' has {shorten(one)}, which is no choice", hint)
+                raise arguments.problem(f"'pass' has {shorten(one)}, which is not a choice", hint)
         if not passing:
             raise arguments.problem("no choice passes")
         return [choice for choice in choices if choice in passing]
@@ -239,7 +239,7 @@ def _read_parser(arguments: Arguments) -> dict[str, Json]:
 
 def _raise_for_pattern(pattern: str, arguments: Arguments) -> None:
     if wrong := pattern_problem(pattern):
-        words = f"the pattern {shorten(pattern)} is no regular expression: {wrong}"
+        words = f"the pattern {shorten(pattern)} is not a regular expression: {wrong}"
         raise arguments.problem(words)
     if compiled(pattern).groups == 0:
         raise arguments.problem(

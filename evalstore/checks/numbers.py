@@ -20,7 +20,7 @@ _OPERATORS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
     ">=": operator.ge,
 }
 _EXACT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-"""Never raises: what is no number is NaN."""
+"""Never raises: what is not a number is NaN."""
 
 _SHOWN = 40
 """Characters of a number in a feedback."""

@@ -67,7 +67,7 @@ def _read_regex(arguments: Arguments) -> dict[str, Json]:
         found["method"] = method
     if wrong := pattern_problem(pattern, frozenset(flags)):
         raise arguments.problem(
-            f"the pattern {shorten(pattern)} is no regular expression: {wrong}",
+            f"the pattern {shorten(pattern)} is not a regular expression: {wrong}",
             "put '\\' before a sign that stands for itself, and single quotes round the pattern",
         )
     return found

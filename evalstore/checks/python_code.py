@@ -157,7 +157,7 @@ def require_defined(check: Mapping[str, Json], source: bytes, line: int | None) 
     except (SyntaxError, ValueError) as error:
         at = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         words = error.msg if isinstance(error, SyntaxError) else error
-        raise FileProblem(f"'{path}{at}' is no Python: {words}", line) from error
+        raise FileProblem(f"'{path}{at}' is not Python: {words}", line) from error
     kind, known, others = (
         ("function", functions, classes) if "function" in check else ("class", classes, functions)
     )
@@ -209,7 +209,7 @@ def _read_score(value: Json) -> float:
             f"it returned {shown}, not true or false, a number from 0 to 1, or a mapping of those"
         )
     if not is_finite(value) or not 0 <= value <= 1:
-        raise ValueError(f"it returned {value:g}, which is no score from 0 to 1")
+        raise ValueError(f"it returned {value:g}, which is not a score from 0 to 1")
     return float(value)
 
 

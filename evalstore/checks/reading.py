@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from evalstore.checks.base import Arguments, Kind, shorten
 from evalstore.checks.normalizing import STEPS
@@ -15,6 +15,8 @@ from evalstore.values import Json
 
 COMMON = ("not", "actual", "ignoreCase", "normalize", "pass", "weight", "name", "scope")
 """Settings that all checks have."""
+PATH = "jsonPath"
+"""The check that holds another one."""
 _BOUND = re.compile(r"(>=|>|<=|<|==)\s*([0-9.eE+-]+)\Z")
 _EMPTY: tuple[Json, ...] = ("", [], {})
 
@@ -86,6 +88,20 @@ def _read_own(
     return own
 
 
+def packages_of(given: Json) -> Iterator[tuple[str, str]]:
+    """What a check and the one in it need beside evalstore: pairs of a type and a package."""
+    try:
+        name, settings = split(given, None)
+    except FileProblem:  # it is reported when the check is read
+        return
+    kind = find_kind(name)
+    if kind and kind.package:
+        yield name, kind.package
+    if name == PATH:
+        beside = {one: settings[one] for one in settings if find_kind(one)}
+        yield from packages_of(settings.get("check", beside))
+
+
 def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
     """The type of a check, and its settings by name; raises `FileProblem`."""
     if isinstance(given, str):
@@ -103,6 +119,8 @@ def split(given: Json, line: int | None) -> tuple[str, dict[str, Json]]:
             raise _unknown(str(name), line)
         return name, settings
     types = _types_in(settings)
+    if PATH in types and len(types) == 2:  # the other one is what is checked at the path
+        types = [PATH]
     if len(types) > 1:
         raise FileProblem(f"these are two checks in one: '{types[0]}' and '{types[1]}'", line)
     if not types:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 
 from evalstore.checks import (
     documents,
@@ -50,6 +51,12 @@ def find_kind(name: str) -> Kind | None:
 def known_kinds() -> Mapping[str, Kind]:
     """All check types by name."""
     return {**_plugged_in(), **_OWN}
+
+
+@cache
+def is_installed(package: str) -> bool:
+    """Whether a package that a check needs is there; it is not loaded."""
+    return find_spec(package) is not None
 
 
 @cache

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from evalstore.checks.base import Arguments, Finding, Kind, Subject, shorten
+from evalstore.checks.base import INSTALL, Arguments, Finding, Kind, Subject, shorten
 from evalstore.checks.normalizing import squad
 from evalstore.checks.texts import any_of, read_texts
 from evalstore.errors import EvalstoreError
@@ -116,8 +116,8 @@ def _is_near(check: Mapping[str, Json], subject: Subject) -> Finding:
 
 
 def _missing(name: str) -> EvalstoreError:
-    how = "pip install 'evalstore[similarity]'"
-    return EvalstoreError(f"the check '{name}' needs more packages: {how}", hint=how)
+    message = f"the check '{name}' needs more packages: {INSTALL}"
+    return EvalstoreError(message, hint=INSTALL)
 
 
 @lru_cache(maxsize=1)
@@ -171,6 +171,6 @@ KINDS = {
     "f1": Kind(1, read_texts, _share_words, graded=True, example="Paris"),
     "similar": Kind(1, read_texts, _is_similar, graded=True, example="Paris"),
     "levenshtein": Kind(1, _read_distance, _is_near, example="{expected: Paris, max: 2}"),
-    "bleu": Kind(1, read_texts, _bleu, graded=True, example="Paris"),
-    "rouge": Kind(1, _read_rouge, _rouge, graded=True, example="Paris"),
+    "bleu": Kind(1, read_texts, _bleu, graded=True, package="sacrebleu", example="Paris"),
+    "rouge": Kind(1, _read_rouge, _rouge, graded=True, package="rouge_score", example="Paris"),
 }

@@ -77,6 +77,15 @@ def _cost(usd: float | None) -> str:
     return "an unknown sum" if usd is None else output.money(usd)
 
 
+def _key_text(checkup: Checkup) -> str:
+    origin = f" ({checkup.key_origin})" if checkup.key_origin else ""
+    return f"{checkup.key_variable} is set{origin}"
+
+
+def _capabilities(text: str) -> str:
+    return "what it can do is not known" if text == "?" else f"can: {text}"
+
+
 def _rows_of(checkup: Checkup) -> Iterator[Row]:
     from evalstore.cli.workspace_commands import capabilities_text, price_text
 
@@ -85,8 +94,8 @@ def _rows_of(checkup: Checkup) -> Iterator[Row]:
         name = f" as {reply.resolved_model}" if reply.resolved_model else ""
         yield "ok", topic, f"answered in {reply.latency:.2f} s{name}", None
     facts = (
-        f"{checkup.key_variable} is set" if checkup.key_set else "",
-        f"can: {capabilities_text(checkup.facts)}",
+        _key_text(checkup) if checkup.key_set else "",
+        _capabilities(capabilities_text(checkup.facts)),
         price_text(checkup.facts["price"]),
     )
     yield "ok", topic, "; ".join(fact for fact in facts if fact), None

@@ -22,7 +22,7 @@ from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError
 from evalstore.operations.orders import Where
 
 
-class _Interrupted(Exception):  # noqa: N818 - it is no error
+class _Interrupted(Exception):  # noqa: N818 - it is not an error
     """An interruption, which typer would end without a word."""
 
 
@@ -51,7 +51,7 @@ def _translated() -> Iterator[None]:
 app = typer.Typer(
     name="evalstore",
     cls=_Commands,
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     pretty_exceptions_show_locals=False,
@@ -59,10 +59,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
+COMPLETING = "_EVALSTORE_COMPLETE"
+"""The variable by which the script of a shell asks for completions."""
 _LONGEST_NAME = 80
 """Characters of the name of a file in an error of the system."""
 _FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside")
-_VALUED = ("-C", "-c", "--config", "--store", "--color", "--progress")
+_VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress")
 
 
 class Globals:
@@ -71,6 +73,7 @@ class Globals:
     directory: Path
     config: Path | None
     store: str | None
+    overrides: tuple[str, ...]
     allow_outside: bool
     progress: Literal["auto", "plain", "none"]
     arguments: list[str]
@@ -79,6 +82,7 @@ class Globals:
 
 @app.callback()
 def start(
+    context: typer.Context,
     directory: Annotated[
         Path | None,
         typer.Option("-C", metavar="DIR", help="Run as if started in DIR.", show_default=False),
@@ -90,6 +94,12 @@ def start(
     store: Annotated[
         str | None,
         typer.Option("--store", metavar="PATH", help="The store, instead of the settings' one."),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A setting for this command; again for another."
+        ),
     ] = None,
     allow_outside: Annotated[
         bool,
@@ -111,11 +121,15 @@ def start(
 
     Options of this page can stand before or after the command.
     """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(OK)
     output.use_color(color)
     output.quiet, output.verbose = quiet, verbose
     Globals.directory = _find_folder(directory)
     Globals.config = None if config is None else Globals.directory / config
     Globals.store = store
+    Globals.overrides = tuple(overrides or ())
     Globals.allow_outside = allow_outside
     Globals.progress = progress
 
@@ -142,6 +156,7 @@ def here() -> Where:
         Globals.config,
         Globals.store,
         allow_outside=Globals.allow_outside,
+        overrides=Globals.overrides,
         warn=output.warn,
     )
 
@@ -209,6 +224,10 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         if any("\0" in argument for argument in arguments):
             raise EvalstoreError("an argument holds a NUL character")
+        if COMPLETING in os.environ:
+            from typer.completion import completion_init  # type: ignore[attr-defined]
+
+            completion_init()
         commands()(arguments, prog_name="evalstore", auto_envvar_prefix="EVALSTORE")
     except EvalstoreError as problem:
         output.failure(problem)

@@ -97,6 +97,10 @@ RetryErrors = Annotated[
 Offline = Annotated[
     bool, typer.Option("--offline", help="Only what needs no network: checks, scripted models.")
 ]
+KeepGoing = Annotated[
+    bool,
+    typer.Option("--keep-going", help="Leave out test files with errors; the exit code is 2."),
+]
 
 
 def selecting(
@@ -117,6 +121,7 @@ def selecting(
     max_age: MaxAge = None,
     retry_errors: RetryErrors = False,
     offline: Offline = False,
+    keep_going: KeepGoing = False,
 ) -> Wanted:
     """The options that say which cases, models and answers a command is about."""
     return Wanted(
@@ -137,6 +142,7 @@ def selecting(
         max_age=max_age,
         retry_errors=retry_errors,
         offline=offline,
+        keep_going=keep_going,
     )
 
 

@@ -22,6 +22,7 @@ from evalstore.wording import ago as ago
 from evalstore.wording import clip as clip
 from evalstore.wording import columns_of as columns_of
 from evalstore.wording import count as count
+from evalstore.wording import likely_price as likely_price
 from evalstore.wording import money as money
 from evalstore.wording import pad as pad
 from evalstore.wording import percent as percent
@@ -150,6 +151,8 @@ def failure(error: EvalstoreError) -> None:
             f"{plural(count, 'error')} in {plural(len({p.file for p in error.problems}), 'file')}; "
             "nothing was asked"
         )
+        if error.hint:
+            to_stderr(f"{typer.style('hint:', fg='cyan')} {safe(error.hint)}")
         return
     to_stderr(f"{typer.style('error:', fg='red')} {safe(str(error), lines=True)}")
     if error.hint:
@@ -169,6 +172,16 @@ def problem(found: Problem) -> None:
         to_stderr("    " + " " * columns_of(safe(found.excerpt[: found.column - 1])) + "^")
     if found.hint:
         to_stderr(f"{typer.style('hint:', fg='cyan')} {safe(found.hint)}")
+
+
+def left_out(problems: list[Problem]) -> None:
+    """The errors of files that are left out, and which those are."""
+    for found in problems:
+        problem(found)
+    files = sorted({found.file for found in problems})
+    if files:
+        verb = "is" if len(files) == 1 else "are"
+        to_stderr(f"{plural(len(files), 'file')} with errors {verb} left out: {', '.join(files)}")
 
 
 def to_stderr(text: str) -> None:

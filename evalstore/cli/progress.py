@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Mode = Literal["auto", "plain", "none"]
 _PLAIN_SECONDS = 10.0
+"""Between two lines."""
+_FIRST_SECONDS = 1.0
+"""Before the first one, when lines are asked for."""
 
 
 class ProgressWatcher(Watcher):
@@ -24,6 +27,8 @@ class ProgressWatcher(Watcher):
 
     def __init__(self, mode: Mode) -> None:
         self._mode = "none" if output.quiet else mode
+        self._wait = _FIRST_SECONDS if self._mode == "plain" else _PLAIN_SECONDS
+        self._says_start = self._mode == "plain"
         if self._mode == "auto" and not sys.stderr.isatty():
             self._mode = "plain"
         self._bar: Progress | None = None
@@ -36,6 +41,10 @@ class ProgressWatcher(Watcher):
     def start(self, asks: int, judgements: int) -> None:
         """Show the bars."""
         self._total = (asks, judgements)
+        if self._says_start:
+            output.talk(
+                f"to do: {output.plural(asks, 'answer')}, {output.plural(judgements, 'judgement')}"
+            )
         if self._mode != "auto":
             return
         from rich.console import Console
@@ -74,8 +83,8 @@ class ProgressWatcher(Watcher):
                 self._bar.advance(self._tasks[what], count)
             elif what == "failed":
                 self._update(failed=f"{self._done['failed']} failed")
-        elif self._mode == "plain" and time.monotonic() - self._last > _PLAIN_SECONDS:
-            self._last = time.monotonic()
+        elif self._mode == "plain" and time.monotonic() - self._last > self._wait:
+            self._last, self._wait = time.monotonic(), _PLAIN_SECONDS
             asks, judgements = self._total
             output.talk(
                 f"asked {self._done['asked']}/{asks}, judged {self._done['judged']}/{judgements}"
@@ -110,7 +119,7 @@ class ProgressWatcher(Watcher):
         """Ask, when somebody sits at the terminal."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
-        # What was typed before the question is no answer to it.
+        # What was typed before the question is not an answer to it.
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
         try:
             return typer.confirm(f"{question}; do it?", err=True)

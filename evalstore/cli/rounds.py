@@ -103,9 +103,7 @@ def _summary(found: Status) -> str:
         return "nothing to ask or judge: no model may be called for what is left"
     if not parts:
         return "nothing to ask or judge: all is stored"
-    price = "at an unknown price"
-    if found.cost is not None:
-        price = f"about {output.money(found.cost)}" if found.cost else "at no cost"
+    price = output.likely_price(found.cost, found.guess) if found.cost != 0 else "at no cost"
     return f"{' and '.join(parts)}, {price}"
 
 

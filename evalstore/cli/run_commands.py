@@ -11,7 +11,7 @@ import typer
 from evalstore.cli import options, output
 from evalstore.cli.main import Globals, app, here
 from evalstore.cli.run_output import print_report, print_status
-from evalstore.errors import EvalstoreError
+from evalstore.errors import OK, USAGE, EvalstoreError
 from evalstore.operations.orders import FailOn, Orders, Wanted
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def ordering(
         max_time=max_time,
         yes=yes,
         exit_first=exit_first,
-        # Bytes that are no UTF-8 are kept as escapes.
+        # Bytes that are not UTF-8 are kept as escapes.
         message=message and message.encode(errors="backslashreplace").decode(),
     )
 
@@ -133,6 +133,8 @@ def status(
             output.line(f"{change.code} {output.safe(change.file)}")
     else:
         print_status(found, explain=explain)
+    if found.left_out:
+        raise typer.Exit(USAGE)
 
 
 @app.command()
@@ -184,7 +186,7 @@ def _carry_out(wanted: Wanted, orders: Orders, *, watch: bool, dry_run: bool, js
             output.document(found.document())
         else:
             print_status(found, explain=True, dry_run=True)
-        return
+        exit_code = USAGE if found.left_out else OK
     else:
         from evalstore.cli.progress import ProgressWatcher
         from evalstore.operations.run import run as operation

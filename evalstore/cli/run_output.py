@@ -21,8 +21,9 @@ _SHOWN = 20
 
 def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None:
     """The answer of `status` and of `run -n` for people."""
-    for warning in found.warnings:
+    for warning in (*found.refused, *found.warnings):
         output.talk(f"warning: {output.safe(warning)}")
+    output.left_out(found.left_out)
     if found.last_run is None:
         output.line("No run yet.")
     elif found.changes:
@@ -71,7 +72,7 @@ def print_status(found: Status, *, explain: bool, dry_run: bool = False) -> None
         + f"A run would {_would_have(found)} and make "
         f"{output.plural(found.judge, 'judgement')} with "
         f"{output.plural(found.models, 'candidate')}, "
-        + ("at an unknown price" if found.cost is None else f"about {output.money(found.cost)}")
+        + output.likely_price(found.cost, found.guess)
         + f"; {output.plural(found.reuse, 'answer')} reused."
     )
     if not explain:
@@ -187,6 +188,7 @@ def print_report(report: RunReport, threshold: float | None) -> None:
             f"{output.plural(len(report.skipped), 'pair')} skipped for lack of a capability "
             '("evalstore status" lists them)'
         )
+    output.left_out(report.left_out)
     _print_spending(report)
     output.line(
         f"run {output.short(report.run)} {report.status}: {report.asked:,} asked, "
@@ -212,6 +214,8 @@ def print_report(report: RunReport, threshold: float | None) -> None:
             else ""
         )
         output.line(output.paint(f"gate failed{why}", "fail"))
+    elif report.left_out:
+        output.line(output.paint("files with errors are left out, see above", "fail"))
     elif report.exit_code:
         output.line(output.paint(f"incomplete; {_what_helps(report)}", "pending"))
     elif report.gate_off:
@@ -301,6 +305,8 @@ def _what_helps(report: RunReport) -> str:
         return "'evalstore run' asks for the answers that are missing"
     if verdicts["undecided"] and not verdicts["pending"] and not report.failed:
         return "'evalstore run --retry-errors' has the undecided judged again"
+    if report.failed and report.hopeless == report.failed:
+        return "'evalstore log --failures' says what to put right before running again"
     return "running again may help"
 
 

@@ -1,17 +1,17 @@
-"""`init`, `check`, `ls`, `fsck`, `version`."""
+"""`init`, `check`, `ls`, `fsck`, `completion`, `version`."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from evalstore import __version__
 from evalstore.cli import options, output
-from evalstore.cli.main import Globals, app, here
+from evalstore.cli.main import COMPLETING, Globals, app, here
 from evalstore.errors import NO, USAGE, Problem
 from evalstore.operations.orders import Kind
 
@@ -117,17 +117,18 @@ def ls(
     )
     if json or full:
         output.document(listing.document())
-        return
-    if not listing.rows:
+    elif not listing.rows:
         output.talk(f"There are no {kind}.")
-        return
-    if kind == "models":
+    elif kind == "models":
         print_models(listing.rows)
-        return
-    output.table(
-        [[_cell(row.get(column)) for column in listing.columns] for row in listing.rows],
-        listing.columns,
-    )
+    else:
+        output.table(
+            [[_cell(row.get(column)) for column in listing.columns] for row in listing.rows],
+            listing.columns,
+        )
+    output.left_out(listing.left_out)
+    if listing.left_out:
+        raise typer.Exit(USAGE)
 
 
 def print_models(rows: list[dict[str, Any]]) -> None:
@@ -227,6 +228,21 @@ def fsck(json: options.Json = False) -> None:
         )
     if found.problems:
         raise typer.Exit(NO)
+
+
+@app.command()
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.")],
+) -> None:
+    """Print what lets a shell complete commands and options.
+
+    For bash: eval "$(evalstore completion bash)" in ~/.bashrc; zsh likewise in ~/.zshrc;
+    for fish: evalstore completion fish > ~/.config/fish/completions/evalstore.fish
+    """
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    script = get_completion_script(prog_name="evalstore", complete_var=COMPLETING, shell=shell)
+    output.line(script)
 
 
 @app.command()

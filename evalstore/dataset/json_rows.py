@@ -52,7 +52,7 @@ class Reader:
         return found
 
     def _constant(self, name: str) -> None:
-        self._wrong.append(f"'{name}' is no JSON value")
+        self._wrong.append(f"'{name}' is not a JSON value")
 
     def _float(self, text: str) -> float:
         value = float(text)
@@ -61,7 +61,7 @@ class Reader:
         return value
 
     def read(self, text: str, start: int, line: int) -> tuple[Json, int]:
-        """The value at an offset, and where it ends; raises `BadRow` if it is no JSON.
+        """The value at an offset, and where it ends; raises `BadRow` if it is not JSON.
 
         `line` is where the text begins.
         """
@@ -95,7 +95,7 @@ class Reader:
             raise self._source.bad_row(_DEEP, line)
         if (text is None or "\\u" in text) and not _is_text(value):
             message = (
-                "a text holds half of a surrogate pair, such as '\\ud83d', which is no character"
+                "a text holds half of a surrogate pair, such as '\\ud83d', which is not a character"
             )
             raise self._source.bad_row(message, line)
         return value
@@ -302,7 +302,7 @@ class JsonDocument:
 
 
 def _skip(text: str, at: int) -> int:
-    """The offset of the next character that is no white space."""
+    """The offset of the next character that is not white space."""
     while at < len(text) and text[at] in _SPACE:
         at += 1
     return at

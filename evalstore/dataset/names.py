@@ -91,7 +91,7 @@ class Columns:
         self._settle()
 
     def item(self, values: Mapping[str, Json]) -> Item:
-        """A row by its names; raises `KeyError` for a key that is no column."""
+        """A row by its names; raises `KeyError` for a key that is not a column."""
         if self.same and values.keys() <= self.known:
             return Item(values, self)
         names = self.names

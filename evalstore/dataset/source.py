@@ -61,7 +61,7 @@ class Source:
                     yield Lines(self, io.BufferedReader(unpacked, 1 << 18))  # type: ignore[arg-type,unused-ignore]
                 return
             if self.zipped and head:
-                raise self.problem("this is no gzip data, though the name ends in '.gz'")
+                raise self.problem("this is not gzip data, though the name ends in '.gz'")
             yield Lines(self, binary)
 
     def problem(

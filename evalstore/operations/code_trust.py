@@ -30,6 +30,8 @@ class Untrusted:
     """The path as it is typed where the command was started."""
     network: bool
     """Whether it is to be trusted with the network."""
+    was_trusted: bool = False
+    """Whether the file had another content when it was trusted."""
 
     @property
     def command(self) -> str:
@@ -45,6 +47,8 @@ class Untrusted:
     @property
     def fact(self) -> str:
         """That it is not trusted, whether something waits for it or not."""
+        if self.was_trusted:
+            return f"{self.path} has changed since you trusted it"
         what = "trusted with the network" if self.network else "trusted"
         return f"{self.path} is not {what} on this machine"
 
@@ -114,6 +118,15 @@ class CodeTrust:
             )
         return self._answers[text]
 
+    def _was_trusted(self, path: str, code: CodeFile) -> bool:
+        """Whether a file was trusted with a content that is not the one of this check."""
+        version = self._reading.blobs.get(code.id)
+        now = digest(version.data) if version else None
+        place = os.path.realpath(self._workspace.root / path)
+        return any(one.path == place and one.sha256 != now for one in self._trusted().entries) and (
+            now is None or self._trusted().find(now) is None
+        )
+
     def _note(self, text: str, test: str) -> Untrusted:
         """Remember a file that is missing, by the path that a test file finds it under."""
         code = CodeFile.read(text)
@@ -127,5 +140,7 @@ class CodeTrust:
             except FileProblem:
                 path = mentioned
             typed = os.path.relpath(self._workspace.root / path, self._directory)
-            self.untrusted[text] = Untrusted(path, typed, code.network)
+            self.untrusted[text] = Untrusted(
+                path, typed, code.network, self._was_trusted(path, code)
+            )
         return self.untrusted[text]

@@ -29,6 +29,7 @@ from evalstore.workspace import Reading, Workspace
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from evalstore.errors import Problem
     from evalstore.operations.orders import Wanted, Where
     from evalstore.values import FileVersion
 
@@ -60,6 +61,8 @@ class Desk(Participants):
         self.workspace = workspace
         self.store = store
         self.code = CodeTrust(where, workspace, store, reading)
+        self.left_out: list[Problem] = []
+        """Errors of test files that are left out."""
 
     def snapshot(self) -> tuple[str, dict[str, tuple[str, str]]]:
         """The id of the tree of all cases as they are now, and its nodes."""
@@ -83,8 +86,12 @@ class Desk(Participants):
         """What paths on the command line name; raises for one that names nothing."""
         return find_targets(self.where, self.workspace, self.reading, paths)
 
-    def require_sound(self, wanted: Wanted) -> None:
-        """Raise all errors of the workspace, unless paths are given and they lie elsewhere."""
+    def require_sound(self, wanted: Wanted, *, hint: str | None = None) -> None:
+        """Raise all errors of the workspace, unless paths are given and they lie elsewhere.
+
+        With `keep_going`, test files that have errors are left out instead. The hint is for
+        errors of some test files only.
+        """
         selection = None
         if wanted.paths:
             selection = Selection(self.targets(wanted.paths))
@@ -95,8 +102,23 @@ class Desk(Participants):
             or problem.file not in self.reading.tests
             or selection.covers_file(problem.file)
         ]
+        broken = {problem.file for problem in relevant}
+        if broken and broken < self.reading.tests:
+            if wanted.keep_going:
+                self._leave_out(broken)
+                return
+            raise WorkspaceError(self.reading.problems, hint=hint)
         if relevant:
             raise WorkspaceError(self.reading.problems)
+
+    def _leave_out(self, files: Collection[str]) -> None:
+        """Go on as if there were no such test files."""
+        reading = self.reading
+        for path in files:
+            reading.files.pop(path, None)
+            reading.nodes.pop(path, None)
+        self.left_out = [one for one in reading.errors if one.file in files]
+        reading.problems = [one for one in reading.problems if one.file not in files]
 
     def lay_out(
         self, wanted: Wanted, *, judge_only: bool = False, begun: float = math.inf
@@ -368,7 +390,13 @@ def require_store(path: Path, where: Where) -> None:
 def open_workspace(where: Where) -> Workspace:
     """Find the workspace and read its settings."""
     root = find_root(where.directory)
-    return Workspace(root, where.config, allow_outside=where.allow_outside, tell=where.warn)
+    return Workspace(
+        root,
+        where.config,
+        allow_outside=where.allow_outside,
+        overrides=where.overrides,
+        tell=where.warn,
+    )
 
 
 def store_path(workspace: Workspace, where: Where) -> Path:

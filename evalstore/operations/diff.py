@@ -26,6 +26,7 @@ from evalstore.selection import Selection
 from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import read_tree
 from evalstore.values import RECORDED, CaseFile, Json
+from evalstore.wording import plural
 
 WORKSPACE = "workspace"
 
@@ -213,7 +214,7 @@ def diff(
             prompt_labels(desk, [*was.results, *now.results]),
             [
                 f"run {side.name[:8]} was about a selection, "
-                f"{len(side.results)} cases: only those are compared"
+                f"{plural(len(side.results), 'case')}: only those are compared"
                 for side in (was, now)
                 if side.partial
             ],
@@ -240,7 +241,7 @@ def diff_models(
         for model in models:
             if model not in known:
                 raise EvalstoreError(
-                    f"'{model}' is no candidate of "
+                    f"'{model}' is not a candidate of "
                     + ("the workspace" if side.name == WORKSPACE else f"run {side.name[:8]}"),
                     hint=suggest(model, known, "candidates"),
                 )

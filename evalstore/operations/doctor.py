@@ -18,6 +18,7 @@ from evalstore.operations.listing import find_unknown_prices
 from evalstore.operations.participants import find_model
 from evalstore.operations.pinging import Checkup, Target, examine_all
 from evalstore.operations.times import today
+from evalstore.providers.services import OPENAI_COMPATIBLE
 from evalstore.store.migrate import HEAD
 from evalstore.store.state import StoreState, inspect_store
 from evalstore.values import Json
@@ -95,7 +96,7 @@ def doctor(
     """Look at the program, the workspace and the models in use, or only at `models`.
 
     Each model is asked one tiny question unless `ping` is false. Raises `EvalstoreError`
-    outside of a workspace, and for a name in `models` that is no model.
+    outside of a workspace, and for a name in `models` that is not a model.
     """
     diagnosis = Diagnosis([*_versions()])
     try:
@@ -228,7 +229,13 @@ def describe_store(state: StoreState, name: str) -> Finding:
 
 def _environment(workspace: Workspace, keeper: Doorkeeper) -> Iterator[Finding]:
     found = [name for name in NAMES if (workspace.root / name).is_file()]
-    yield Finding("environment", "ok", " and ".join(found) or "no .env file, which is no fault")
+    yield Finding("environment", "ok", " and ".join(found) or "no .env file (none is needed)")
+    for kind, base in OPENAI_COMPATIBLE.items():
+        for name in (f"{kind.upper()}_BASE_URL", f"{kind.upper()}_API_BASE"):
+            if base and keeper.environment.has(name):
+                message = f"{name} has no effect: '{kind}' is called at {base}"
+                hint = "write a provider file with 'baseURL' to call another place"
+                yield Finding("environment", "warn", message, hint)
     for warning in keeper.environment.warnings:
         yield Finding("environment", "warn", warning)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.execute import Door
 from evalstore.operations.key_access import Access, KeyAccess, read_environment
+from evalstore.operations.refused_keys import collect_refused, combine
 from evalstore.operations.times import today
 from evalstore.pace import Account
 from evalstore.pricing import find
@@ -99,6 +100,13 @@ class Doors(Doorkeeper):
     def __init__(self, desk: Desk, agrees: Callable[[str], bool]) -> None:
         super().__init__(desk.workspace.root, desk.reading, agrees)
         self.desk = desk
+
+    def require_keys(self, used: Mapping[str, Candidate], judges: Mapping[str, Judge]) -> None:
+        """Raise `KeyNotAllowedError` with all keys that may not be sent where they would go."""
+        ids = [*(one.id for one in used.values()), *(one.id for one in judges.values())]
+        models = [self.desk.find_model(id, "models") for id in dict.fromkeys(ids)]
+        if refused := collect_refused(self._keys, models):
+            raise combine(refused)
 
     def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Door]:
         """By display id."""

@@ -85,6 +85,7 @@ def carry_out(
         return nothing
     settings = desk.settings
     doors = Doors(desk, watcher.agrees)
+    doors.require_keys(survey.candidates, survey.judges)
     executor = Executor(
         desk.store,
         doors.candidates(survey.candidates),

@@ -25,7 +25,8 @@ RUNS = 20
 """The newest runs: in them the place of a question is searched."""
 
 _HINTS = {
-    401: "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file",
+    401: "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file; "
+    "without that field none is sent to a 'baseURL'",
     402: "the account has no money left",
     403: "the key may not use this model: look at the account's permissions",
     404: "check the name: 'providerModelCode' of the model file, and 'baseURL' of its provider",

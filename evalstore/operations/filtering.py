@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from evalstore.settings import AnalysisQuery
     from evalstore.values import Case, Json
 
+_ARTICLES = {"candidate": "a", "evaluator": "an"}
+
 
 class Filter:
     """A query, ready for the results of one run; without a query everything passes."""
@@ -94,7 +96,7 @@ class Filter:
         for one in chosen:
             if not any(_names(one, name) for name in known):
                 raise EvalstoreError(
-                    f"'{one.id}' is no {what} of run {self._run[:8]}",
+                    f"'{one.id}' is not {_ARTICLES[what]} {what} of run {self._run[:8]}",
                     hint=suggest(one.id, known, f"{what}s"),
                 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED
+from evalstore.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
 from evalstore.operations.results import read_results
 from evalstore.report.compare import Known
 
@@ -47,6 +47,8 @@ def decide(desk: Desk, report: RunReport, orders: Orders) -> None:
         report.exit_code = NO
     elif open_ended:
         report.exit_code = INCOMPLETE
+    if report.left_out and report.exit_code not in (INTERRUPTED, STOPPED):
+        report.exit_code = USAGE
 
 
 def _is_failing(desk: Desk, report: RunReport, orders: Orders) -> bool:

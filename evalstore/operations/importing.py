@@ -214,7 +214,7 @@ def _folder(given: str) -> str:
         or any(one.startswith(".") for one in path.split("/"))
     ):
         raise EvalstoreError(
-            f"'{given}' is no folder below that of the tests",
+            f"'{given}' is not a folder below that of the tests",
             hint="write a name such as 'from-evals', or 'a/b'",
         )
     return path

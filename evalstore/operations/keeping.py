@@ -121,7 +121,7 @@ class History:
         return self.keep("evaluator", described)
 
     def told_by(self, judge: str) -> str:
-        """The id of the evaluation version under which its verdicts stand: it is no check."""
+        """The id of the evaluation version under which its verdicts stand: it is not a check."""
         words = f"The verdict that {self.system} has recorded" + (f", by {judge}" if judge else "")
         version = EvaluationVersion((Text(f"{words}."),))
         return self.keep("evaluation", hashing.describe_evaluation(version))

@@ -34,6 +34,13 @@ _ELSEWHERE = ("AI_TESTER_", "MAX_")
 class KeyNotAllowedError(EvalstoreError):
     """A variable of the user's environment would go to a host that nobody has allowed."""
 
+    def __init__(self, message: str, *, hint: str, variable: str, host: str, provider: str) -> None:
+        """`provider` is the code of the provider."""
+        super().__init__(message, hint=hint)
+        self.variable = variable
+        self.host = host
+        self.provider = provider
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:
@@ -47,6 +54,16 @@ class Environment:
     def has(self, name: str) -> bool:
         """Whether a variable is set to something in one of them."""
         return bool(self.user.get(name, "").strip() or self.workspace.get(name, "").strip())
+
+    def origin(self, name: str, value: str | None) -> str | None:
+        """Where the value of a variable comes from, in words; None when it is not such a value."""
+        mine, theirs = self.user.get(name, "").strip(), self.workspace.get(name, "").strip()
+        if not value or value not in (mine, theirs):
+            return None
+        if mine == theirs:
+            return "the same in the environment and in .env"
+        here, there = ("the environment", ".env") if value == mine else (".env", "the environment")
+        return f"from {here}" + (f", not the other one of {there}" if mine and theirs else "")
 
     def only_workspace(self) -> dict[str, str]:
         """What the workspace sets and the user does not."""
@@ -182,6 +199,9 @@ class KeyAccess:
             f"{what} environment to be sent to {host}, which you have not allowed",
             hint=f"if you trust that host: evalstore trust env {variable} {host}; "
             f"in CI set EVALSTORE_ALLOW_ENV={variable}={host}",
+            variable=variable,
+            host=host,
+            provider=provider.code,
         )
 
     def _trusted(self) -> TrustList:

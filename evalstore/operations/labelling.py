@@ -199,7 +199,7 @@ def _subject(result: Result, sessions: tuple[str, ...]) -> Subject:
 def _together(desk: Desk, result: Result, sessions: Sequence[str]) -> list[tuple[str, ...]]:
     """Which of the sessions of a cell, that nobody has judged, are judged together."""
     place = (result.test, result.evaluation, set(result.sessions))
-    with suppress(EvalstoreError):  # what is wrong with the files is no matter here
+    with suppress(EvalstoreError):  # what is wrong with the files does not matter here
         plan = desk.plan(Wanted())
         for cell in plan.cells:
             found = list(cell.subjects(plan.sessions))
@@ -267,7 +267,7 @@ def _words_now(desk: Desk, subjects: Sequence[Subject]) -> dict[Subject, str | N
     root = desk.workspace.root
     paths = tuple(f"{root / file}::{row}" if row else str(root / file) for file, row in here)
     words: dict[tuple[str, str, str | None, str], str | None] = {}
-    with suppress(EvalstoreError):  # what is wrong with the files is no matter here
+    with suppress(EvalstoreError):  # what is wrong with the files does not matter here
         for one in settle(desk.plan(Wanted(paths=paths)), desk.settings.verdict) if here else ():
             case = one.cell.case
             for session in one.sessions:
@@ -364,7 +364,7 @@ def _session(desk: Desk, text: str) -> str | None:
 
 def _of_session(desk: Desk, session: str) -> Subject:
     """A session with its place: as the workspace asks for it now, else as a run has seen it."""
-    with suppress(EvalstoreError):  # what is wrong with other files is no matter here
+    with suppress(EvalstoreError):  # what is wrong with other files does not matter here
         for one in subjects_of(desk, Wanted()):
             if session in one.sessions:
                 return one

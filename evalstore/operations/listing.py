@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore import restoring
@@ -23,12 +23,14 @@ from evalstore.operations.desk import (
 )
 from evalstore.operations.model_table import describe_models
 from evalstore.operations.orders import Wanted, Where
+from evalstore.operations.participants import find_model
+from evalstore.operations.refused_keys import combine, find_refused
 from evalstore.operations.targets import find_targets
 from evalstore.operations.times import iso, today
 from evalstore.pricing import find_unpriced
 from evalstore.selection import Selection
 from evalstore.store import Store
-from evalstore.values import SPECIAL_TAGS, AnswerRef, Case, Json, Part, Text
+from evalstore.values import SPECIAL_TAGS, AnswerRef, Case, Json, Part, SampleRef, Text
 
 if TYPE_CHECKING:
     from evalstore.workspace import Reading, Workspace
@@ -109,12 +111,25 @@ def _check(
             for name, why in workspace.ignored
         ]
     problems += find_unknown_prices(reading, today())
+    problems += _find_refused_keys(workspace, reading)
     problems += find_untrusted(where, workspace, store, reading)
     selection = Selection(find_targets(where, workspace, reading, paths))
     tests = [path for path in reading.tests if selection.covers_file(path)]
     problems = [one for one in problems if one.file not in reading.tests or one.file in tests]
     cases = sum(len(file.cases) for path, file in reading.files.items() if path in tests)
     return Checked(problems, len(tests), cases)
+
+
+def _find_refused_keys(workspace: Workspace, reading: Reading) -> Iterator[Problem]:
+    """A warning of the keys that a run with the models of the settings would refuse to send."""
+    settings, models = workspace.settings, []
+    for one in (*settings.candidates, *settings.evaluators):
+        with suppress(EvalstoreError):  # it is among the problems already
+            models.append(find_model(reading, one.id, "models"))
+    if refused := find_refused(workspace.root, reading, models):
+        error = combine(refused)
+        name = workspace.config.name
+        yield Problem(name, str(error), severity="warning", hint=error.hint)
 
 
 def find_untrusted(
@@ -152,6 +167,8 @@ class Listing:
     rows: list[dict[str, Json]]
     columns: tuple[str, ...]
     """What is shown to people; the rows may hold more."""
+    left_out: list[Problem] = field(default_factory=list)
+    """Errors of test files that are left out."""
 
     def document(self) -> Json:
         """As JSON."""
@@ -179,8 +196,8 @@ def list_things(where: Where, kind: str, wanted: Wanted, *, full: bool = False) 
             ]
             return Listing(kind, rows, ("run", "started", "status", "message"))
         if kind in ("tests", "cases", "tags"):
-            desk.require_sound(wanted)
-        return _LISTS[kind](desk, wanted, full)
+            desk.require_sound(replace(wanted, keep_going=True))
+        return replace(_LISTS[kind](desk, wanted, full), left_out=desk.left_out)
 
 
 def _selected(desk: Desk, wanted: Wanted) -> list[tuple[str, Case]]:
@@ -257,6 +274,8 @@ def _part(part: Part) -> Json:
         return {"type": "text", "text": part.text}
     if isinstance(part, AnswerRef):
         return {"type": "answers", "places": [list(place) for place in part.places]}
+    if isinstance(part, SampleRef):
+        return {"type": "sample", "expression": part.expression}
     return {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}
 
 

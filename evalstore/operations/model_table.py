@@ -20,7 +20,7 @@ MILLION = 1_000_000
 def describe_models(settings: Settings, reading: Reading, day: str) -> list[dict[str, Json]]:
     """Every model of the files and the settings, with what it costs on a day; sorted by id.
 
-    A name in the settings that is no model is missing: it is a problem of the settings.
+    A name in the settings that is not a model is missing: it is a problem of the settings.
     """
     used = {one.id: "candidate" for one in settings.candidates}
     for one in settings.evaluators:

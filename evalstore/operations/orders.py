@@ -40,6 +40,8 @@ class Where:
     """Whether the store was there before: when it has gone, no other is made in its place."""
     allow_outside: bool = False
     """Whether the workspace, or an import, may use what it names outside of itself."""
+    overrides: tuple[str, ...] = ()
+    """Settings for this command, of the form `KEY=VALUE`."""
     warn: Callable[[str], None] = lambda _message: None
     """Told what the user should know of a store that can be used all the same."""
 
@@ -73,6 +75,8 @@ class Wanted:
     """Only what was tried and brought nothing."""
     offline: bool = False
     """Nothing that needs the network."""
+    keep_going: bool = False
+    """Leave out test files that have errors."""
 
     def document(self) -> dict[str, Json]:
         """What is not as it would be without a word, as JSON; a run keeps it."""
@@ -88,10 +92,12 @@ class Wanted:
     def narrows(self) -> bool:
         """Whether some cases may be left out."""
         return replace(self, models=(), evaluators=(), attempts=None) != replace(
-            Wanted(), refresh=self.refresh, max_age=self.max_age
+            Wanted(), refresh=self.refresh, max_age=self.max_age, keep_going=self.keep_going
         )
 
 
+GO_ON = "'--keep-going' leaves out the files with errors"
+"""What to do when only some test files have errors."""
 _ALL_THE_SAME = ("refresh", "maxAge")
 """What a run keeps of its command line that leaves no case out."""
 
@@ -135,4 +141,4 @@ class Orders:
     agreed: Agreed | None = None
     """What somebody has agreed to: a run that would do more does nothing."""
     exit_first: bool = False
-    """Stop at the first verdict that is no pass."""
+    """Stop at the first verdict that is not a pass."""

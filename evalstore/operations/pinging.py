@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 QUESTION = "Answer with one word: are you there?"
 MOST_TOKENS = 16
+NO_KEY = (
+    "name the variable that holds the key in 'apiKeyEnvVar' of the provider file: it names none"
+)
 
 
 class Target(NamedTuple):
@@ -45,6 +48,8 @@ class Checkup:
     """What its provider was asked for: an override of its part may change it."""
     key_variable: str | None = None
     key_set: bool = False
+    key_origin: str | None = None
+    """Where the key that is used comes from, in words."""
     refused: bool = False
     """Whether its key may not be sent where it is."""
     pinged: bool = False
@@ -90,6 +95,7 @@ class Checkup:
             "level": self.level,
             "keyVariable": self.key_variable,
             "keySet": self.key_set if self.key_variable else None,
+            "keyOrigin": self.key_origin,
             "pinged": self.pinged,
             "reachable": self.is_reachable,
             "known": self.is_known,
@@ -133,8 +139,10 @@ async def _examine(
     found.problems += [("warn", message, hint) for message, hint in _doubts(found, model)]
     try:
         door = keeper.door(model, target.part, target.temperature)
-        if warning := keeper.find_access(provider).warning:
-            found.problems.append(("warn", warning, "change 'baseURL' of its provider"))
+        access = keeper.find_access(provider)
+        found.key_origin = keeper.environment.origin(provider.key_variable or "", access.api_key)
+        if access.warning:
+            found.problems.append(("warn", access.warning, "change 'baseURL' of its provider"))
     except EvalstoreError as error:
         found.refused = isinstance(error, KeyNotAllowedError)
         found.problems.append(("fail", str(error), error.hint))
@@ -171,6 +179,8 @@ def _hint(found: Checkup, error: ProviderError) -> str | None:
         if not found.key_set:
             return _key_hint(found.key_variable)
         return f"check the value of {found.key_variable}: the server does not take it"
+    if error.status == 401:
+        return NO_KEY
     if error.kind == "timeout":
         return "look whether the server is busy, or allow more with --timeout"
     return hint_for(error.kind, error.status, error.message)

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from evalstore.operations.orders import Where
     from evalstore.workspace import Workspace
 
-_FORMAT = [4, __version__]
+_FORMAT = [5, __version__]
 """Raise the number when the answer comes from anything else, or is made in another way."""
 _FILE = "quiet.json"
 _MOST_LISTED = 100
 """Changed files, and pairs that lack a capability, that are remembered."""
 _REMEMBERED = (
-    *("ask", "record", "judge", "reuse", "skipped", "cost", "models", "cells", "last_run"),
+    *("ask", "record", "judge", "reuse", "skipped", "cost", "guess", "models", "cells", "last_run"),
     *("last_started", "warnings", "left_asks", "left_judgements", "waiting", "stands_until"),
 )
 """Parts of an answer that are kept as they are."""
@@ -96,7 +96,7 @@ def _asked(root: Path, where: Where) -> list[Any]:
     config = None if where.config is None else str(where.config)
     folder = str(where.directory) if where.store else None
     allowed = AllowedPaths().of(os.path.realpath(root))
-    return [str(root), config, where.store, folder, allowed, today()]
+    return [str(root), config, where.store, folder, allowed, today(), list(where.overrides)]
 
 
 class _Digest:
@@ -200,6 +200,7 @@ class Memory:
         if (
             self._wanted != Wanted()
             or found.untrusted
+            or found.refused
             or (found.items and runs_code)
             or max(len(found.changes), len(found.skipped), len(found.warnings)) > _MOST_LISTED
         ):

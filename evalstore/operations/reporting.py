@@ -10,6 +10,7 @@ from evalstore.values import Json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from evalstore.errors import Problem
     from evalstore.execute import Outcome
     from evalstore.operations.code_trust import Untrusted
     from evalstore.operations.tally import Tally
@@ -45,6 +46,8 @@ class RunReport:
     reused: int
     failed: int
     failures: dict[str, int]
+    hopeless: int
+    """Of the failures those that stay as long as nothing is changed."""
     cost: float | None
     judge_cost: float
     """What the judges have cost, of it."""
@@ -67,6 +70,8 @@ class RunReport:
     warnings: list[str] = field(default_factory=list)
     untrusted: list[Untrusted] = field(default_factory=list)
     """Python files that checks wait for."""
+    left_out: list[Problem] = field(default_factory=list)
+    """Errors of test files that are left out."""
     gate_off: bool = False
     """Whether verdicts cannot fail the gate."""
 
@@ -84,6 +89,7 @@ class RunReport:
                 {"message": message, "count": count} for message, count in self.failures.items()
             ],
             "verdicts": self.tally.verdicts,
+            "leftOut": sorted({one.file for one in self.left_out}),
             "untrusted": [one.path for one in self.untrusted],
             "cost": self.cost,
             "judgeCost": round(self.judge_cost, 8),

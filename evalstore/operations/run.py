@@ -15,10 +15,11 @@ from evalstore.operations.desk import Desk, Layout, open_desk, open_store
 from evalstore.operations.execution import Survey, carry_out, get_leave, keep_to
 from evalstore.operations.explain import Explainer
 from evalstore.operations.gate import decide
-from evalstore.operations.orders import Agreed
+from evalstore.operations.orders import GO_ON, Agreed
+from evalstore.operations.price_estimate import estimate
 from evalstore.operations.reporting import RunReport, describe_spending
 from evalstore.operations.results import read_lines
-from evalstore.operations.status import describe_plan, estimate
+from evalstore.operations.status import describe_plan
 from evalstore.operations.tally import Tally
 from evalstore.operations.times import Clock
 from evalstore.values import Json
@@ -48,7 +49,7 @@ def plan_run(where: Where, wanted: Wanted, *, judge_only: bool = False) -> Statu
 def offer_run(where: Where, wanted: Wanted, *, judge_only: bool = False) -> tuple[Status, Agreed]:
     """The same, and what somebody agrees to who is shown it."""
     with open_desk(where, create=True) as desk:
-        desk.require_sound(wanted)
+        desk.require_sound(wanted, hint=GO_ON)
         plan = desk.plan(wanted, judge_only=judge_only)
         found = describe_plan(desk, plan, wanted)
         return found, Agreed(found.ask, found.judge, found.cost, frozenset(plan.todo()))
@@ -60,7 +61,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
     Raises `WorkspaceError` before anything is asked when files have errors.
     """
     with open_desk(where, create=True, keep=True) as desk:
-        desk.require_sound(wanted)
+        desk.require_sound(wanted, hint=GO_ON)
         newest = desk.store.find_runs(limit=1)
         after = newest[0][1]["ended"] if newest else 0
         if wanted.refresh or wanted.retry_errors:
@@ -76,7 +77,8 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
         snapshot = _store_workspace(desk)
         tally = Tally(desk, started, desk.settings.verdict, plans.shared)
         outcome = carry_out(desk, survey, plans.take(), tally.add, clock, orders, watcher)
-        done = _Done(wanted, orders, tally, outcome, snapshot, started, clock())
+        about = replace(wanted, keep_going=bool(desk.left_out))
+        done = _Done(about, orders, tally, outcome, snapshot, started, clock())
         content = _describe(desk, done)
         run_id = desk.store.record_run(content)
         report = RunReport(
@@ -88,6 +90,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             reused=content["reused"],
             failed=outcome.failed,
             failures=outcome.failures,
+            hopeless=outcome.hopeless,
             cost=content.get("cost"),
             judge_cost=outcome.judge_cost,
             spending=describe_spending(outcome),
@@ -106,6 +109,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             ],
             warnings=[*desk.warnings, *(f"{p.place}: {p.message}" for p in desk.reading.problems)],
             untrusted=desk.code.named,
+            left_out=desk.left_out,
             gate_off=orders.fail_on == "none" and orders.threshold is None,
         )
         decide(desk, report, orders)
@@ -197,7 +201,7 @@ class Plans:
         """What they are likely to cost in USD; None if a price is not known."""
         explainer = Explainer(self._desk)
         prices = [
-            estimate(self._desk, explainer.asks(plan), explainer.judgements(plan))
+            estimate(self._desk, explainer.asks(plan), explainer.judgements(plan)).usd
             for plan in self._once()
         ]
         known = [price for price in prices if price is not None]

@@ -6,24 +6,21 @@ import time
 from typing import TYPE_CHECKING
 
 from evalstore.case_tree import find_same
-from evalstore.ledger import sum_usage
 from evalstore.operations.choice import stands_until
 from evalstore.operations.desk import Desk, open_desk, open_workspace, store_path
 from evalstore.operations.explain import Explainer, Reason
+from evalstore.operations.orders import GO_ON
+from evalstore.operations.price_estimate import estimate
 from evalstore.operations.quiet import Memory
 from evalstore.operations.results import prompt_labels
 from evalstore.operations.summary import Change, Item, Status
+from evalstore.providers.services import SCRIPTED
 from evalstore.store.trees import read_tree
-from evalstore.values import Case, CaseFile, Json, Usage
+from evalstore.values import Case, CaseFile, Json
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Wanted, Where
     from evalstore.plan import Ask, Judgement, Plan
-
-_OUTPUT_GUESS = 300
-"""Tokens of an answer that has no relative."""
-_VERDICT_GUESS = 60
-"""Tokens of a judgement."""
 
 
 def status(where: Where, wanted: Wanted) -> Status:
@@ -32,7 +29,7 @@ def status(where: Where, wanted: Wanted) -> Status:
     workspace = open_workspace(where)
     memory = Memory(where, wanted, workspace, store_path(workspace, where), began)
     with open_desk(where, workspace=workspace) as desk:
-        desk.require_sound(wanted)
+        desk.require_sound(wanted, hint=GO_ON)
         plan = desk.plan(wanted)
         found = describe_plan(desk, plan, wanted)
         runs_code = any(cell.case.code for cell in plan.cells)
@@ -57,6 +54,7 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
     items = [_ask_item(ask, reason) for ask, reason in asks]
     items += [_judge_item(one, reason) for one, reason in judgements]
     last = desk.store.find_runs(limit=1)
+    price = estimate(desk, asks, judgements)
     return Status(
         items=items,
         ask=plan.ask_count,
@@ -64,17 +62,25 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
         judge=plan.judge_count,
         reuse=plan.reused,
         skipped=[(one.file, one.row, one.model, ", ".join(one.lacks)) for one in plan.skipped],
-        cost=estimate(desk, asks, judgements),
+        cost=price.usd,
+        guess=price.guess,
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
-        changes=find_changes(desk, plan, items, last[0][1], narrows=wanted.narrows) if last else [],
+        changes=find_changes(desk, plan, items, last[0][1], narrows=wanted.narrows)
+        if last
+        else _all_new(desk, plan),
         last_run=last[0][0] if last else None,
         last_started=last[0][1]["started"] if last else None,
-        warnings=[*desk.warnings, *(f"{p.place}: {p.message}" for p in desk.reading.problems)],
+        warnings=[
+            *desk.warnings,
+            *(f"{p.place}: {p.message}" for p in desk.reading.problems),
+        ],
         prompts=prompt_labels(desk, items),
         left_asks=plan.left_asks,
         left_judgements=plan.left_judgements,
         untrusted=desk.code.named,
+        left_out=desk.left_out,
+        refused=_refusals(desk, plan),
         waiting=plan.blocked_judgements,
         stands_until=stands_until(plan, desk.settings),
     )
@@ -112,7 +118,32 @@ def _judge_item(one: Judgement, reason: Reason) -> Item:
     )
 
 
+def _refusals(desk: Desk, plan: Plan) -> list[str]:
+    """What a run would refuse to send, in one warning, with what allows it."""
+    ids = {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}
+    ids |= {one.judge.id for one in plan.judgements if one.judge}
+    models = [desk.find_model(id, "models") for id in sorted(ids)]
+    models = [one for one in models if one.provider.type != SCRIPTED]
+    if not models:
+        return []
+    from evalstore.operations.refused_keys import combine, find_refused
+
+    refused = find_refused(desk.workspace.root, desk.reading, models)
+    if not refused:
+        return []
+    error = combine(refused)
+    return [f"{error}; {error.hint}"]
+
+
 # --- what changed in the files
+
+
+def _all_new(desk: Desk, plan: Plan) -> list[Change]:
+    """Before the first run all selected test files are new."""
+    cases: dict[str, set[str]] = {}
+    for cell in plan.cells:
+        cases.setdefault(cell.file, set()).add(cell.case.row)
+    return [Change("A ", path, len(rows), 0, 0, "new") for path, rows in sorted(cases.items())]
 
 
 def find_changes(
@@ -129,7 +160,7 @@ def find_changes(
     before = read_tree(run["snapshot"], desk.store.load_nodes)
     changed = [path for path in nodes if path in before and before[path] != nodes[path]]
     gone = {path: id for path, id in before.items() if path not in nodes}
-    broken = {problem.file for problem in desk.reading.errors}
+    broken = {problem.file for problem in (*desk.reading.errors, *desk.left_out)}
     by_node = {id: path for path, id in gone.items()}
     old = desk.store.load_case_files([before[path] for path in (*changed, *gone)])
     was_gone = {id: old[id] for id in gone.values()}
@@ -193,54 +224,3 @@ def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Chang
 def _shown(case: Case) -> tuple[object, ...]:
     """What decides the answers to a case, the model aside."""
     return case.tests, case.prompts, case.recorded
-
-
-# --- price
-
-
-def estimate(
-    desk: Desk, asks: list[tuple[Ask, Reason]], judgements: list[tuple[Judgement, Reason]]
-) -> float | None:
-    """What the plan would cost in USD, by the usage of the nearest relatives.
-
-    None if a price is unknown.
-    """
-    relatives = {reason.relative for _, reason in asks if reason.relative}
-    samples = desk.store.find_samples(relatives) if relatives else {}
-    sessions = desk.store.load_sessions([found[0].id for found in samples.values()])
-    usages = {
-        question: sum_usage(sessions[found[0].id].turns) for question, found in samples.items()
-    }
-    tests = _lengths(
-        desk,
-        "test",
-        {ask.question.test for ask, reason in asks if (reason.relative or "") not in usages},
-    )
-    by_models = [one for one, _ in judgements if one.judge]
-    prompts = _lengths(desk, "prompt", {one.judge.prompt for one in by_models if one.judge})
-    told = _lengths(desk, "evaluation", {one.cell.case.evaluation or "" for one in by_models})
-    total = 0.0
-    for ask, reason in asks:
-        found = desk.price_of(ask.cell.candidate.id)
-        if found is None:
-            return None
-        usage = usages.get(reason.relative or "") or Usage(
-            tests.get(ask.question.test, 0) // 4, _OUTPUT_GUESS
-        )
-        total += ask.count * found.cost(usage).usd
-    for one in by_models:
-        assert one.judge
-        found = desk.price_of(one.judge.id)
-        if found is None:
-            return None
-        shown = prompts.get(one.judge.prompt, 0) + told.get(one.cell.case.evaluation or "", 0)
-        usage = Usage(shown // 4 + _OUTPUT_GUESS, _VERDICT_GUESS)
-        total += one.count * found.cost(usage).usd
-    return round(total, 6)
-
-
-def _lengths(desk: Desk, kind: str, ids: set[str]) -> dict[str, int]:
-    """Characters of versions, read now or stored."""
-    contents = desk.reading.contents
-    fresh = {id: len(contents[id][1]) for id in ids if id in contents}
-    return fresh | desk.store.load_lengths(kind, ids - fresh.keys() - {""})

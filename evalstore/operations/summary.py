@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from evalstore.errors import Problem
     from evalstore.operations.code_trust import Untrusted
     from evalstore.values import Json
 
@@ -67,6 +68,8 @@ class Status:
     cost: float | None
     models: int
     cells: int
+    guess: int | None = None
+    """Tokens that new answers are guessed to have, when the cost comes from such a guess."""
     changes: list[Change] = field(default_factory=list)
     last_run: str | None = None
     last_started: int | None = None
@@ -80,6 +83,10 @@ class Status:
     """Python files that checks wait for."""
     waiting: int = 0
     """Judgements that wait for them."""
+    refused: list[str] = field(default_factory=list)
+    """Keys that a run would refuse to send, in words."""
+    left_out: list[Problem] = field(default_factory=list)
+    """Errors of test files that are left out."""
     stands_until: float = math.inf
     """Microseconds since 1970: an answer becomes too old then."""
 
@@ -97,6 +104,7 @@ class Status:
             "reuse": self.reuse,
             "skipped": len(self.skipped),
             "left": {"ask": self.left_asks, "judge": self.left_judgements},
+            "leftOut": sorted({one.file for one in self.left_out}),
             "untrusted": [one.path for one in self.untrusted],
             "cost": self.cost,
             "run": self.last_run,

@@ -39,7 +39,7 @@ MOST_FEEDBACK = 20
 
 
 class Tally:
-    """The verdicts of a run so far; those that are no pass are kept, the others counted."""
+    """The verdicts of a run so far; those that are not a pass are kept, the others counted."""
 
     def __init__(self, desk: Desk, started: int, rule: str, shared: Collection[str]) -> None:
         """`started` is when the run did; `rule` makes a verdict of several votes.

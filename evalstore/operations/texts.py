@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from evalstore.values import AnswerRef, Json, Message, Part, Text
+from evalstore.values import AnswerRef, Json, Message, Part, SampleRef, Text
 
 if TYPE_CHECKING:
     from evalstore.values import Reply
@@ -28,7 +28,7 @@ def text_of(parts: Iterable[Part]) -> str:
 def _part(part: Part) -> str:
     if isinstance(part, Text):
         return part.text
-    if isinstance(part, AnswerRef):
+    if isinstance(part, AnswerRef | SampleRef):
         return str(part)
     return f"[file {part.path}, {part.media_type}]"
 

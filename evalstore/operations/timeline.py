@@ -87,7 +87,7 @@ def versions_of(where: Where, file: str, row: str) -> list[Version]:
     """The versions of a case since its first run, newest first; none when no run knows it."""
     with ExitStack() as stack:
         desk: Desk | None = None
-        with suppress(EvalstoreError):  # what is wrong with the workspace is no matter here
+        with suppress(EvalstoreError):  # what is wrong with the workspace does not matter here
             desk = stack.enter_context(open_desk(where))
         store = desk.store if desk else stack.enter_context(open_store(where))
         spans = _spans(store, file)

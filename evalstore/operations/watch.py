@@ -19,6 +19,7 @@ from evalstore.env_files import NAMES
 from evalstore.errors import EvalstoreError
 from evalstore.index import SUFFIXES, Seen, Stamp, walk
 from evalstore.operations.desk import Desk, open_desk, open_store, open_workspace
+from evalstore.operations.orders import GO_ON
 from evalstore.operations.quiet import see, see_mentioned
 from evalstore.operations.results import read_results
 from evalstore.operations.run import plan_run
@@ -135,14 +136,17 @@ class Watch:
     def _read(self) -> object:
         """Learn what must be looked at; what the selected cases are, to be compared."""
         workspace = Workspace(
-            self._root, self._where.config, allow_outside=self._where.allow_outside
+            self._root,
+            self._where.config,
+            allow_outside=self._where.allow_outside,
+            overrides=self._where.overrides,
         )
         self._lookout.follow(workspace)
         if self._orders.max_time is None:
             self._max_time = workspace.settings.max_time
         with open_desk(self._where, create=True, workspace=workspace) as desk:
             self._lookout.follow_mentioned(workspace.references.looked)
-            desk.require_sound(self._wanted)
+            desk.require_sound(self._wanted, hint=GO_ON)
             return _gist(desk, self._wanted)
 
     def find_news(self, before: str) -> Comparison:

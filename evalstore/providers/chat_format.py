@@ -154,7 +154,7 @@ def dump(body: Body) -> bytes:
         return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as problem:
         raise unsupported(
-            "the request holds half of a surrogate pair, which is no character "
+            "the request holds half of a surrogate pair, which is not a character "
             f"(U+{ord(problem.object[problem.start]):04X})"
         ) from problem
     except ValueError as problem:
@@ -320,7 +320,7 @@ def _is_deeper(value: Json, levels: int) -> bool:
 
 
 def _usage(usage: Json) -> Usage:
-    """The tokens a server counted; a count that no call can have is no count."""
+    """The tokens a server counted; a count that no call can have does not count."""
 
     def count(*path: str) -> int | None:
         value = usage

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from evalstore.report.word_diff import shared_ends
-from evalstore.values import AnswerRef, Json
+from evalstore.values import AnswerRef, Json, SampleRef
 
 _SHOWN = 60
 _INLINE = 64
@@ -194,6 +194,8 @@ def _flat(content: Json) -> str:
 def _as_text(part: Json) -> str:
     if "answers" in part:
         return str(AnswerRef(tuple((session, turn) for session, turn in part["answers"])))
+    if "sample" in part:
+        return str(SampleRef(part["sample"]))
     return str(part["text"] if "text" in part else f"[file {part['path']}]")
 
 

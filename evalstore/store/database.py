@@ -217,7 +217,7 @@ class Database:
     def iterate(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Every row of every table, with its table's name, as SQLite has it.
 
-        Ids are bytes. In a text, bytes that are no UTF-8 are kept as surrogates.
+        Ids are bytes. In a text, bytes that are not UTF-8 are kept as surrogates.
         """
         with self._connect() as connection:
             raw = connection.connection.driver_connection

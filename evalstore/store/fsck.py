@@ -40,7 +40,7 @@ def check_store(store: Store) -> tuple[int, list[Damage]]:
 
 
 def _printable(text: str) -> str:
-    """A text as it can be printed: one of a damaged store may have bytes that are no UTF-8."""
+    """A text as it can be printed: one of a damaged store may have bytes that are not UTF-8."""
     return text[:_LONGEST].encode("utf-8", "backslashreplace").decode()
 
 
@@ -93,7 +93,7 @@ class _Check:
         if not isinstance(id, bytes) or len(id) != 16:
             raise _WrongError("what should be its id is none")
         if not isinstance(text, str):
-            raise _WrongError("the content is no text")
+            raise _WrongError("the content is not a text")
         try:
             content = json.loads(text)
             kind = content["kind"]

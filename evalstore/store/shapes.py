@@ -19,7 +19,7 @@ Shape = Any
 
 
 _STRICT = CoreConfig(strict=True)
-"""A number is no text, and a text no number. What is inside of a record does not inherit it."""
+"""A number is not a text, a text is not a number; inner records do not inherit it."""
 
 
 def _record(required: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Shape:
@@ -51,6 +51,7 @@ _PART = shape.union_schema(
         _record(
             {"answers": shape.list_schema(shape.list_schema(_COUNT, min_length=2, max_length=2))},
         ),
+        _record({"sample": _TEXT}),
         _record({"file": _ID, "path": _TEXT, "mediaType": _TEXT}),
     ]
 )

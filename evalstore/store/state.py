@@ -59,7 +59,7 @@ def inspect_store(path: Path) -> StoreState:
             if unreadable:
                 return StoreState(path, size, None, writable, unreadable[0])
             if tables and "alembic_version" not in tables:
-                return StoreState(path, size, None, writable, "it is no store of evalstore")
+                return StoreState(path, size, None, writable, "it is not a store of evalstore")
             found = (
                 connection.execute("SELECT version_num FROM alembic_version").fetchone()
                 if tables

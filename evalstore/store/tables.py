@@ -226,5 +226,6 @@ def as_word(word: str) -> Word:
         if verdict == word:
             return verdict
     raise StoreError(
-        f"the store is damaged: '{word}' is no verdict", hint="'evalstore fsck' lists what is wrong"
+        f"the store is damaged: '{word}' is not a verdict",
+        hint="'evalstore fsck' lists what is wrong",
     )

@@ -68,7 +68,7 @@ class Dialog(Page, ModalScreen[None]):
 
 
 class Prompt(ModalScreen[str | None]):
-    """Asks for a line of text; Escape is no answer, an empty one is.
+    """Asks for a line of text; Escape is not an answer, an empty one is.
 
     With something to `do`, this is tried with what was typed; what is wrong with it is told here.
     """

@@ -82,7 +82,7 @@ def find_problems(
             yield _at(at, f"unknown action '{id}'", suggest(id, known, "actions"))
         elif wrong:
             hint = nearest(wrong[0], _NAMES) or _KEYS_HINT
-            yield _at(at, f"'{wrong[0]}' is no key", hint)
+            yield _at(at, f"'{wrong[0]}' is not a key", hint)
         elif kept:
             yield _at(at, f"'{kept[0]}' cannot be given away", "it always leads out")
         else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalstore.report.difference import Difference, focus
 from evalstore.tui.looks import SIGNS, bar, counted, verdict, when
 from evalstore.tui.reader import BLANK, Line, Span, heading, text_lines
-from evalstore.wording import money, plural, safe
+from evalstore.wording import likely_price, money, plural, safe
 
 if TYPE_CHECKING:
     from evalstore.operations.acting import Ended, Flips, Intent, Planned
@@ -31,7 +31,7 @@ def plan_lines(intent: Intent, planned: Planned) -> Iterator[Line]:
     if not found.items:
         yield from _nothing(intent, found)
     else:
-        price = "at an unknown price" if found.cost is None else f"about {money(found.cost)}"
+        price = likely_price(found.cost, found.guess)
         yield heading(f"{what_to_do(found)}: {price}")
         if planned.max_cost is not None:
             yield from text_lines(f"It stops before it costs more than {money(planned.max_cost)}.")

@@ -18,7 +18,7 @@ from evalstore.tui.looks import when
 from evalstore.tui.page import READING
 from evalstore.tui.reader import Line, Reader, Span, heading, text_lines
 from evalstore.tui.run_words import besides, what_to_do
-from evalstore.wording import money, plural, safe
+from evalstore.wording import likely_price, plural, safe
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -102,7 +102,7 @@ price; or what is wrong with the files."""
         else:
             self._listed = list(_listed(found))
             self._prompts = found.prompts
-            price = "at an unknown price" if found.cost is None else f"about {money(found.cost)}"
+            price = likely_price(found.cost, found.guess)
             what = f"{what_to_do(found)}: {price}" if found.items else "nothing"
             self.set_title("what is to do", what, f"{found.reuse:,} answers reused")
             self.set_empty("" if self._listed else self.with_keys(_nothing(found)))
@@ -232,7 +232,7 @@ def what_changed(one: Change) -> str:
 def _listed(found: Status) -> Iterator[_Title | Change | Item]:
     from evalstore.operations.summary import summed
 
-    if found.changes:
+    if found.changes and found.last_run:
         last = f"run {(found.last_run or '')[:8]} ({when(found.last_started or 0)})"
         yield _Title("changed", f"since {last}")
         yield from found.changes

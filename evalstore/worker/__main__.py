@@ -148,10 +148,10 @@ class _Answerer:
             raise TypeError(f"'{name}' is not defined in the file itself, but imported")
         if not request["isClass"]:
             if not callable(target):
-                raise TypeError(f"'{name}' is no function")
+                raise TypeError(f"'{name}' is not a function")
             return target(given, **arguments)
         if not isinstance(target, type):
-            raise TypeError(f"'{name}' is no class")
+            raise TypeError(f"'{name}' is not a class")
         shim = sys.modules["lve.checkers.base"]
         if issubclass(target, shim.BaseChecker):
             shim.refuse_own_names(name)
@@ -180,7 +180,7 @@ def _plain(value: Any) -> Any:
     """A number of numpy as a number."""
     if hasattr(value, "item") and hasattr(value, "dtype"):
         return value.item()
-    raise TypeError(f"it returned a value of the type '{type(value).__name__}', which is no JSON")
+    raise TypeError(f"it returned a value of the type '{type(value).__name__}', which is not JSON")
 
 
 def _module(name: str) -> Any:

@@ -47,6 +47,6 @@ def _refuse(*_given: Any, **_named: Any) -> Any:
 
 
 def _shut_sockets() -> None:
-    setattr(socket, "socket", _NoSocket)  # noqa: B010 - a type is no plain attribute to mypy
+    setattr(socket, "socket", _NoSocket)  # noqa: B010 - a type is not a plain attribute to mypy
     for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr"):
         setattr(socket, name, _refuse)

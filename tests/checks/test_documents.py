@@ -124,7 +124,9 @@ def test_one_schema_is_not_taken_for_another_that_python_finds_equal() -> None:
 
 
 def test_a_schema_that_is_none_is_a_problem() -> None:
-    assert problem({"jsonSchema": {"type": "objekt"}}).message.startswith("this is no JSON Schema")
+    assert problem({"jsonSchema": {"type": "objekt"}}).message.startswith(
+        "this is not a JSON Schema"
+    )
 
 
 def test_a_schema_with_an_endless_number_is_a_problem() -> None:
@@ -330,6 +332,31 @@ def test_a_check_inside_looks_at_the_value_of_the_path(inner: Json, expected: st
     assert verdict({"type": "jsonPath", "path": "items[0].name", "check": inner}, ORDER) == expected
 
 
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"jsonPath": {"path": "a", "contains": "x"}},
+        {"type": "jsonPath", "path": "a", "contains": "x"},
+        {"jsonPath": "a", "contains": "x"},
+        {"jsonPath": {"path": "a", "check": {"contains": "x"}}},
+    ],
+)
+def test_the_check_inside_may_stand_beside_the_path(check: Json) -> None:
+    assert read_check(check) == read_check({"jsonPath": "a", "check": {"contains": "x"}})
+
+
+def test_a_check_beside_the_path_may_have_settings() -> None:
+    inner = {"number": {"op": ">", "expected": 2}}
+    assert verdict({"jsonPath": {"path": "items[0].price", **inner}}, ORDER) == "pass"
+    assert (
+        verdict({"jsonPath": {"path": "a", "equals": "", "allowEmpty": True}}, '{"a": ""}')
+        == "pass"
+    )
+    beside = {"type": "jsonPath", "path": "a", "similar": "x"}
+    with pytest.raises(FileProblem, match="needs 'pass'"):
+        read_check(beside)
+
+
 def test_what_prepares_texts_holds_for_the_check_inside() -> None:
     check = {"jsonPath": "items[0].name", "check": {"contains": "tea"}, "ignoreCase": True}
     assert verdict(check, ORDER) == "pass"
@@ -357,11 +384,19 @@ def test_the_check_inside_is_in_canonical_form() -> None:
 @pytest.mark.parametrize(
     ("check", "words"),
     [
-        ({"jsonPath": "a["}, "this is no JMESPath: 'a['"),
+        ({"jsonPath": "a["}, "this is not a JMESPath: 'a['"),
         ({"jsonPath": "a.lenght(@)"}, "JMESPath has no function 'lenght'"),
-        ({"jsonPath": "(" * 5000}, "this is no JMESPath"),
+        ({"jsonPath": "(" * 5000}, "this is not a JMESPath"),
         ({"jsonPath": 3}, "'path' must be a text, not '3'"),
         ({"jsonPath": "a", "check": "toolCalls"}, "'toolCalls' cannot stand inside"),
+        ({"jsonPath": {"path": "a", "toolCalls": "x"}}, "'toolCalls' cannot stand inside"),
+        ({"jsonPath": {"path": "a", "contians": "x"}}, "has no setting 'contians'"),
+        (
+            {"jsonPath": {"path": "a", "contains": "x", "check": "json"}},
+            "two checks inside: 'check' and 'contains'",
+        ),
+        ({"jsonPath": {"path": "a", "contains": "x", "equals": "y"}}, "two checks in one"),
+        ({"jsonPath": "a", "contains": "x", "equals": "y"}, "two checks in one"),
         ({"jsonPath": "a", "check": {"contians": "x"}}, "there is no check 'contians'"),
         ({"jsonPath": "a", "check": {"contains": "x", "actual": "y"}}, "has no 'actual'"),
         ({"type": "jsonPath", "check": {"contains": "x"}}, "the check needs 'path'"),

@@ -44,7 +44,7 @@ def test_a_pattern_that_would_take_forever_is_an_error() -> None:
 
 
 def test_a_pattern_that_is_too_deep_is_a_problem() -> None:
-    with pytest.raises(FileProblem, match="is no regular expression"):
+    with pytest.raises(FileProblem, match="is not a regular expression"):
         read_check({"regex": "(" * 5_000 + ")" * 5_000})
 
 

@@ -267,7 +267,7 @@ def test_label_and_feedback_are_its_words() -> None:
             "it returned the score 0.4, so the check needs 'pass' to say what is enough, "
             "as in 'pass: \">= 0.8\"'",
         ),
-        (1.5, "it returned 1.5, which is no score from 0 to 1"),
+        (1.5, "it returned 1.5, which is not a score from 0 to 1"),
         ({}, "it returned a mapping with neither 'pass' nor 'score'"),
         ({"passed": True}, "it returned 'passed'; known are pass, score, label, feedback"),
         ({"pass": "yes"}, "'pass' must be true or false, not 'yes'"),
@@ -359,7 +359,7 @@ def test_a_case_knows_what_it_runs(actual: str) -> None:
             "write 'class: Words'",
         ),
         ("{file: checks/mine.py, function: a.b}", "'a.b' cannot be the name", ""),
-        ("{file: checks/bad.py, function: judge}", "'checks/bad.py:1' is no Python: ", ""),
+        ("{file: checks/bad.py, function: judge}", "'checks/bad.py:1' is not Python: ", ""),
         ("{file: checks/mine.py, function: judge, args: 3}", "'args' must be a mapping", "limit"),
         ("{file: checks/mine.py, function: judge, args: {a b: 3}}", "name of a parameter", ""),
         ("{file: checks/mine.py, function: judge, timeout: 0}", "'timeout' must be a number", ""),

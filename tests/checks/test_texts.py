@@ -127,7 +127,7 @@ def test_a_feedback_is_short_however_long_the_answer(check: Json) -> None:
         ({"oneOf": [{"a": 1}]}, "'expected' must be a text or a list of texts", None),
         (
             {"regex": "(a"},
-            "the pattern '(a' is no regular expression: missing ) at position 2",
+            "the pattern '(a' is not a regular expression: missing ) at position 2",
             "put '\\' before a sign that stands for itself, and single quotes round the pattern",
         ),
         (

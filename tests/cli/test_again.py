@@ -111,7 +111,7 @@ def test_a_judge_refreshes_judgements_and_asks_nothing(
 def test_a_judge_refreshes_checks_as_well(workspace: Path, documents: Any) -> None:
     edit(workspace / "tests/weather.md", "[weather]", "[weather, _json_mode]")
     edit(workspace / "models/one.yaml", "answer: Warm.", "answer: '{}'")
-    assert counts(documents("run")) == (2, 3)  # Oslo's answer is no JSON, so no model judges it
+    assert counts(documents("run")) == (2, 3)  # Oslo's answer is not JSON, so no model judges it
     assert counts(documents("judge", "--refresh")) == (0, 3)
 
 

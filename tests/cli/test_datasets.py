@@ -128,7 +128,7 @@ def test_a_column_called_as_the_answer_must_be_told_from_it(
         (ROW + '{"q": 1\n', "tests/data/q.jsonl:2:8", "not JSON: expecting ',' delimiter"),
         (ROW.replace("\n", "\r") * 2, "tests/data/q.jsonl:1:26", "there is more behind the row"),
         ('{"q": "\\ud83d"}\n', "tests/data/q.jsonl:1", "a text holds half of a surrogate pair"),
-        ('{"q": NaN}\n', "tests/data/q.jsonl:1", "'NaN' is no JSON value"),
+        ('{"q": NaN}\n', "tests/data/q.jsonl:1", "'NaN' is not a JSON value"),
         ('{"q": 1e999}\n', "tests/data/q.jsonl:1", "the number '1e999' is too large"),
         ("[1]\n", "tests/data/q.jsonl:1", "a row must be an object, not a list"),
         ('{"q": 1, "q": 2}\n', "tests/data/q.jsonl:1", "key 'q' appears twice"),
@@ -159,8 +159,8 @@ def test_what_is_wrong_in_the_data_is_said_with_its_place(
         ("data/none.jsonl", "'data/none.jsonl' cannot be read: No such file or directory"),
         ("../../out.jsonl", "'../../out.jsonl' is outside of the workspace"),
         ("data/link.jsonl", "'data/link.jsonl' is outside of the workspace"),
-        ("data", "'data' is no file"),
-        ("../.env", "'../.env' is private, so it is no data"),
+        ("data", "'data' is not a file"),
+        ("../.env", "'../.env' is private, so it is not data"),
         ("hf://org/set", "nothing is downloaded, and no folder is known for 'hf://'"),
     ],
 )
@@ -180,8 +180,9 @@ def test_a_table_with_another_delimiter_is_told_where_a_column_is_missing(
     write("q;ideal\na;a\n", to="tests/data/q.csv", test=test)
     hint = "hint: the only column is 'q;ideal': say 'delimiter: \";\"'\n"
     assert evalstore("check").stderr == (
-        f"error: tests/t.md:7: 'q' is not defined\n{hint}"
-        f"error: tests/t.md:12: 'ideal' is not defined\n{hint}"
+        f"error: tests/t.md:7:4: 'q' is not defined\n    {{{{ q }}}}\n       ^\n{hint}"
+        f"error: tests/t.md:12:15: 'ideal' is not defined\n"
+        f'    - equals: "{{{{ ideal }}}}"\n                  ^\n{hint}'
     )
 
 
@@ -305,7 +306,7 @@ def test_a_pattern_of_the_data_that_is_none_is_told_with_its_row(
 ) -> None:
     write(lines({"q": "a", "ideal": "("}), test=TEST.replace("equals", "regex"))
     said = evalstore("check").stderr
-    assert "tests/t.md:12: the pattern '(' is no regular expression" in said
+    assert "tests/t.md:12: the pattern '(' is not a regular expression" in said
     assert "(tests/data/q.jsonl:1)" in said
 
 
@@ -380,15 +381,15 @@ def test_a_row_can_give_all_messages(
         (None, "'messages' must come to a list of messages or to a text, not null"),
         (5, "'messages' must come to a list of messages or to a text, not '5'"),
         ({"role": "user"}, "'messages' must come to a list of messages or to a text, not"),
-        (["x"], "message 1 is no object with 'role' and 'content'"),
+        (["x"], "message 1 is not an object with 'role' and 'content'"),
         ([{"role": "tool", "content": "a"}], "message 1 has an unknown role, 'tool'"),
         ([{"role": None, "content": "a"}], "message 1 has an unknown role, null"),
-        ([{"role": "user", "content": None}], "the 'content' of message 1 is no text"),
-        ([{"role": "user"}], "the 'content' of message 1 is no text"),
-        ([{"role": "user", "content": [{"type": "text", "text": 5}]}], "is no text"),
+        ([{"role": "user", "content": None}], "the 'content' of message 1 is not a text"),
+        ([{"role": "user"}], "the 'content' of message 1 is not a text"),
+        ([{"role": "user", "content": [{"type": "text", "text": 5}]}], "is not a text"),
         ([{"role": "user", "content": "a", "extra": 1}], "message 1 has an unknown field 'extra'"),
         ([{"role": "user", "content": "a", "image": "x.png"}], "data cannot mention files"),
-        ([{"role": "user", "content": "a", "name": 5}], "the 'name' of message 1 is no text"),
+        ([{"role": "user", "content": "a", "name": 5}], "the 'name' of message 1 is not a text"),
         ([{"role": "assistant", "content": None}], "nothing in front of the turn"),
         ([{"role": "assistant", "content": "a"}], "'messages' ends with a fixed answer"),
     ],

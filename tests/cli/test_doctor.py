@@ -92,9 +92,9 @@ def test_all_is_well(desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
         "ok  settings  evalstore.yaml",
         "ok  files  1 test file, 1 case: no problems",
         "ok  store  .evalstore/store.db is not there yet: a run makes it",
-        "ok  environment  no .env file, which is no fault",
+        "ok  environment  no .env file (none is needed)",
         "ok  model one  answered in <s> as dummy-2026",
-        "ok  model one  DESK_KEY is set; can: ?; "
+        "ok  model one  DESK_KEY is set (from the environment); what it can do is not known; "
         "$1,000 in, $10,000 out per million tokens, from costs",
         "",
         "1 model asked, all answered; the pings cost $0.0810",
@@ -311,7 +311,7 @@ def test_the_store_is_told_and_stays_as_it_is(desk: Path, evalstore: Evalstore) 
     ("damage", "message"),
     [
         ("UPDATE alembic_version SET version_num = '9999'", "version 9999, newer than"),
-        ("DROP TABLE alembic_version", "cannot be read: it is no store of evalstore"),
+        ("DROP TABLE alembic_version", "cannot be read: it is not a store of evalstore"),
     ],
 )
 def test_a_store_that_cannot_be_used_ends_with_6(
@@ -349,7 +349,7 @@ def test_a_store_in_a_place_that_cannot_be_written_is_read_all_the_same(
 
 
 def test_a_store_that_is_no_database_ends_with_6(desk: Path, evalstore: Evalstore) -> None:
-    tree(desk, {".evalstore/store.db": b"this is no database, and long enough to see" * 9})
+    tree(desk, {".evalstore/store.db": b"this is not a database, and long enough to see" * 9})
     ran = evalstore("doctor", "--no-ping")
     assert ran.exit_code == 6
     assert "store.db cannot be read: file is not a database" in ran.stdout
@@ -389,3 +389,68 @@ def test_a_diagnosis_has_its_shape(
     found = documents("doctor", "--timeout", "0.5")
     jsonschema.Draft202012Validator(schema_of(["doctor"])).validate(found)
     assert found["models"][0]["answered"] is (fault is None)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "words"),
+    [
+        (KEY, None, "from the environment"),
+        (None, KEY, "from .env"),
+        (KEY, KEY, "the same in the environment and in .env"),
+        (KEY, "sk-other", "from the environment, not the other one of .env"),
+    ],
+)
+def test_it_says_which_of_two_keys_is_used(
+    desk: Path,
+    evalstore: Evalstore,
+    documents: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    ours: str | None,
+    theirs: str | None,
+    words: str,
+) -> None:
+    if ours is None:
+        monkeypatch.delenv("DESK_KEY")
+    if theirs:
+        (desk / ".env").write_text(f"DESK_KEY={theirs}\n")
+    assert f"DESK_KEY is set ({words}); " in evalstore("doctor", "--no-ping").stdout
+    assert documents("doctor", "--no-ping")["models"][0]["keyOrigin"] == words
+
+
+def test_a_key_that_may_not_be_sent_leaves_that_of_env(
+    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("EVALSTORE_ALLOW_ENV")
+    (desk / ".env").write_text("DESK_KEY=sk-other\n")
+    words = "DESK_KEY is set (from .env, not the other one of the environment); "
+    assert words in evalstore("doctor", "--no-ping").stdout
+
+
+def test_a_refused_call_without_a_key_names_the_field_that_is_missing(
+    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+) -> None:
+    edit(desk / "providers/desk.yaml", "apiKeyEnvVar: DESK_KEY\n", "")
+    ran = evalstore("doctor")
+    assert ran.exit_code == 3
+    assert (
+        "hint: name the variable that holds the key in 'apiKeyEnvVar' of the provider file: "
+        "it names none" in ran.stdout
+    )
+    assert evalstore("run").stdout.endswith(
+        "incomplete; 'evalstore log --failures' says what to put right before running again\n"
+    )
+    words = "without that field none is sent to a 'baseURL'"
+    assert words in evalstore("log", "--failures").stderr
+
+
+@pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENROUTER_API_BASE"])
+def test_addresses_without_an_effect_are_said(
+    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    assert name not in evalstore("doctor", "--no-ping").stdout
+    monkeypatch.setenv(name, "http://elsewhere")
+    ran = evalstore("doctor", "--no-ping")
+    assert (
+        f"{name} has no effect: '{name.split('_')[0].lower()}' is called at https://" in ran.stdout
+    )
+    assert "hint: write a provider file with 'baseURL' to call another place" in ran.stdout

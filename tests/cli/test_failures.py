@@ -19,7 +19,10 @@ responses:
   - {when: Oslo, error: {status: 401, message: bad key}}
   - {answer: Warm., usage: {inputTokens: 10, outputTokens: 2}}
 """
-KEY_HINT = "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file"
+KEY_HINT = (
+    "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file; "
+    "without that field none is sent to a 'baseURL'"
+)
 
 
 @pytest.fixture

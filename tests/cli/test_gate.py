@@ -120,6 +120,7 @@ def decided(
         failed=failed,
         status=status,
         gate="undetermined",
+        left_out=[],
         gate_off=fail_on == "none" and threshold is None,
         exit_code=OK,
     )

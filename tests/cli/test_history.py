@@ -121,7 +121,7 @@ def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore
     evalstore("run")
     evalstore("run", "tests/weather.md::city=Oslo")
     assert evalstore("diff").stderr == (
-        "note: run <short> was about a selection, 1 cases: only those are compared\n"
+        "note: run <short> was about a selection, 1 case: only those are compared\n"
     )
 
 

@@ -122,7 +122,7 @@ def test_what_belongs_into_the_settings_is_printed_to_be_pasted(
         (("openai-evals", "none.jsonl"), "error: there is no file or folder 'none.jsonl'"),
         (
             ("openai-evals", "source/capitals.jsonl", "--into", "../x"),
-            "error: '../x' is no folder below that of the tests",
+            "error: '../x' is not a folder below that of the tests",
         ),
         (("openai-evals", "evalstore.yaml"), "error: there are no evals in 'evalstore.yaml'"),
     ],

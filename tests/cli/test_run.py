@@ -59,11 +59,24 @@ def test_status_before_the_first_run(workspace: Path, evalstore: Evalstore) -> N
     assert evalstore("status") == Ran(
         0,
         "No run yet.\n\n"
-        "A run would ask 2 answers and make 2 judgements with 1 candidate, about $6.04; "
+        "A run would ask 2 answers and make 2 judgements with 1 candidate, "
+        "up to $0.8400 (at 40 tokens an answer); "
         "0 answers reused.\n"
         '  (use "evalstore run" to do it, "evalstore status --explain" to list it with reasons)\n',
         "",
     )
+
+
+def test_short_status_before_the_first_run_lists_all_files_as_new(
+    workspace: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    (workspace / "tests/b.md").write_text("# 👤\n\nHi\n\n---\n\nE\n")
+    assert evalstore("status", "--short").stdout == "A  tests/b.md\nA  tests/weather.md\n"
+    assert evalstore("status", "--short", "tests/b.md").stdout == "A  tests/b.md\n"
+    assert [(one["code"], one["asked"]) for one in documents("status")["changes"]] == [
+        ("A ", 1),
+        ("A ", 2),
+    ]
 
 
 def test_status_after_a_run_has_nothing_to_do(workspace: Path, evalstore: Evalstore) -> None:
@@ -246,9 +259,12 @@ def test_all_problems_of_all_files_stop_a_run_before_it_asks(
         "",
         "error: tests/a.md:2: unknown field 'tag'\n"
         "hint: did you mean 'tags'?\n"
-        "error: tests/b.md:3: 'who' is not defined\n"
+        "error: tests/b.md:3:6: 'who' is not defined\n"
+        "    Hi {{who}}\n"
+        "         ^\n"
         "hint: define it under 'replacements:'\n"
-        "2 errors in 2 files; nothing was asked\n",
+        "2 errors in 2 files; nothing was asked\n"
+        "hint: '--keep-going' leaves out the files with errors\n",
     )
     assert documents("log")["runs"] == []
     assert evalstore("run", "tests/weather.md").exit_code == 1

@@ -156,8 +156,16 @@ def test_a_query_selects(
         (["--query", "zz"], 2, "there is no query 'zz'\nhint: the queries are "),
         (["--query", "no"], 2, "'no' is 3 queries\nhint: it could be 'nobody', 'no judge'"),
         (["--query", "hot"], 5, "the query 'hot' selects nothing of run <short>\nhint: "),
-        (["--query", "nobody"], 2, "'scripted/on' is no candidate of run <short>\nhint: did you"),
-        (["--query", "no judge"], 2, "'scripted/juge' is no evaluator of run <short>\nhint: did"),
+        (
+            ["--query", "nobody"],
+            2,
+            "'scripted/on' is not a candidate of run <short>\nhint: did you",
+        ),
+        (
+            ["--query", "no judge"],
+            2,
+            "'scripted/juge' is not an evaluator of run <short>\nhint: did",
+        ),
         (["--query", "no prompt"], 2, "there is no system prompt 'breif'\nhint: did you mean"),
         (["@~3"], 2, "there is no run '@~3'\nhint: "),
     ],

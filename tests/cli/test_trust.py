@@ -112,6 +112,20 @@ def test_a_changed_file_needs_trusting_again(coded: Path, documents: Any) -> Non
     assert (found["judged"], found["verdicts"]["pending"]) == (0, 2)
 
 
+def test_a_file_that_was_edited_is_said_to_have_changed(coded: Path, evalstore: Evalstore) -> None:
+    evalstore("run")
+    assert f"{FILE} is not trusted on this machine" in evalstore("status").stdout
+    evalstore("trust", FILE)
+    tree(coded, {FILE: MINE + "\n"})
+    words = f"{FILE} has changed since you trusted it, so "
+    assert words in evalstore("status").stdout
+    assert f"warning: tests/weather.md: {words}" in evalstore("check").stderr
+    assert words in evalstore("run").stdout
+    tree(coded, {"checks/copy.py": MINE + "\n"})
+    evalstore("trust", "checks/copy.py")
+    assert "since you trusted it" not in evalstore("status").stdout
+
+
 def test_the_old_content_is_trusted_still(coded: Path, documents: Any) -> None:
     documents("trust", FILE)
     tree(coded, {FILE: MINE + "\n"})

@@ -190,7 +190,7 @@ def test_fsck(workspace: Path, evalstore: Evalstore) -> None:
 def test_a_damaged_store_ends_with_6(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     (workspace / ".evalstore/store.db").write_bytes(
-        b"this is no database, and long enough to see" * 9
+        b"this is not a database, and long enough to see" * 9
     )
     ran = evalstore("status")
     assert (ran.exit_code, ran.stderr.startswith("error: the store ")) == (6, True)
@@ -248,7 +248,9 @@ def test_every_problem_of_one_file_is_told_at_once(workspace: Path, evalstore: E
         "error: tests/weather.md:4: 'attempts' must be a whole number from 1 to 10,000\n"
         "error: tests/weather.md:5: replacement 'unused' is never used\n"
         "hint: write `{{unused}}` where it belongs, or remove it\n"
-        "error: tests/weather.md:9: 'city' is not defined\n"
+        "error: tests/weather.md:9:10: 'city' is not defined\n"
+        "    How is {{city}}?\n"
+        "             ^\n"
         "hint: the replacements are unused\n"
     )
 
@@ -415,3 +417,10 @@ def test_ls_models_as_json_keeps_what_it_had(workspace: Path, documents: Any) ->
     }
     assert mini["knownCapabilities"]["image"] is True
     assert (mini["price"]["input"], mini["price"]["cachedInput"]) == (0.15, 0.075)
+
+
+@pytest.mark.parametrize("arguments", [(), ("-q",), ("--color", "never")])
+def test_alone_it_prints_its_help(evalstore: Evalstore, arguments: tuple[str, ...]) -> None:
+    ran = evalstore(*arguments)
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert ran.stdout == evalstore("--help").stdout

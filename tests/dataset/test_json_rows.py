@@ -75,8 +75,8 @@ def test_equal_rows_are_as_many_rows() -> None:
         ('"x"', (1, None), "a row must be an object, not a text"),
         ("true", (1, None), "a row must be an object, not true or false"),
         ("7", (1, None), "a row must be an object, not a number"),
-        ('{"a":NaN}', (1, None), "'NaN' is no JSON value"),
-        ('{"a":[-Infinity]}', (1, None), "'-Infinity' is no JSON value"),
+        ('{"a":NaN}', (1, None), "'NaN' is not a JSON value"),
+        ('{"a":[-Infinity]}', (1, None), "'-Infinity' is not a JSON value"),
         ('{"a":1e999}', (1, None), "the number '1e999' is too large"),
         ('{"a":%s}' % ("9" * 5000), (1, 1), "not JSON: a number has too many digits"),
         ('{"a":{"b":1,"b":1}}', (1, None), "key 'b' appears twice"),
@@ -142,7 +142,7 @@ def test_rows_are_found_further_inside(path: str, document: Any) -> None:
         ('{"data": {}}', "data.rows", "'rows': 'data' has no 'rows'"),
         ('{"data": {}}', "data", "'data' must be a list of rows"),
         ('{"data": [1]}', "data", "a row must be an object, not a number"),
-        ('{"data": [{"a": NaN}]}', "data", "'NaN' is no JSON value"),
+        ('{"data": [{"a": NaN}]}', "data", "'NaN' is not a JSON value"),
         ('{"data": [], "data": []}', "data", "key 'data' appears twice"),
         ('{"data": [{"a": "\\ud800"}]}', "data", "a text holds half"),
         ('{"data": [{"a": %s}]}' % ("[" * 150 + "]" * 150), "data", "the value is nested"),
@@ -163,7 +163,7 @@ def test_what_is_wrong_further_inside_is_told(text: str, path: str, message: str
         ("[", (1, 2), "not JSON: expecting value"),
         ('[{"a":1}]\n[', (2, 1), "not JSON: more than one document"),
         ('[{"a":1},\n3]', (2, None), "a row must be an object, not a number"),
-        ('[{"a":1},\n{"a":NaN}]', (2, None), "'NaN' is no JSON value"),
+        ('[{"a":1},\n{"a":NaN}]', (2, None), "'NaN' is not a JSON value"),
     ],
 )
 def test_what_is_wrong_in_a_document_is_told(

@@ -121,7 +121,7 @@ def test_a_packed_file_that_is_damaged_is_told() -> None:
 def test_a_file_that_is_not_packed_as_its_name_says_is_told() -> None:
     assert told(LINES, "d.jsonl.gz") == (
         None,
-        "this is no gzip data, though the name ends in '.gz'",
+        "this is not gzip data, though the name ends in '.gz'",
     )
 
 

@@ -84,7 +84,7 @@ def test_it_is_no_data(folder: Path, how: str) -> None:
         "# 👤\n\n{{OPENAI_API_KEY}}\n\n---\n\nExpect it.\n"
     )
     reading = workspace_of(folder, {"tests/one.md": text}).read()
-    assert any("is private, so it is no data" in one.message for one in reading.errors)
+    assert any("is private, so it is not data" in one.message for one in reading.errors)
     assert "sk-very-secret" not in repr(reading)
 
 

@@ -250,7 +250,7 @@ UNSENDABLE = {
     ),
     "half a character": (
         Request("dummy", (user("Cut \ud83d here"),)),
-        "the request holds half of a surrogate pair, which is no character (U+D83D)",
+        "the request holds half of a surrogate pair, which is not a character (U+D83D)",
     ),
     "not a number": (
         Request("dummy", (user("Hi"),), provider_options={"x": float("nan")}),

@@ -30,10 +30,10 @@ def test_the_kind_decides_the_door(kind: str, door: str) -> None:
     ("base_url", "message"),
     [
         (None, "a provider of type 'openai-compatible' needs a base URL"),
-        ("localhost:8000/v1", "'localhost:8000/v1' is no base URL"),
-        ("http://", "'http://' is no base URL"),
-        ("http://[::1/v1", "'http://[::1/v1' is no base URL"),
-        ("http://host:99999/v1", "'http://host:99999/v1' is no base URL"),
+        ("localhost:8000/v1", "'localhost:8000/v1' is not a base URL"),
+        ("http://", "'http://' is not a base URL"),
+        ("http://[::1/v1", "'http://[::1/v1' is not a base URL"),
+        ("http://host:99999/v1", "'http://host:99999/v1' is not a base URL"),
         ("http://me:secret@host/v1", "the base URL holds a user name or a password"),
     ],
 )

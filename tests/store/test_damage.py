@@ -232,7 +232,7 @@ def test_a_file_that_lost_its_end_is_found(whole: Path) -> None:
 
 
 def test_garbage_is_no_store(path: Path) -> None:
-    path.write_bytes(b"this is no database at all, but long enough for a header" * 100)
+    path.write_bytes(b"this is not a database at all, but long enough for a header" * 100)
     with pytest.raises(StoreError, match="is damaged") as caught:
         Store.open(path)
     assert caught.value.exit_code == STORE_UNUSABLE

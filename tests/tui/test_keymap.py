@@ -47,7 +47,7 @@ def test_what_nobody_knows_is_told_with_its_line_and_the_nearest_name() -> None:
     assert problems(text) == [
         (2, "unknown theme 'nrod'", "did you mean 'nord'?"),
         (4, "unknown action 'histroy.stats'", "did you mean 'history.stats'?"),
-        (5, "'papedown' is no key", "did you mean 'pagedown'?"),
+        (5, "'papedown' is not a key", "did you mean 'pagedown'?"),
     ]
 
 

@@ -80,7 +80,7 @@ def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> No
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "R")
         text = screen(pilot)
-        assert "ask 2 answers, make 2 judgements: about $" in text
+        assert "ask 2 answers, make 2 judgements: up to $" in text
         assert "ask 2  scripted/one 1, scripted/two 1" in text
         assert "judge 2  by scripted/judge 2" in text
         assert "2 x  new" in text
@@ -556,7 +556,7 @@ def test_more_than_was_shown_is_not_done(workspace: Path) -> None:
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
-        assert "ask 2 answers, make 2 judgements: about $" in screen(pilot)
+        assert "ask 2 answers, make 2 judgements: up to $" in screen(pilot)
         (workspace / "tests/newer.md").write_text(NEW.replace("Lima", "Quito"))
         await press(pilot, "enter")
         text = " ".join(screen(pilot).split())

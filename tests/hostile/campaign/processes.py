@@ -102,7 +102,7 @@ class Running:
         return bool(self._report)
 
     def wait(self, limit: float, patience: float = 1) -> Ended:
-        """Wait for its end; interrupt it after `limit` seconds, and kill it if that is no use."""
+        """Wait for its end; interrupt it after `limit` seconds, then kill it."""
         hung = deaf = False
         if not self.has_ended(limit):
             hung = True

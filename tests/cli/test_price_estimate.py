@@ -1,0 +1,52 @@
+"""What a run is likely to cost, said before it is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Evalstore
+
+
+def test_the_first_estimate_of_the_example_is_an_upper_bound_of_the_same_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evalstore: Evalstore, documents: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    evalstore("init", "--example")
+    likely = documents("status")["cost"]
+    cost = documents("run", "--fail-on", "none")["cost"]
+    assert cost <= likely <= 3 * cost
+
+
+def test_a_guess_is_said_until_answers_are_known(workspace: Path, evalstore: Evalstore) -> None:
+    assert "up to $0.8400 (at 40 tokens an answer); " in evalstore("status").stdout
+    evalstore("run")
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("How is", "And how is"))
+    assert "about $0.0600; " in evalstore("status").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "limit", "tokens"), [(1, None, 40), (400, None, 217), (4_000, None, 300), (1, 12, 12)]
+)
+def test_an_answer_is_guessed_to_be_as_long_as_what_is_shown(
+    workspace: Path, evalstore: Evalstore, words: int, limit: int | None, tokens: int
+) -> None:
+    options = f"options: {{maxOutputTokens: {limit}}}" if limit else "tags: [a]"
+    (workspace / "tests/weather.md").write_text(
+        f"---\n{options}\n---\n# 👤\n\n{'ab' * words}\n\n---\n\nAnything.\n"
+    )
+    assert f"(at {tokens} tokens an answer)" in evalstore("status").stdout
+
+
+def test_the_system_prompt_counts(workspace: Path, documents: Any) -> None:
+    before = documents("status")["cost"]
+    (workspace / "prompts").mkdir()
+    (workspace / "prompts/long.md").write_text("Be brief. " * 100)
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("tags:", "systemPrompts: [long]\ntags:"))
+    assert documents("status")["cost"] > before + 2 * 0.001 * 240
