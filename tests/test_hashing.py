@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from evalstore import hashing, restoring
 from evalstore.values import (
+    AnswerRef,
     Case,
     CaseFile,
     Cost,
@@ -98,6 +99,86 @@ GOLDEN = {
     "judgement": "5def4d6d50db53f70041f30501608f87",
     "failure": "b413bb3a6d3fbfaba6a8a5cde880c5f5",
 }
+
+
+JUDGED = Failure(None, A, B, "timeout", "too slow", TIME, "n", None, 1, "m", C)
+NAMED = Message("user", (Text("Hi"),), name="Ada")
+ALL_FIELDS = Case(
+    "q=a", "k", (A, B), None, (), (None,), ("image",), ("checks", "models", "always"),
+    0.5, 0, 100, C, (A, B), (C,),
+)  # fmt: skip
+BARE = Case("", "k", (A,), None, (), (None,), judged_by=("models",), seed=None)
+
+OTHER_SHAPES: dict[str, dict[str, Any]] = {
+    "test with a name": hashing.describe_test(TestVersion((NAMED,))),
+    "prompt with a name": hashing.describe_prompt(PromptVersion((NAMED,))),
+    "test without parts": hashing.describe_test(TestVersion((Message("user", ()),))),
+    "test whose options are whole numbers": hashing.describe_test(
+        TestVersion(TEST.messages, options=Options(temperature=1.0, top_p=1.0, seed=0))
+    ),
+    "evaluation of several answers": hashing.describe_evaluation(
+        EvaluationVersion((Text("E"), AnswerRef(((0, 0), (1, 2)))))
+    ),
+    "evaluation with a file": hashing.describe_evaluation(
+        EvaluationVersion((FileRef("a.png", "image/png", A),))
+    ),
+    "question without options": hashing.describe_question(Question(A, None, B, None)),
+    "evaluator: checks": hashing.describe_evaluator(Evaluator(checks=True)),
+    "evaluator: a person": hashing.describe_evaluator(Evaluator(human="ada")),
+    "evaluator: another system": hashing.describe_evaluator(Evaluator(system="lve")),
+    "case with all fields": hashing.describe_case_file(CaseFile((ALL_FIELDS,))),
+    "case of defaults": hashing.describe_case_file(CaseFile((BARE,), threshold=1.0)),
+    "case that nobody judges": hashing.describe_case_file(CaseFile((BARE,), evaluators=())),
+    "session of defaults": hashing.describe_session(
+        Session(Question(A, None, B, None), (Reply(None, refusal="no"),), TIME, "n")
+    ),
+    "session with a measured time": hashing.describe_session(
+        Session(Question(A, None, B, None), (Reply("x", latency=0.123456),), TIME, "n")
+    ),
+    "judgement of defaults": hashing.describe_evaluation_result(
+        Evaluation((A, B), B, C, "fail", TIME, "n", 1.0, latency=0.123456)
+    ),
+    "failure of a judge": hashing.describe_failure(JUDGED),
+    "subject": hashing.describe("subject", sessions=[A, B]),
+}
+OTHER_GOLDEN = {
+    "test with a name": "a2be6e8e4496ca980d611b8666dca48f",
+    "prompt with a name": "edbe1b4289d8c87a00258ca21fc9fcb7",
+    "test without parts": "9e641320e274d4acd49213f36af65bc9",
+    "test whose options are whole numbers": "365d916eb5500b2b985de246b57cd691",
+    "evaluation of several answers": "0a958afa297ad666ff551d7c7a2083b9",
+    "evaluation with a file": "94dfbe08b353ded597cc9a44b2c42a34",
+    "question without options": "0bf24136a4c650c94d7ff5a3c513113e",
+    "evaluator: checks": "4e746071c4fc6b446646257b6aca27ff",
+    "evaluator: a person": "3edcce8cf8bbcb8639ee70ad91f47e96",
+    "evaluator: another system": "fb7d95853de7a3ab18e56e85a0fbcfc2",
+    "case with all fields": "de45b7f1d582c9a9940977c7eecf4b75",
+    "case of defaults": "345c923f45d9d9054c545b7b3984d7b5",
+    "case that nobody judges": "3d7ae96928f5fde9b3d8fe089f5b4d2c",
+    "session of defaults": "b803031f879d9f2d91ad9811d3468eb2",
+    "session with a measured time": "fdc0bebd71e0f2b4e1eef4ed5a706753",
+    "judgement of defaults": "64ef0b82c1a0918a13c47a50139c9b13",
+    "failure of a judge": "6c21062d5390f62adef94097f7dc2cab",
+    "subject": "1b7a49da8dd7c719a3a21be116c71b0b",
+}
+
+
+@pytest.mark.parametrize("shape", OTHER_SHAPES)
+def test_ids_of_other_shapes_stay_what_they_are(shape: str) -> None:
+    assert hashing.identify(OTHER_SHAPES[shape])[0] == OTHER_GOLDEN[shape]
+
+
+def test_every_shape_has_an_id_of_its_own() -> None:
+    ids = [hashing.identify(one)[0] for one in [*DESCRIBED.values(), *OTHER_SHAPES.values()]]
+    assert len(set(ids)) == len(ids)
+
+
+def test_keys_of_rows_and_digests_stay_what_they_are() -> None:
+    assert hashing.row_key({"q": "a", "n": 1}) == "d8afa3540504d0b1"
+    assert hashing.subject_of((A, B)) == OTHER_GOLDEN["subject"]
+    digest = "890c8a5c5ad2a8a2edba9e94785346a3"
+    assert hashing.hash_bytes(b"alpha\n") == digest
+    assert hashing.hash_stream([b"al", b"", b"pha\n"]) == digest
 
 
 @pytest.mark.parametrize("kind", GOLDEN)

@@ -76,6 +76,7 @@ def test_a_verdict_is_found(text: str, opinion: Opinion) -> None:
         (f"In the set {{1, 2}} [1] there is \\frac{{1}}{{2}}. {GOOD_WITH_CODE}", YES),
         (f"My verdict: {BAD_WITH_CODE}. Good bye.", NO),
         (f"{GOOD_WITH_CODE}\n{GOOD_WITH_CODE}", YES),
+        (f"{GOOD_WITH_CODE} is my verdict. Again: {GOOD_WITH_CODE}", YES),
         (f"It says {GOOD}, but: {BAD_WITH_CODE}", NO),
         (f"```json\n{GOOD}\n```\nMy verdict is {BAD_WITH_CODE}", NO),
         (f"It says {GOOD}, rightly: {GOOD_WITH_CODE}", YES),
