@@ -49,6 +49,11 @@ def test_an_image_has_one_size_and_other_files_have_their_own(
     assert count_input(request(FilePart("f", media_type, b"x" * size))) == tokens
 
 
+def test_the_parts_of_a_message_are_added_up() -> None:
+    image, document = FilePart("i", "image/png", b""), FilePart("d", "text/plain", b"x" * 80)
+    assert count_input(request(Text("abc"), image, document, Text("abc"))) == 2 + 2_000 + 10 + 2
+
+
 def test_the_schema_and_the_tools_are_part_of_the_input() -> None:
     bare = count_input(request(Text("abc")))
     with_schema = count_input(request(Text("abc"), schema=SCHEMA))
@@ -134,6 +139,17 @@ def test_a_call_that_does_not_fit_yet_waits_for_those_in_flight() -> None:
     run(scenario())
 
 
+def test_a_call_that_is_over_leaves_its_room_while_others_go_on() -> None:
+    async def scenario() -> None:
+        budget = Budget(1.0)
+        for _ in range(3):
+            await budget.reserve(0.3)
+        budget.settle(0.3, 0.0)
+        await asyncio.wait_for(budget.reserve(0.4), 10)
+
+    run(scenario())
+
+
 def test_a_call_that_fits_beside_no_other_is_refused_when_the_others_are_over() -> None:
     async def scenario() -> None:
         budget = Budget(1.0)
@@ -185,6 +201,7 @@ def test_a_call_that_is_cancelled_while_it_waits_wakes_nobody_and_hinders_nobody
 def test_without_a_bound_everything_fits_and_what_is_left_is_nothing() -> None:
     async def scenario() -> None:
         budget = Budget()
+        assert budget.left == 0.0
         for _ in range(3):
             await budget.reserve(1e9)
         budget.settle(1e9, 2.0)
