@@ -376,6 +376,26 @@ def test_a_temperature_of_zero_is_not_the_default() -> None:
     )
 
 
+def test_an_id_of_a_question_is_that_of_its_description() -> None:
+    assert hashing.question_id(QUESTION) == GOLDEN["question"]
+
+
+def test_fields_that_are_empty_are_left_out() -> None:
+    bare = hashing.describe_test(TestVersion(TEST.messages, options=Options(seed=1)))
+    options = Options(seed=1, stop=(), provider_options={})
+    assert hashing.describe_test(TestVersion(TEST.messages, options=options)) == bare
+    judgement = hashing.describe_evaluation_result(replace(JUDGEMENT, latency=0.0))
+    assert "latency" not in judgement
+
+
+def test_a_special_tag_of_a_prompt_counts_once() -> None:
+    once, twice = (
+        hashing.describe_prompt(PromptVersion(TEST.messages, tags))
+        for tags in (("_a", "_b"), ("_b", "_a", "_b"))
+    )
+    assert once == twice
+
+
 def test_one_session_is_its_own_subject() -> None:
     assert hashing.subject_of((A,)) == A
     assert hashing.subject_of((A, B)) != hashing.subject_of((B, A))
