@@ -239,6 +239,15 @@ def test_a_cut_answer_is_named_as_the_reason_even_beside_a_whole_one() -> None:
     assert (ask.count, ask.cut_at) == (1, 400)
 
 
+def test_the_highest_limit_of_the_answers_that_were_cut_off_is_the_reason() -> None:
+    (cell,) = cells_of(case(), candidates=(replace(FIRST, limit=800),), attempts=3)
+    limits = (400, 600, 900, None)
+    stored = [Sample(started, str(limit), limit) for started, limit in enumerate(limits)]
+    plan = plan_of([cell], {cell.questions[0]: stored})
+    assert plan.sessions == {cell.questions[0]: ["900", "None"]}
+    assert [(ask.count, ask.cut_at, ask.why) for ask in plan.asks] == [(1, 600, "")]
+
+
 def test_a_test_has_its_own_limit() -> None:
     (cell,) = cells_of(case(limit=100), candidates=(replace(FIRST, limit=800),))
     assert plan_of([cell], {cell.questions[0]: [Sample(1, "cut", 100)]}).asks == []
@@ -419,6 +428,18 @@ def test_answers_that_will_not_come_are_not_to_be_judged(tests: tuple[str, ...])
     assert [one.sessions[-1] for one in plan.judgements] == ["last"]
 
 
+def test_a_conversation_that_is_held_twice_needs_two_answers_for_each_judgement() -> None:
+    far = replace(FIRST, reachable=False)
+    (cell,) = cells_of(together("a", "a", "b"), candidates=(far,), attempts=2)
+    twice, once = cell.questions[0], cell.questions[2]
+    samples = {
+        twice: [Sample(number, f"a{number}", None) for number in range(3)],
+        once: [Sample(number, f"b{number}", None) for number in range(2)],
+    }
+    plan = plan_of([cell], samples)
+    assert [one.sessions for one in plan.judgements] == [("a0", "a1", "b0")]
+
+
 def test_some_answers_that_come_are_judged_beside_those_that_are_there() -> None:
     (cell,) = cells_of(case(), attempts=3)
     plan = plan_of([cell], {cell.questions[0]: [Sample(1, "s", None)]})
@@ -426,6 +447,14 @@ def test_some_answers_that_come_are_judged_beside_those_that_are_there() -> None
 
 
 # --- what counts in one command
+
+
+def test_the_checks_are_one_evaluator_for_ever() -> None:
+    assert CHECKS == "4e746071c4fc6b446646257b6aca27ff"
+
+
+def test_however_old_all_counts_unless_a_bound_is_given() -> None:
+    assert EVER == Bound() == (-math.inf, "")
 
 
 def test_answers_before_the_bound_do_not_count() -> None:
@@ -574,10 +603,12 @@ def test_judgements_by_files_that_are_not_trusted_wait_and_so_do_those_that_foll
     checked = planned({"s": [vote(CHECKS)]})
     assert (checked.blocked_judgements, checked.waiting) == (0, set())
     assert (blocked, "e1") in [(one.cell, one.evaluator) for one in checked.judgements]
-    twice = Plan(cells=cells_of(both, replace(both, tests=("t2",))), blocked={"e"})
+    judges = (replace(JUDGE, times=5),)
+    cells = cells_of(both, replace(both, tests=("t2",)), judges=judges)
+    twice = Plan(cells=cells, blocked={"e"})
     plan_asks(twice, {})
     plan_judgements(twice, {})
-    assert twice.blocked_judgements == 2
+    assert twice.blocked_judgements == 2  # by the checks; who judges then is not known yet
 
 
 def test_only_what_was_tried_is_left_of_a_plan_and_its_cells() -> None:
