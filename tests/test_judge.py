@@ -461,7 +461,7 @@ def test_what_a_judge_is_asked_for_is_this() -> None:
         "additionalProperties": False,
     }
     verdict = '"pass": true or false, "feedback": "if it fails, what is wrong; else an empty text"}'
-    assert AGAIN == "Answer with one JSON object and nothing else: {" + verdict
+    assert "Answer with one JSON object and nothing else: {" + verdict == AGAIN
     assert ask_again_with("c0de") == (
         'Answer with one JSON object and nothing else: {"code": "c0de", ' + verdict
     )
