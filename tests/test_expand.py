@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore import hashing
+from evalstore import expand, hashing
 from evalstore.dataset import Dataset
 from evalstore.errors import FileProblem, Problem
 from evalstore.expand import expand_prompt, expand_test
@@ -493,6 +493,35 @@ def test_a_problem_of_rows_is_told_once_with_the_place_of_the_first() -> None:
     assert second[1].endswith(" (q.jsonl:2 and other rows)")
 
 
+def test_a_dataset_is_named_where_it_makes_too_many_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expand, "MOST_CASES", 1)
+    text = test_file("id: x", "dataset: q.jsonl", shown="{{ q }}")
+    found = expanded(text, library(data={"q.jsonl": '{"q": "a"}\n{"q": "b"}\n'}))
+    assert [(one.line, one.severity) for one in found.problems] == [(3, "error")]
+
+
+def test_all_broken_rows_of_replacements_are_told() -> None:
+    numbers = ", ".join(map(str, range(25)))
+    text = test_file(f"replacements: {{n: [0, x], m: [{numbers}]}}", shown="{{ 1 // n }}{{ m }}")
+    assert len(expanded(text).problems) == 2
+
+
+def test_a_group_is_named_where_it_has_no_effect() -> None:
+    text = test_file("id: x", "group: '{{ g }}'", "replacements: {g: [a, b]}", shown="{{g}}")
+    assert problem_of(text).line == 3
+
+
+def test_an_unknown_prompt_has_those_there_are_as_a_hint() -> None:
+    known = library(prompts={"helpful": ("1",)})
+    assert problem_of(test_file("systemPrompts: [zzz]"), known).hint == (
+        "the system prompts are helpful"
+    )
+
+
+def test_a_schema_is_named_with_its_own_line() -> None:
+    assert problem_of(test_file("id: x", "structuredResponseSchema: gone")).line == 3
+
+
 def test_after_twenty_broken_rows_no_more_are_read() -> None:
     text = test_file("dataset: q.jsonl", shown="{{ 1 // n }}")
 
@@ -606,5 +635,7 @@ def test_the_default_prompt_must_show_the_instructions_and_the_answer() -> None:
         return message, f"write `{{{{{name}}}}}` where it belongs"
 
     assert missing("other") == [problem("_actualResponse")]
+    lines = [one.line for one in prompt_of("---\ntags: [_evaluator]\n---\n# 👤\nHi\n")[1].problems]
+    assert lines == [4]
     names = ("_evaluationInstructions", "_actualResponse")
     assert sorted(missing(DEFAULT_PROMPT)) == sorted(map(problem, names))
