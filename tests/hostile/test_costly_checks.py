@@ -113,7 +113,7 @@ def test_a_costly_pattern_of_a_script_is_a_failure(
 
 
 def test_an_interrupt_is_heard_while_a_check_is_computed(
-    asked_once: Callable[[Json, str], Path],
+    asked_once: Callable[[Json, str], Path], evalstore: Evalstore
 ) -> None:
     folder = asked_once(*COSTLY["pattern"])
     program = (
@@ -139,16 +139,7 @@ def test_an_interrupt_is_heard_while_a_check_is_computed(
         check=False,
     )
     assert ran.returncode == 128 + signal.SIGINT, ran.stderr
-    again = subprocess.run(
-        [sys.executable, "-m", "evalstore", "status", "--json"],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(bounded_process.__file__).parent.parent)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert json.loads(again.stdout)["ask"] == 0  # what was paid is there
+    assert json.loads(evalstore("status", "--json").stdout)["ask"] == 0  # what was paid is there
 
 
 REPLY = Reply(
