@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore import expand, hashing
+from evalstore.cases import Drafter
 from evalstore.dataset import Dataset
-from evalstore.errors import FileProblem, Problem
+from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.expand import expand_prompt, expand_test
 from evalstore.library import KEPT_AT_ONCE, Expansion, Library
 from evalstore.parse import parse_prompt, parse_test
@@ -618,11 +619,48 @@ def test_all_problems_of_a_prompt_are_told_once() -> None:
     assert len(expansion.problems) == 1
 
 
-def test_a_prompt_that_reaches_a_limit_is_not_filled_again() -> None:
-    text = "---\nreplacements: {n: [1, 2]}\n---\n{{ 'x' * 2000000000 }}{{ n }}\n"
-    found, expansion = prompt_of(text)
-    assert found == ()
-    assert len(expansion.problems) == 1
+@pytest.mark.parametrize(("problem", "tries"), [(LimitProblem, 1), (FileProblem, 3)])
+def test_what_reaches_a_limit_is_not_filled_with_further_rows(
+    problem: type[FileProblem], tries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled: list[object] = []
+
+    def fail(*given: object) -> None:
+        filled.append(given)
+        raise problem("it takes too long")
+
+    monkeypatch.setattr(expand, "fill_turn", fail)
+    monkeypatch.setattr(Drafter, "draft", fail)
+    head = "replacements: {n: [1, 2, 3]}"
+    _, expansion = prompt_of(f"---\n{head}\n---\n{{{{n}}}}\n")
+    assert len(filled) == tries
+    assert [one.message for one in expansion.problems] == ["it takes too long"]
+    found = expanded(test_file(head, shown="{{n}}"))
+    assert len(filled) == 2 * tries
+    assert [one.message for one in found.problems] == ["it takes too long"]
+
+
+def test_a_prompt_may_show_a_file() -> None:
+    prompt = parse_prompt("prompts/p.md", "See {{_file:a.txt}}\n")
+    (id,), expansion = expand_prompt(prompt, library({"a.txt": b"alpha"}))
+    (file,) = expansion.files
+    assert f'"file":"{file}"' in expansion.contents[id][1]
+    assert expansion.dependencies == {"file:a.txt": file}
+
+
+def test_an_evaluator_prompt_that_shows_no_instructions_is_for_tests_without_any() -> None:
+    known = replace(library(), evaluator_prompts={"silent": ("1",)}, silent=frozenset({"1"}))
+    judge = "~~~checks\n- judge: {prompt: silent}\n~~~"
+    assert expanded(test_file(told=judge), known).problems == []
+    message = problem_of(test_file(told=f"Be strict.\n\n{judge}"), known).message
+    assert message.startswith("the evaluator prompt 'silent' never uses")
+
+
+def test_warnings_of_the_data_are_warnings_of_the_file() -> None:
+    text = test_file("dataset: {path: q.csv}", shown="{{ q }}")
+    found = expanded(text, library(data={"q.csv": "q,\na,b\n"}))
+    assert [(one.severity, "q.csv" in str(one)) for one in found.problems] == [("warning", True)]
+    assert found.file is not None
 
 
 def test_the_default_prompt_must_show_the_instructions_and_the_answer() -> None:

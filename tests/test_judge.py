@@ -22,7 +22,7 @@ from evalstore.judge import (
     read_opinion,
     unreadable_opinion,
 )
-from evalstore.judge_reply import Unreadable, read_json
+from evalstore.judge_reply import Unreadable, finished_text, read_json, without_thinking
 from evalstore.settling import Held
 from evalstore.values import Evaluation, Json, OutgoingMessage, Reply, Request, Text, ToolCall
 
@@ -257,6 +257,62 @@ def test_why_no_verdict_is_read(reply: Reply, code: str | None, reason: str) -> 
     with pytest.raises(Unreadable) as caught:
         read_opinion(reply, code)
     assert caught.value.reason == str(caught.value) == reason
+
+
+def test_a_pass_that_another_member_denies_is_told_in_these_words() -> None:
+    with pytest.raises(Unreadable) as caught:
+        read_opinion(Reply('{"pass": true, "ok": false}'))
+    words = "the judge's 'pass' is true, and another member says otherwise"
+    assert str(caught.value) == words
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_a_reply_without_a_text_is_no_object(text: str | None) -> None:
+    assert finished_text(Reply(text)) == ""
+
+
+def test_thoughts_may_have_several_lines_and_must_end_once() -> None:
+    assert without_thinking("<think>a\nb</think>c") == "c"
+    twice = "<think>a</think>b</think>c"
+    assert without_thinking(twice) == twice
+    assert without_thinking("<think>a</think>b</thinking>") == "b</thinking>"
+    assert without_thinking("a <think>b</think>") == "a <think>b</think>"
+
+
+@pytest.mark.parametrize("reason", ["abort", "cancelled", "Incomplete", "recitation", "refusal"])
+def test_each_reason_for_an_unfinished_reply_is_known(reason: str) -> None:
+    with pytest.raises(Unreadable, match=f"its finish reason is '{reason}'"):
+        read_opinion(Reply(GOOD, finish_reason=reason))
+
+
+@pytest.mark.parametrize("before", ["x] y} ", "{a} ", "[1, 2] ", "((", "{[}] "])
+def test_brackets_that_are_closed_hide_no_verdict(before: str) -> None:
+    assert read_opinion(Reply(before + GOOD_WITH_CODE), CODE) == YES
+
+
+@pytest.mark.parametrize("before", ["[", "{", "[{}", "[[]"])
+def test_a_verdict_inside_of_a_bracket_is_not_the_judges_own(before: str) -> None:
+    with pytest.raises(Unreadable, match="holds no JSON object"):
+        read_opinion(Reply(before + GOOD_WITH_CODE), CODE)
+
+
+@pytest.mark.parametrize(
+    ("text", "opinion"),
+    [
+        (f"I {GOOD_WITH_CODE} {GOOD_WITH_CODE}", YES),
+        (f'It {{"fail": 1}} {GOOD_WITH_CODE}', None),
+        (
+            f'Did not {{"code": "c0de", "pass": true, "feedback": "fine"}} pass {GOOD_WITH_CODE}',
+            None,
+        ),
+    ],
+)
+def test_the_text_around_a_pass_is_all_but_the_verdicts(text: str, opinion: Opinion | None) -> None:
+    if opinion:
+        assert read_opinion(Reply(text), CODE) == opinion
+    else:
+        with pytest.raises(Unreadable, match="the text around it says"):
+            read_opinion(Reply(text), CODE)
 
 
 @pytest.mark.parametrize(
