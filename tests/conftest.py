@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from evalstore.store import migrate
+from tests import quick_stores
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +50,19 @@ def _nothing_from_outside(
         if of_ours or name.endswith(("_API_KEY", "_PROXY", "_proxy")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(_new_folder(tmp_path_factory)))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quick_stores() -> Iterator[None]:
+    """Make and write stores quickly; `real_migrations` makes them as the program does."""
+    with quick_stores.quick_stores():
+        yield
+
+
+@pytest.fixture
+def real_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make and migrate stores as the program does."""
+    monkeypatch.setattr(migrate, "upgrade", quick_stores.migrated)
 
 
 def _new_folder(factory: pytest.TempPathFactory) -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evalstore import expand as expand_module
 from evalstore.library import Expansion
 from evalstore.values import Case
 from tests.builders import expanded, library, shown, told
@@ -54,6 +55,25 @@ def cases(*given: Any, **more: Any) -> tuple[Case, ...]:
 
 def ids(found: tuple[Case, ...]) -> set[tuple[Any, ...]]:
     return {(case.key, case.tests, case.evaluation) for case in found}
+
+
+# --- how many ---------------------------------------------------------------------------
+
+
+def test_a_dataset_makes_so_many_cases_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert expand_module.MOST_CASES == 1_000_000
+    monkeypatch.setattr(expand_module, "MOST_CASES", 4)
+    body, head = ONE + "{{ r }}\n\n", "replacements: {r: [1, 2]}"
+    assert len(cases(lines(A, B), head, body=body)) == 4
+    expansion = expand(lines(A, B, {**B, "q": "c"}), head, body=body)
+    assert [(one.line, one.message, one.hint) for one in expansion.problems] == [
+        (
+            2,
+            "the dataset makes more than 4 cases",
+            "take fewer rows with 'limit', 'where' or 'sample'",
+        )
+    ]
+    assert expansion.file is None
 
 
 # --- what changes no id -------------------------------------------------------------------

@@ -152,6 +152,30 @@ def test_options_of_a_model_are_named() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ({"a": [1, 2, 3]}, {"a": [1, 0, 3]}, ["a[1]: 2 -> 0"]),
+        ({"a": [1, 2]}, {"a": [3, 4]}, ["a[0]: 1 -> 3", "a[1]: 2 -> 4"]),
+        ({"a": [{"b": [1, [2]]}]}, {"a": [{"b": [1, [3]]}]}, ["a[0].b[1][0]: 2 -> 3"]),
+        ([1, 2], [1, 3], ["[1]: 2 -> 3"]),
+        (1, 2, ["content: 1 -> 2"]),
+        ({"a": [1]}, {"a": [1, 2]}, ["a: [1] -> [1, 2]"]),
+        (
+            {"a": [1], "b": 1},
+            {"b": True, "c": "x"},
+            [
+                "a: [1] -> nothing",
+                "b: 1 -> true",
+                "c: nothing -> x",
+            ],
+        ),
+    ],
+)
+def test_a_difference_has_the_path_to_its_place(was: Json, now: Json, said: list[str]) -> None:
+    assert [str(one) for one in differ_any(was, now)] == said
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(0, 1) | st.sampled_from("ab"),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("xy"), inner),

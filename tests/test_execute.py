@@ -1257,6 +1257,31 @@ def test_what_nobody_counted_is_reckoned_at_its_likely_price(lab: Lab) -> None:
     assert "cost" not in lab.stored("sessions")[0]
 
 
+def test_input_tokens_are_set_aside_before_a_call(lab: Lab) -> None:
+    lab.price = Price("test", per_input_token=0.001)
+    lab.add("Question " * 100, told=None)  # 301 tokens, more than the ten that are counted later
+    lab.limits = Limits(max_cost=0.3)
+    assert (lab.run().asked, len(lab.asked)) == (0, 0)
+    lab.limits = Limits(max_cost=0.302)
+    assert lab.run().asked == 1
+
+
+def test_the_longest_answer_of_a_model_is_set_aside_for_its_next_ones(lab: Lab) -> None:
+    def act(request: Request, _count: int) -> Reply:
+        tokens = 1_000 if "long" in request.messages[-1].text else 1
+        return Reply("answer", finish_reason="stop", usage=Usage(1, tokens))
+
+    lab.price, lab.act = Price("test", per_output_token=0.001), act
+    for text in ("short", "long", "short too", "unasked"):
+        lab.add(text, told=None)
+    # 0.001 + 1.000 + 0.001 are spent when another answer might cost a dollar again.
+    lab.limits = Limits(concurrency=1, max_cost=2.001)
+    outcome = lab.run()
+    assert [request.messages[-1].text for request in lab.asked] == ["short", "long", "short too"]
+    assert outcome.cost == pytest.approx(1.002)
+    assert outcome.over_budget
+
+
 def test_each_model_has_an_account_of_its_own(lab: Lab) -> None:
     lab.price = Price("test", per_call=0.1)
     lab.add()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.errors import FileProblem
-from evalstore.expand import expand_prompt
+from evalstore.expand import expand_prompt, expand_test
 from evalstore.parse import parse_prompt, parse_test
 from evalstore.rows import labels
 from evalstore.values import RUNTIME_NAMES
@@ -135,7 +135,7 @@ def test_a_label_says_what_differs() -> None:
 
 @given(st.lists(st.dictionaries(st.sampled_from("ab"), st.text(max_size=2)), max_size=6))
 def test_labels_are_unique(values: list[dict[str, str]]) -> None:
-    assert len(set(labels(values))) == len(values) or len(values) < 2
+    assert len(set(labels(values))) == len(values)
 
 
 def test_a_row_keeps_its_key_when_the_body_changes() -> None:
@@ -220,6 +220,13 @@ def test_null_among_the_system_prompts_means_also_without() -> None:
     file = expanded(text, library(prompts={"a": ("1", "2")})).file
     assert file is not None
     assert file.cases[0].prompts == ("1", "2", None)
+
+
+def test_equal_system_prompts_count_once() -> None:
+    known = library(prompts={"a": ("1", "2"), "b": ("2", "3")})
+    file = expanded(test_file("systemPrompts: [b, a, null, b]"), known).file
+    assert file is not None
+    assert file.cases[0].prompts == ("2", "3", "1", None)
 
 
 def test_a_file_becomes_a_part_in_its_place() -> None:
@@ -339,6 +346,15 @@ def test_a_prompt_has_a_version_for_each_row() -> None:
     assert not expansion.problems
 
 
+def test_rows_that_make_equal_prompts_are_one_version() -> None:
+    text = "---\nreplacements: {l: [EN, FR, DEU]}\n---\n{{ l | length }} letters\n"
+    found, expansion = expand_prompt(parse_prompt("prompts/p.md", text), library())
+    assert [json.loads(expansion.contents[id][1])["messages"][0]["content"] for id in found] == [
+        "2 letters",
+        "3 letters",
+    ]
+
+
 def test_an_evaluator_prompt_keeps_its_runtime_names_without_backticks() -> None:
     text = (
         "---\ntags: [_evaluator]\n---\n`{{_evaluationInstructions}}`\n# 👤\n`{{ _actualResponse }}`"
@@ -400,8 +416,6 @@ def test_no_replacement_takes_a_runtime_name(name: str) -> None:
 
 
 def test_the_path_of_a_test_is_not_part_of_its_id() -> None:
-    from evalstore.expand import expand_test
-
     one, other = (
         expand_test(parse_test(path, HELLO), library()) for path in ("tests/a.md", "tests/b.md")
     )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from evalstore import hashing, restoring
 from evalstore.values import (
+    AnswerRef,
     Case,
     CaseFile,
     Cost,
@@ -60,29 +61,34 @@ JUDGEMENT = Evaluation(
     ({"type": "json", "verdict": "pass"},), Usage(1), Cost(0.01, {"input": 1}), 0.5, "run",
 )  # fmt: skip
 
-DESCRIBED: dict[str, dict[str, Any]] = {
-    "file": hashing.describe_file(FileVersion("text/plain", b"alpha\n")),
-    "tool": hashing.describe_tool(ToolVersion("w", "Weather.", {"type": "object"})),
-    "schema": hashing.describe_schema({"type": "object"}),
-    "prompt": hashing.describe_prompt(
-        PromptVersion((Message("system", (Text("Be brief."),)),), ("_json_mode",))
-    ),
-    "test": hashing.describe_test(TEST),
-    "evaluation": hashing.describe_evaluation(
-        EvaluationVersion((Text("E"),), ({"type": "json", "revision": 1},))
-    ),
-    "model": hashing.describe_model(
-        ModelVersion("openai", "m", "http://localhost/v1", {"thinking": "low"})
-    ),
-    "question": hashing.describe_question(QUESTION),
-    "evaluator": hashing.describe_evaluator(Evaluator(B, C, 0.0)),
-    "cases": hashing.describe_case_file(CASES),
-    "session": hashing.describe_session(SESSION),
-    "judgement": hashing.describe_evaluation_result(JUDGEMENT),
-    "failure": hashing.describe_failure(
-        Failure(A, None, None, "timeout", "too slow", TIME, "n", 504, 3, "m")
-    ),
-}
+
+def described() -> dict[str, dict[str, Any]]:
+    """One description of each kind, with most of its fields."""
+    return {
+        "file": hashing.describe_file(FileVersion("text/plain", b"alpha\n")),
+        "tool": hashing.describe_tool(ToolVersion("w", "Weather.", {"type": "object"})),
+        "schema": hashing.describe_schema({"type": "object"}),
+        "prompt": hashing.describe_prompt(
+            PromptVersion((Message("system", (Text("Be brief."),)),), ("_json_mode",))
+        ),
+        "test": hashing.describe_test(TEST),
+        "evaluation": hashing.describe_evaluation(
+            EvaluationVersion((Text("E"),), ({"type": "json", "revision": 1},))
+        ),
+        "model": hashing.describe_model(
+            ModelVersion("openai", "m", "http://localhost/v1", {"thinking": "low"})
+        ),
+        "question": hashing.describe_question(QUESTION),
+        "evaluator": hashing.describe_evaluator(Evaluator(B, C, 0.0)),
+        "cases": hashing.describe_case_file(CASES),
+        "session": hashing.describe_session(SESSION),
+        "judgement": hashing.describe_evaluation_result(JUDGEMENT),
+        "failure": hashing.describe_failure(
+            Failure(A, None, None, "timeout", "too slow", TIME, "n", 504, 3, "m")
+        ),
+    }
+
+
 GOLDEN = {
     "file": "a84a620827b509e541a88870e551b45d",
     "tool": "8786bd91305105bbd9be84cb349b719c",
@@ -100,15 +106,102 @@ GOLDEN = {
 }
 
 
+JUDGED = Failure(None, A, B, "timeout", "too slow", TIME, "n", None, 1, "m", C)
+NAMED = Message("user", (Text("Hi"),), name="Ada")
+ALL_FIELDS = Case(
+    "q=a", "k", (A, B), None, (), (None,), ("image",), ("checks", "models", "always"),
+    0.5, 0, 100, C, (A, B), (C,),
+)  # fmt: skip
+BARE = Case("", "k", (A,), None, (), (None,), judged_by=("models",), seed=None)
+
+
+def other_shapes() -> dict[str, dict[str, Any]]:
+    """Descriptions with the fields, and without those, that the others do not have."""
+    return {
+        "test with a name": hashing.describe_test(TestVersion((NAMED,))),
+        "prompt with a name": hashing.describe_prompt(PromptVersion((NAMED,))),
+        "test without parts": hashing.describe_test(TestVersion((Message("user", ()),))),
+        "test whose options are whole numbers": hashing.describe_test(
+            TestVersion(TEST.messages, options=Options(temperature=1.0, top_p=1.0, seed=0))
+        ),
+        "evaluation of several answers": hashing.describe_evaluation(
+            EvaluationVersion((Text("E"), AnswerRef(((0, 0), (1, 2)))))
+        ),
+        "evaluation with a file": hashing.describe_evaluation(
+            EvaluationVersion((FileRef("a.png", "image/png", A),))
+        ),
+        "question without options": hashing.describe_question(Question(A, None, B, None)),
+        "evaluator: checks": hashing.describe_evaluator(Evaluator(checks=True)),
+        "evaluator: a person": hashing.describe_evaluator(Evaluator(human="ada")),
+        "evaluator: another system": hashing.describe_evaluator(Evaluator(system="lve")),
+        "case with all fields": hashing.describe_case_file(CaseFile((ALL_FIELDS,))),
+        "case of defaults": hashing.describe_case_file(CaseFile((BARE,), threshold=1.0)),
+        "case that nobody judges": hashing.describe_case_file(CaseFile((BARE,), evaluators=())),
+        "session of defaults": hashing.describe_session(
+            Session(Question(A, None, B, None), (Reply(None, refusal="no"),), TIME, "n")
+        ),
+        "session with a measured time": hashing.describe_session(
+            Session(Question(A, None, B, None), (Reply("x", latency=0.123456),), TIME, "n")
+        ),
+        "judgement of defaults": hashing.describe_evaluation_result(
+            Evaluation((A, B), B, C, "fail", TIME, "n", 1.0, latency=0.123456)
+        ),
+        "failure of a judge": hashing.describe_failure(JUDGED),
+        "subject": hashing.describe("subject", sessions=[A, B]),
+    }
+
+
+OTHER_GOLDEN = {
+    "test with a name": "a2be6e8e4496ca980d611b8666dca48f",
+    "prompt with a name": "edbe1b4289d8c87a00258ca21fc9fcb7",
+    "test without parts": "9e641320e274d4acd49213f36af65bc9",
+    "test whose options are whole numbers": "365d916eb5500b2b985de246b57cd691",
+    "evaluation of several answers": "0a958afa297ad666ff551d7c7a2083b9",
+    "evaluation with a file": "94dfbe08b353ded597cc9a44b2c42a34",
+    "question without options": "0bf24136a4c650c94d7ff5a3c513113e",
+    "evaluator: checks": "4e746071c4fc6b446646257b6aca27ff",
+    "evaluator: a person": "3edcce8cf8bbcb8639ee70ad91f47e96",
+    "evaluator: another system": "fb7d95853de7a3ab18e56e85a0fbcfc2",
+    "case with all fields": "de45b7f1d582c9a9940977c7eecf4b75",
+    "case of defaults": "345c923f45d9d9054c545b7b3984d7b5",
+    "case that nobody judges": "3d7ae96928f5fde9b3d8fe089f5b4d2c",
+    "session of defaults": "b803031f879d9f2d91ad9811d3468eb2",
+    "session with a measured time": "fdc0bebd71e0f2b4e1eef4ed5a706753",
+    "judgement of defaults": "64ef0b82c1a0918a13c47a50139c9b13",
+    "failure of a judge": "6c21062d5390f62adef94097f7dc2cab",
+    "subject": "1b7a49da8dd7c719a3a21be116c71b0b",
+}
+
+
+@pytest.mark.parametrize("shape", OTHER_GOLDEN)
+def test_ids_of_other_shapes_stay_what_they_are(shape: str) -> None:
+    assert hashing.identify(other_shapes()[shape])[0] == OTHER_GOLDEN[shape]
+
+
+def test_every_shape_has_an_id_of_its_own() -> None:
+    ids = [hashing.identify(one)[0] for one in [*described().values(), *other_shapes().values()]]
+    assert len(set(ids)) == len(ids)
+
+
+def test_keys_of_rows_and_digests_stay_what_they_are() -> None:
+    assert hashing.row_key({"q": "a", "n": 1}) == "d8afa3540504d0b1"
+    assert hashing.subject_of((A, B)) == OTHER_GOLDEN["subject"]
+    digest = "890c8a5c5ad2a8a2edba9e94785346a3"
+    assert hashing.hash_bytes(b"alpha\n") == digest
+    assert hashing.hash_stream([b"al", b"", b"pha\n"]) == digest
+
+
 @pytest.mark.parametrize("kind", GOLDEN)
 def test_ids_stay_what_they_are(kind: str) -> None:
     stale = "every existing store is stale: raise SCHEME, and then these ids, or undo the change"
-    assert DESCRIBED[kind]["kind"] == kind
-    assert hashing.identify(DESCRIBED[kind])[0] == GOLDEN[kind], stale
+    description = described()[kind]
+    assert description["kind"] == kind
+    assert hashing.identify(description)[0] == GOLDEN[kind], stale
 
 
 def test_every_kind_is_pinned() -> None:
-    assert DESCRIBED.keys() == GOLDEN.keys()
+    assert described().keys() == GOLDEN.keys()
+    assert other_shapes().keys() == OTHER_GOLDEN.keys()
 
 
 def test_the_canonical_form_is_this() -> None:
@@ -125,7 +218,7 @@ def test_messages_can_be_described_by_themselves() -> None:
 
 
 def test_kinds_never_share_an_id() -> None:
-    bodies = [{**described, "kind": ""} for described in DESCRIBED.values()]
+    bodies = [{**one, "kind": ""} for one in described().values()]
     ids = {hashing.identify({**body, "kind": kind})[0] for body in bodies[:2] for kind in GOLDEN}
     assert len(ids) == 2 * len(GOLDEN)
 
@@ -218,6 +311,15 @@ def test_canonical_json_is_what_the_standard_encoder_writes(value: dict[str, Any
         assert hashing.canonical_json(value) == expected
 
 
+def test_without_the_quick_encoder_the_same_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
+    encode = hashing._make_encode()
+    value = {"b": ["é", 1, 1.5, None, True], "a": {}}
+    assert encode(value) == hashing.canonical_json(value) == '{"a":{},"b":["é",1,1.5,null,true]}'
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        encode(float("nan"))
+
+
 TAGS = st.permutations(["_has_tools", "_json_mode", "_json_mode"])
 
 
@@ -263,7 +365,7 @@ def test_different_parts_have_different_ids(one: Any, other: Any) -> None:
 
 
 def test_a_whole_temperature_is_one_number() -> None:
-    assert hashing.describe_question(Question(A, None, B, 1.0)) == hashing.describe_question(
+    assert hashing.question_id(Question(A, None, B, 1.0)) == hashing.question_id(
         Question(A, None, B, 1)
     )
 
@@ -272,6 +374,26 @@ def test_a_temperature_of_zero_is_not_the_default() -> None:
     assert hashing.question_id(Question(A, None, B, 0.0)) != hashing.question_id(
         Question(A, None, B, None)
     )
+
+
+def test_an_id_of_a_question_is_that_of_its_description() -> None:
+    assert hashing.question_id(QUESTION) == GOLDEN["question"]
+
+
+def test_fields_that_are_empty_are_left_out() -> None:
+    bare = hashing.describe_test(TestVersion(TEST.messages, options=Options(seed=1)))
+    options = Options(seed=1, stop=(), provider_options={})
+    assert hashing.describe_test(TestVersion(TEST.messages, options=options)) == bare
+    judgement = hashing.describe_evaluation_result(replace(JUDGEMENT, latency=0.0))
+    assert "latency" not in judgement
+
+
+def test_a_special_tag_of_a_prompt_counts_once() -> None:
+    once, twice = (
+        hashing.describe_prompt(PromptVersion(TEST.messages, tags))
+        for tags in (("_a", "_b"), ("_b", "_a", "_b"))
+    )
+    assert once == twice
 
 
 def test_one_session_is_its_own_subject() -> None:

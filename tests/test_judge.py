@@ -13,9 +13,12 @@ from jsonschema import Draft202012Validator
 from evalstore import hashing
 from evalstore.checking import judge_by_checks
 from evalstore.judge import (
+    AGAIN,
     VERDICT_SCHEMA,
     Opinion,
     ask_again,
+    ask_again_with,
+    ask_for_code,
     read_opinion,
     unreadable_opinion,
 )
@@ -76,6 +79,7 @@ def test_a_verdict_is_found(text: str, opinion: Opinion) -> None:
         (f"In the set {{1, 2}} [1] there is \\frac{{1}}{{2}}. {GOOD_WITH_CODE}", YES),
         (f"My verdict: {BAD_WITH_CODE}. Good bye.", NO),
         (f"{GOOD_WITH_CODE}\n{GOOD_WITH_CODE}", YES),
+        (f"{GOOD_WITH_CODE} is my verdict. Again: {GOOD_WITH_CODE}", YES),
         (f"It says {GOOD}, but: {BAD_WITH_CODE}", NO),
         (f"```json\n{GOOD}\n```\nMy verdict is {BAD_WITH_CODE}", NO),
         (f"It says {GOOD}, rightly: {GOOD_WITH_CODE}", YES),
@@ -261,6 +265,35 @@ def test_a_judge_held_to_the_schema_gives_its_reasons_first() -> None:
     assert VERDICT_SCHEMA["required"] == ["pass", "feedback"]
 
 
+def test_what_a_judge_is_asked_for_is_this() -> None:
+    assert VERDICT_SCHEMA == {
+        "type": "object",
+        "properties": {
+            "reasoning": {"type": "string", "description": "what leads to the verdict"},
+            "pass": {"type": "boolean", "description": "whether the instructions are met"},
+            "feedback": {"type": "string", "description": "what is wrong, or an empty text"},
+            "score": {
+                "type": "number",
+                "minimum": 0,
+                "maximum": 1,
+                "description": "only if a score is asked for",
+            },
+            "label": {"type": "string", "description": "only if a label is asked for"},
+        },
+        "required": ["pass", "feedback"],
+        "additionalProperties": False,
+    }
+    verdict = '"pass": true or false, "feedback": "if it fails, what is wrong; else an empty text"}'
+    assert "Answer with one JSON object and nothing else: {" + verdict == AGAIN
+    assert ask_again_with("c0de") == (
+        'Answer with one JSON object and nothing else: {"code": "c0de", ' + verdict
+    )
+    assert ask_for_code("c0de") == (
+        'Put "code": "c0de" into the JSON object that you answer with, beside "pass". An object '
+        "without this code does not count as your verdict."
+    )
+
+
 @pytest.mark.parametrize(
     ("reply", "is_valid"),
     [
@@ -323,6 +356,7 @@ def asked_again(reply: Reply) -> tuple[OutgoingMessage, ...]:
 
 def test_a_judge_is_shown_its_reply_and_what_is_wrong_with_it() -> None:
     said, wanted = asked_again(Reply('{"pass": "yes"}'))
+    assert wanted.text.endswith(f"true or false. {AGAIN}")
     assert (said.role, said.text) == ("assistant", '{"pass": "yes"}')
     assert wanted.role == "user"
     assert wanted.text.startswith(

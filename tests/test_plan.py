@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore import hashing
 from evalstore.cells import Candidate, Cell, Judge, lay_out
 from evalstore.operations.retries import busy_cells, drop_untried
 from evalstore.plan import (
@@ -57,6 +59,10 @@ def plan_of(
 
 def vote(evaluator: str = "e1", verdict: Verdict = "pass", *, evaluation: str = "e") -> Vote:
     return Vote(1, "v", evaluation, evaluator, verdict, None)
+
+
+def replaced(**fields: object) -> Vote:
+    return vote()._replace(**fields)  # type: ignore[arg-type]
 
 
 def carried_out(plan: Plan) -> tuple[dict[str, list[Sample]], dict[str, list[Vote]]]:
@@ -181,6 +187,28 @@ def test_cells_that_share_a_question_ask_it_once_as_often_as_one_wants() -> None
     assert plan.ask_count == 3
 
 
+def test_the_most_that_is_wanted_counts_whatever_the_order() -> None:
+    few, many = cells_of(case(), attempts=1), cells_of(case(), attempts=3)
+    for cells in (few + many, many + few):
+        plan = plan_of(cells)
+        assert [(ask.cell.wanted, ask.count) for ask in plan.asks] == [(3, 3)]
+        assert [one.count for one in plan.judgements] == [3]
+        assert plan_of(cells, {cells[0].questions[0]: [Sample(1, "s", None)]}).ask_count == 2
+
+
+def test_answers_that_files_bring_are_not_asked() -> None:
+    plan = plan_of(cells_of(case("t1", recorded="m"), case("t2"), attempts=2))
+    assert (plan.ask_count, plan.recorded_count) == (2, 1)
+
+
+def test_the_oldest_answer_of_all_that_count_is_told() -> None:
+    cells = cells_of(case("t1"), case("t2"), case("t3"))
+    times = dict(zip((cell.questions[0] for cell in cells), (5, 3, 4), strict=True))
+    plan = plan_of(cells, {id: [Sample(time, id, None)] for id, time in times.items()})
+    assert plan.oldest == 3
+    assert plan_of(cells).oldest is None
+
+
 def test_candidates_of_the_same_version_share_their_answers() -> None:
     cells = cells_of(case(), candidates=(FIRST, replace(FIRST, id="twin")))
     assert plan_of(cells).ask_count == 1
@@ -211,6 +239,15 @@ def test_a_cut_answer_is_named_as_the_reason_even_beside_a_whole_one() -> None:
     assert (ask.count, ask.cut_at) == (1, 400)
 
 
+def test_the_highest_limit_of_the_answers_that_were_cut_off_is_the_reason() -> None:
+    (cell,) = cells_of(case(), candidates=(replace(FIRST, limit=800),), attempts=3)
+    limits = (400, 600, 900, None)
+    stored = [Sample(started, str(limit), limit) for started, limit in enumerate(limits)]
+    plan = plan_of([cell], {cell.questions[0]: stored})
+    assert plan.sessions == {cell.questions[0]: ["900", "None"]}
+    assert [(ask.count, ask.cut_at, ask.why) for ask in plan.asks] == [(1, 600, "")]
+
+
 def test_a_test_has_its_own_limit() -> None:
     (cell,) = cells_of(case(limit=100), candidates=(replace(FIRST, limit=800),))
     assert plan_of([cell], {cell.questions[0]: [Sample(1, "cut", 100)]}).asks == []
@@ -235,6 +272,23 @@ def test_cells_with_one_evaluation_are_judged_as_often_as_the_most_demanding() -
 
 def test_a_case_without_an_evaluation_is_not_judged() -> None:
     assert plan_of(cells_of(case(evaluation=None))).judgements == []
+
+
+def test_a_case_that_is_not_judged_hinders_no_other_and_is_no_subject() -> None:
+    cells = cells_of(case("t1", None), case("t2"))
+    samples = {cell.questions[0]: [Sample(1, cell.case.tests[0], None)] for cell in cells}
+    plan = plan_of(cells, samples)
+    assert [one.subject for one in plan.judgements] == list(plan.subjects()) == ["t2"]
+
+
+def test_what_is_left_to_do_is_named_by_its_places() -> None:
+    asked, judged = cells_of(case("t1"), case("t2", judged_by=("checks",)))
+    plan = plan_of([asked, judged], {judged.questions[0]: [Sample(1, "s", None)]})
+    assert list(plan.todo()) == [
+        asked.questions[0],
+        (asked.questions, "e", "e1"),
+        (judged.questions, "e", CHECKS),
+    ]
 
 
 def test_votes_under_another_evaluation_or_by_another_judge_do_not_count() -> None:
@@ -272,6 +326,39 @@ def test_models_are_not_needed_when_the_checks_have_failed() -> None:
     assert judges(vote(CHECKS), vote()) == []
 
 
+def test_models_are_not_asked_before_the_checks_unless_all_is_wanted() -> None:
+    (cell,) = cells_of(case(judged_by=("checks", "models")))
+    assert list(missing_judgements(cell, ())) == [(None, 1)]
+    assert list(missing_judgements(cell, (), before_checks=True)) == [(None, 1), (JUDGE, 1)]
+    assert list(missing_judgements(cell, [vote(CHECKS)])) == [(JUDGE, 1)]
+
+
+def test_where_checks_alone_judge_no_model_does() -> None:
+    (cell,) = cells_of(case(judged_by=("checks",)))
+    assert [one.evaluator for one in plan_of([cell]).judgements] == [CHECKS]
+    assert counted_votes(cell, [vote(), vote(CHECKS)]) == [vote(CHECKS)]
+
+
+def test_where_models_alone_judge_no_check_counts() -> None:
+    (cell,) = cells_of(case())
+    assert counted_votes(cell, [vote(), vote(CHECKS)]) == [vote()]
+
+
+def test_the_word_of_a_person_counts_beside_checks_and_models() -> None:
+    (cell,) = cells_of(case(judged_by=("checks", "models")))
+    word = replaced(evaluator="ada", human=True)
+    assert counted_votes(cell, [vote(CHECKS), word, vote()]) == [word, vote(CHECKS), vote()]
+    assert list(missing_judgements(cell, [word])) == []
+
+
+def test_of_two_votes_the_one_that_decides_counts() -> None:
+    (cell,) = cells_of(case())
+    assert counted_votes(cell, [vote(verdict="undecided"), vote()]) == [vote()]
+    assert counted_votes(cell, [vote(verdict="error"), vote(verdict="fail")]) == [
+        vote(verdict="fail")
+    ]
+
+
 def test_of_too_many_votes_the_oldest_count() -> None:
     (cell,) = cells_of(case(judged_by=("checks", "models")))
     stored = [vote("e1", "fail"), vote("e1"), vote(CHECKS), vote(CHECKS, "fail"), vote("human")]
@@ -295,7 +382,79 @@ def test_a_vote_that_decides_counts_before_an_older_one_that_does_not() -> None:
     assert [(one.judge and one.judge.id, one.count) for one in plan.judgements] == [("judge", 1)]
 
 
+# --- several conversations in a case
+
+
+def together(*tests: str, **fields: object) -> Case:
+    return replace(case(**fields), tests=tests)  # type: ignore[arg-type]
+
+
+def test_each_conversation_asks_its_own_question() -> None:
+    (cell,) = cells_of(together("a", "a", "b"), attempts=2)
+    plan = plan_of([cell])
+    asked = [(ask.question.test, ask.number, ask.count) for ask in plan.asks]
+    assert asked == [("a", 0, 4), ("b", 2, 2)]
+    assert [ask.question_id for ask in plan.asks] == [cell.questions[0], cell.questions[2]]
+    assert plan.questions == set(cell.questions)
+    assert [(one.sessions, one.count) for one in plan.judgements] == [((), 2)]
+
+
+def test_what_is_complete_is_judged_and_the_rest_when_it_comes() -> None:
+    (cell,) = cells_of(together("a", "b"), attempts=3)
+    first, second = cell.questions
+    samples = {
+        first: [Sample(1, "a1", None), Sample(2, "a2", None)],
+        second: [Sample(3, "b1", None)],
+    }
+    plan = plan_of([cell], samples)
+    assert [(one.sessions, one.count, one.why) for one in plan.judgements] == [
+        (("a1", "b1"), 1, ""),
+        ((), 2, ""),
+    ]
+    assert list(plan.subjects()) == [hashing.subject_of(("a1", "b1"))]
+
+
+@pytest.mark.parametrize("tests", [("a", "b"), ("a", "b", "c"), ("a", "a", "b")])
+def test_answers_that_will_not_come_are_not_to_be_judged(tests: tuple[str, ...]) -> None:
+    far = replace(FIRST, reachable=False)
+    (cell,) = cells_of(together(*tests), candidates=(far,), attempts=2)
+    samples = {
+        question: [Sample(number, f"{question}/{number}", None) for number in range(4)]
+        for question in cell.questions
+    }
+    samples[cell.questions[-1]] = [Sample(1, "last", None)]
+    plan = plan_of([cell], samples)
+    assert (plan.asks, plan.left_asks) == ([], 1)
+    assert [one.sessions[-1] for one in plan.judgements] == ["last"]
+
+
+def test_a_conversation_that_is_held_twice_needs_two_answers_for_each_judgement() -> None:
+    far = replace(FIRST, reachable=False)
+    (cell,) = cells_of(together("a", "a", "b"), candidates=(far,), attempts=2)
+    twice, once = cell.questions[0], cell.questions[2]
+    samples = {
+        twice: [Sample(number, f"a{number}", None) for number in range(3)],
+        once: [Sample(number, f"b{number}", None) for number in range(2)],
+    }
+    plan = plan_of([cell], samples)
+    assert [one.sessions for one in plan.judgements] == [("a0", "a1", "b0")]
+
+
+def test_some_answers_that_come_are_judged_beside_those_that_are_there() -> None:
+    (cell,) = cells_of(case(), attempts=3)
+    plan = plan_of([cell], {cell.questions[0]: [Sample(1, "s", None)]})
+    assert [(one.sessions, one.count) for one in plan.judgements] == [(("s",), 1), ((), 2)]
+
+
 # --- what counts in one command
+
+
+def test_the_checks_are_one_evaluator_for_ever() -> None:
+    assert CHECKS == "4e746071c4fc6b446646257b6aca27ff"
+
+
+def test_however_old_all_counts_unless_a_bound_is_given() -> None:
+    assert EVER == Bound() == (-math.inf, "")
 
 
 def test_answers_before_the_bound_do_not_count() -> None:
@@ -339,6 +498,69 @@ def test_votes_before_the_bound_and_those_to_be_repeated_do_not_count() -> None:
         assert plan.votes == {"s": [] if count else stored["s"]}
 
 
+def test_votes_that_do_not_count_are_told_apart() -> None:
+    cells = cells_of(case("t1"), case("t2"))
+    samples = {cell.questions[0]: [Sample(1, cell.case.tests[0], None)] for cell in cells}
+    stored = {
+        "t1": [replaced(started=1, id="old"), replaced(started=2, id="new")],
+        "t2": [replaced(started=1, id="other")],
+    }
+    plan = Plan(cells=cells)
+    plan_asks(plan, samples)
+    plan_judgements(plan, stored, Bound(2, "old"))
+    assert plan.passed_over == {"old", "other"}
+    assert {subject: [one.id for one in votes] for subject, votes in plan.votes.items()} == {
+        "t1": ["new"],
+        "t2": [],
+    }
+    assert [(one.subject, one.why) for one in plan.judgements] == [("t2", "old")]
+    assert (plan.blocked_judgements, plan.left_judgements) == (0, 0)
+
+
+def test_a_person_is_never_too_old_and_repeated_by_no_command() -> None:
+    (cell,) = cells_of(case())
+    word = replaced(human=True, evaluator="ada", verdict="undecided")
+    plan = Plan(cells=[cell])
+    plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
+    plan_judgements(plan, {"s": [word]}, Bound(5, "old"), UNSETTLED)
+    assert (plan.judgements, plan.passed_over) == ([], set())
+
+
+def test_verdicts_that_are_repeated_are_those_from_before_the_run() -> None:
+    (cell,) = cells_of(case())
+    for started, count in ((4, 1), (5, 0)):
+        plan = Plan(cells=[cell])
+        plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
+        votes = {"s": [replaced(started=started, verdict="undecided")]}
+        plan_judgements(plan, votes, EVER, UNSETTLED, begun=5)
+        assert plan.judge_count == count
+
+
+def test_a_vote_on_the_bound_counts_and_is_no_reason() -> None:
+    (cell,) = cells_of(case(), judges=(replace(JUDGE, times=2),))
+    plan = Plan(cells=[cell])
+    plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
+    plan_judgements(plan, {"s": [replaced(started=2)]}, Bound(2, "old"))
+    assert [(one.count, one.why) for one in plan.judgements] == [(1, "")]
+
+
+def test_the_newest_vote_in_the_place_is_the_reason() -> None:
+    (cell,) = cells_of(case(judged_by=("checks", "models")))
+    plan = Plan(cells=[cell])
+    plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
+    stored = [
+        replaced(evaluator=CHECKS, verdict="error"),
+        replaced(started=1),
+        replaced(started=2, verdict="undecided"),
+        replaced(evaluation="elsewhere"),
+    ]
+    plan_judgements(plan, {"s": stored}, Bound(9, "old"), UNSETTLED)
+    assert [(one.evaluator, one.why) for one in plan.judgements] == [
+        (CHECKS, "retry of an error of a check"),
+        ("e1", "retry of an undecided judgement"),
+    ]
+
+
 def test_what_may_not_be_called_is_left_and_counted() -> None:
     far = replace(FIRST, id="far", model="m2", reachable=False)
     judge = replace(JUDGE, evaluator="e2", reachable=False)
@@ -348,6 +570,45 @@ def test_what_may_not_be_called_is_left_and_counted() -> None:
     assert [(one.judge, one.count) for one in plan.judgements] == [(JUDGE, 2)]
     assert (plan.left_asks, plan.left_judgements) == (2, 2)
     assert [one for one, _ in missing_judgements(cells[0], ())] == [JUDGE]
+
+
+def test_what_is_left_of_all_cells_is_counted_together() -> None:
+    far = replace(FIRST, reachable=False)
+    judge = replace(JUDGE, reachable=False)
+    cells = cells_of(case("t1"), case("t2"), candidates=(far,), judges=(judge,), attempts=2)
+    samples = {cell.questions[0]: [Sample(1, cell.case.tests[0], None)] for cell in cells}
+    plan = plan_of(cells, samples)
+    assert (plan.left_asks, plan.left_judgements) == (2, 2)
+    assert (plan.ask_count, plan.judge_count) == (0, 0)
+    assert plan_of(cells[:1]).left_asks == 2
+
+
+def test_judgements_by_files_that_are_not_trusted_wait_and_so_do_those_that_follow_them() -> None:
+    both = case(judged_by=("checks", "models"))
+    blocked, other = cells_of(both, replace(both, tests=("t2",), evaluation="other"))
+    samples = {blocked.questions[0]: [Sample(1, "s", None)]}
+
+    def planned(votes: Mapping[str, Sequence[Vote]]) -> Plan:
+        plan = Plan(cells=[blocked, other], blocked={"e"})
+        plan_asks(plan, samples)
+        plan_judgements(plan, votes)
+        return plan
+
+    plan = planned({})
+    assert (plan.blocked_judgements, plan.waiting) == (1, {"e"})
+    assert [(one.cell, one.evaluator) for one in plan.judgements] == [
+        (other, CHECKS),
+        (other, "e1"),
+    ]
+    checked = planned({"s": [vote(CHECKS)]})
+    assert (checked.blocked_judgements, checked.waiting) == (0, set())
+    assert (blocked, "e1") in [(one.cell, one.evaluator) for one in checked.judgements]
+    judges = (replace(JUDGE, times=5),)
+    cells = cells_of(both, replace(both, tests=("t2",)), judges=judges)
+    twice = Plan(cells=cells, blocked={"e"})
+    plan_asks(twice, {})
+    plan_judgements(twice, {})
+    assert twice.blocked_judgements == 2  # by the checks; who judges then is not known yet
 
 
 def test_only_what_was_tried_is_left_of_a_plan_and_its_cells() -> None:

@@ -123,7 +123,86 @@ def test_a_model_suits_a_case_by_its_tags(
     assert suits(case("", *tags), required, prohibited) is suitable
 
 
+def test_what_cannot_be_read_is_told_with_an_example() -> None:
+    with pytest.raises(EvalstoreError) as caught:
+        compile_name("(weather")
+    assert str(caught.value) == "'-k (weather' cannot be read"
+    assert caught.value.hint == (
+        "write words with and, or, not and brackets: 'weather and not oslo'"
+    )
+
+
+@pytest.mark.parametrize("word", ["or", ")", "and"])
+def test_a_word_with_a_meaning_is_no_name(word: str) -> None:
+    for expression in (f"not {word}", f"a and {word}", f"a or {word}"):
+        with pytest.raises(EvalstoreError, match="cannot be read"):
+            compile_name(expression)
+
+
+@pytest.mark.parametrize("expression", ["(a and b", "(a b", "(a b)", "((a)", "a or (b"])
+def test_brackets_are_closed(expression: str) -> None:
+    with pytest.raises(EvalstoreError, match="cannot be read"):
+        compile_name(expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("a and b", {"ab"}),
+        ("b and a", {"ab"}),
+        ("a or b", {"a", "b", "ab"}),
+        ("b or a", {"a", "b", "ab"}),
+        ("a or c or b", {"a", "b", "ab", "c"}),
+        ("not a and not b", {"c"}),
+    ],
+)
+def test_both_sides_of_a_word_count(expression: str, found: set[str]) -> None:
+    matches = compile_name(expression)
+    assert {name for name in ("a", "b", "ab", "c") if matches(name)} == found
+
+
+def test_a_name_has_two_hundred_words_at_most() -> None:
+    assert compile_name(" or ".join(["a"] * 100))("a")  # 199 words
+    assert compile_name("not " + " or ".join(["a"] * 100))("b")  # 200
+    with pytest.raises(EvalstoreError) as caught:
+        compile_name("not not " + " or ".join(["a"] * 100))
+    assert str(caught.value) == "'-k' takes at most 200 words"
+    assert caught.value.hint == "name the tests instead"
+
+
+def test_one_of_several_targets_covers_a_file() -> None:
+    selection = Selection((Target("tests/a.md"), Target("tests/b.md")))
+    assert selection.covers_file("tests/a.md")
+    assert selection.covers_file("tests/b.md")
+    assert not selection.covers_file("tests/c.md")
+
+
 # --- portions
+
+
+@pytest.mark.parametrize(
+    ("portion", "is_all"),
+    [
+        (Portion(), True),
+        (Portion(seed=1), True),
+        (Portion(sample=1), False),
+        (Portion(shard=(1, 1)), False),
+        (Portion(limit=1), False),
+    ],
+)
+def test_without_a_sample_a_shard_and_a_limit_it_is_all(portion: Portion, is_all: bool) -> None:
+    assert portion.is_all is is_all
+
+
+def test_a_sample_is_drawn_by_the_values_of_rows_and_nothing_else() -> None:
+    cases = [("a.md", replace(case(f"row {n}"), key=str(n % 2))) for n in range(6)]
+    sample = Portion(sample=3).take(cases)
+    assert len({one.key for _, one in sample}) == 1  # of one key all come before those of others
+    two = Portion(sample=2).take(cases)
+    assert two == sample[:2]  # by rows where the keys are equal
+    assert Portion(sample=2).take(cases[::-1]) == two[::-1]
+    assert Portion(sample=2) == Portion(sample=2, seed=0)
+
 
 placed = st.lists(
     st.builds(
@@ -181,7 +260,16 @@ def test_a_shard_is_one_of_how_many(text: str, shard: tuple[int, int]) -> None:
     assert read_shard(text) == shard
 
 
-@pytest.mark.parametrize("text", ["0/2", "3/2", "x", "1", "1/0", "-1/2", "1/2/3", "1.0/2", ""])
+def test_a_shard_that_cannot_be_read_is_told_with_an_example() -> None:
+    with pytest.raises(EvalstoreError) as caught:
+        read_shard("5/4")
+    assert str(caught.value) == "'--shard 5/4' cannot be read"
+    assert caught.value.hint == "write which one of how many: '1/4', '2/4', '3/4', '4/4'"
+
+
+@pytest.mark.parametrize(
+    "text", ["١/٢", "0/2", "3/2", "x", "1", "1/0", "-1/2", "1/2/3", "1.0/2", ""]
+)
 def test_what_is_no_shard_is_refused(text: str) -> None:
     with pytest.raises(EvalstoreError, match="cannot be read") as caught:
         read_shard(text)

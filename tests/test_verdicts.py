@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evalstore.values import VERDICTS, Verdict, Vote
-from evalstore.verdicts import combine, judge_session
+from evalstore.values import VERDICTS, Verdict, Vote, Word
+from evalstore.verdicts import combine, judge_session, wants_models
 
 RULES = ["majority", "all", "any", ">= 0", ">= 0.5", ">=0.8", ">= 1"]
 
@@ -93,8 +93,24 @@ def test_an_undecided_session_stays_undecided_whatever_its_score() -> None:
     assert combine([session], ">= 0.9").verdict == "undecided"
 
 
+def test_a_failed_vote_without_a_score_lowers_the_mean() -> None:
+    cast: list[tuple[Verdict, float | None]] = [("pass", 0.8), ("fail", None)]
+    assert combine(cast, ">= 0.4") == ("pass", 0.4)
+
+
+def test_the_score_of_an_undecided_vote_does_not_help_to_pass() -> None:
+    cast: list[tuple[Verdict, float | None]] = [("pass", 0.5), ("undecided", 1.0)]
+    assert combine(cast, ">= 0.6").verdict == "undecided"
+    assert combine(cast, ">= 0.2").verdict == "pass"
+
+
+def test_a_bound_needs_no_blank_before_it() -> None:
+    assert combine(words("ppf"), ">=1").verdict == "fail"
+    assert combine(words("pp"), ">=1").verdict == "pass"
+
+
 def test_there_is_no_verdict_without_votes() -> None:
-    with pytest.raises(ValueError, match="no votes"):
+    with pytest.raises(ValueError, match=r"^there are no votes to combine$"):
         combine([])
 
 
@@ -173,3 +189,67 @@ def test_checks_that_cannot_be_computed_are_an_error() -> None:
     assert (
         judge_session([vote("checks", "error")], ("checks", "models"), "checks").verdict == "error"
     )
+
+
+def by(person: str, verdict: Word) -> Vote:
+    return Vote(1, "id", "evaluation", person, verdict, None, human=True)
+
+
+def test_people_decide_by_majority_whatever_checks_and_models_say() -> None:
+    others = [vote("checks", "fail"), vote("judge", "fail")]
+    both = ("checks", "models")
+    assert judge_session([*others, by("ada", "pass")], both, "checks").verdict == "pass"
+    split = [*others, by("ada", "pass"), by("bob", "fail")]
+    assert judge_session(split, both, "checks", "any").verdict == "undecided"
+    most = [*split, by("eve", "pass")]
+    assert judge_session(most, both, "checks", "all").verdict == "pass"
+
+
+def test_a_label_that_was_taken_back_is_not_a_vote() -> None:
+    cast = [vote("judge", "fail"), by("ada", "none")]
+    assert judge_session(cast, ("models",), "checks").verdict == "fail"
+    assert judge_session([*cast, by("bob", "pass")], ("models",), "checks").verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("judged_by", "checked", "model", "verdict"),
+    [
+        (("checks", "models"), "pass", "fail", "fail"),
+        (("checks", "models"), "fail", "pass", "fail"),
+        (("checks", "models"), "error", "pass", "error"),
+        (("checks", "models", "on_fail"), "fail", "pass", "pass"),
+        (("checks", "models", "on_fail"), "pass", "fail", "pass"),
+        (("checks", "models", "always"), "pass", "fail", "fail"),
+        (("checks", "models", "always"), "fail", "pass", "fail"),
+        (("checks", "models", "always"), "undecided", "pass", "undecided"),
+    ],
+)
+def test_who_decides_is_a_matter_of_what_the_checks_say(
+    judged_by: tuple[str, ...], checked: Verdict, model: Verdict, verdict: Verdict
+) -> None:
+    cast = [vote("checks", checked), vote("judge", model)]
+    assert judge_session(cast, judged_by, "checks").verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("judged_by", "wanted"),
+    [
+        (("checks",), ()),
+        (("checks", "always"), ()),
+        (("models",), ("pass",)),
+        (("checks", "models"), ("pass",)),
+        (("checks", "models", "on_fail"), ("fail",)),
+        (("checks", "models", "always"), VERDICTS),
+    ],
+)
+def test_models_are_asked_about_what_the_checks_leave_to_them(
+    judged_by: tuple[str, ...], wanted: tuple[Verdict, ...]
+) -> None:
+    assert [one for one in VERDICTS if wants_models(judged_by, one)] == list(wanted)
+
+
+def test_several_models_judge_by_the_rule() -> None:
+    cast = [vote("judge", "pass"), vote("other", "fail")]
+    for rule, verdict in (("any", "pass"), ("all", "fail"), ("majority", "undecided")):
+        assert judge_session(cast, ("models",), "checks", rule).verdict == verdict
+    assert judge_session(cast, ("models",), "checks").verdict == "undecided"

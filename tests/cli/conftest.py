@@ -51,6 +51,13 @@ How is {{city}}?
 
 The answer must be warm.
 """
+WEATHER_WORKSPACE = {
+    "evalstore.yaml": SETTINGS,
+    "models/one.yaml": ONE,
+    "models/judge.yaml": JUDGE,
+    "tests/weather.md": WEATHER,
+}
+"""One test of two rows, of which Oslo fails."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +75,7 @@ Evalstore = Callable[..., Ran]
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace with one test of two rows: the row Oslo fails."""
-    folder = tree(
-        tmp_path / "w",
-        {
-            "evalstore.yaml": SETTINGS,
-            "models/one.yaml": ONE,
-            "models/judge.yaml": JUDGE,
-            "tests/weather.md": WEATHER,
-        },
-    )
+    folder = tree(tmp_path / "w", WEATHER_WORKSPACE)
     monkeypatch.chdir(folder)
     return folder
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import tree
-from tests.cli.conftest import JUDGE, ONE, SETTINGS, WEATHER
+from tests.cli.conftest import WEATHER_WORKSPACE
 from tests.cli.conftest import documents as documents
 from tests.cli.conftest import evalstore as evalstore
 from tests.hostile.commands import root as root
@@ -32,18 +32,12 @@ CALLS = {
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace with one test of two rows, something to import and something to trust."""
-    folder = tree(
-        tmp_path / "w",
-        {
-            "evalstore.yaml": SETTINGS,
-            "models/one.yaml": ONE,
-            "models/judge.yaml": JUDGE,
-            "tests/weather.md": WEATHER,
-            "source/capitals.jsonl": '{"input": "Capital of Norway?", "ideal": "Oslo"}\n',
-            "check.py": "def check(answer):\n    return True\n",
-        },
-    )
+    """The workspace of the commands' tests, with something to import and something to trust."""
+    more = {
+        "source/capitals.jsonl": '{"input": "Capital of Norway?", "ideal": "Oslo"}\n',
+        "check.py": "def check(answer):\n    return True\n",
+    }
+    folder = tree(tmp_path / "w", {**WEATHER_WORKSPACE, **more})
     monkeypatch.chdir(folder)
     return folder
 

@@ -84,7 +84,7 @@ def test_a_costly_check_is_given_up_and_its_answer_kept(
     evalstore: Evalstore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.5)
+    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.2)
     asked_once(*COSTLY[name])
     report = json.loads(evalstore("run", "--json").stdout)
     assert (report["asked"], report["judged"], report["verdicts"]["error"]) == (1, 1, 1)
@@ -97,7 +97,7 @@ def test_a_costly_pattern_of_a_script_is_a_failure(
     evalstore: Evalstore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.5)
+    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.2)
     folder = asked_once({"contains": "a"}, "a")
     tree(
         folder,
@@ -109,11 +109,11 @@ def test_a_costly_pattern_of_a_script_is_a_failure(
     )
     ran = evalstore("run")
     assert ran.exit_code == 3
-    assert "'when' was given up: it takes more than 0.5 seconds of processor time" in ran.stdout
+    assert "'when' was given up: it takes more than 0.2 seconds of processor time" in ran.stdout
 
 
 def test_an_interrupt_is_heard_while_a_check_is_computed(
-    asked_once: Callable[[Json, str], Path],
+    asked_once: Callable[[Json, str], Path], evalstore: Evalstore
 ) -> None:
     folder = asked_once(*COSTLY["pattern"])
     program = (
@@ -139,16 +139,7 @@ def test_an_interrupt_is_heard_while_a_check_is_computed(
         check=False,
     )
     assert ran.returncode == 128 + signal.SIGINT, ran.stderr
-    again = subprocess.run(
-        [sys.executable, "-m", "evalstore", "status", "--json"],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(bounded_process.__file__).parent.parent)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert json.loads(again.stdout)["ask"] == 0  # what was paid is there
+    assert json.loads(evalstore("status", "--json").stdout)["ask"] == 0  # what was paid is there
 
 
 REPLY = Reply(
@@ -276,7 +267,7 @@ def test_nothing_is_cheap_on_a_very_long_answer() -> None:
 
 
 def test_a_costly_path_to_a_judges_score_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.5)
+    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.2)
     path = "[@,@][]" + "|[@,@][]" * 40
     form = form_of(
         [

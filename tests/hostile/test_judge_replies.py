@@ -200,3 +200,11 @@ def test_a_score_that_is_quoted_in_another_way_is_unreadable(text: str) -> None:
 )
 def test_a_score_of_the_judges_own_is_read(text: str) -> None:
     assert captured("SCORE: ([1-5])", "last", text) == "5"
+
+
+def test_of_equal_scores_the_last_is_read_and_must_not_be_a_quotation() -> None:
+    pattern = r"SCORE: ([0-9.]+)"
+    assert captured(pattern, "last", "SCORE: 5.0\nSo it is SCORE: 5\n") == "5"
+    assert captured(pattern, "last", "It says 'SCORE: 5', rightly.\nSCORE: 5") == "5"
+    with pytest.raises(Unreadable, match="is a quotation or is denied"):
+        captured(pattern, "last", "SCORE: 5\nIt says 'SCORE: 5'")

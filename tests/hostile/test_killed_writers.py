@@ -104,13 +104,13 @@ def kill_and_repeat(program: Program, workspace: Path, command: Command, kills: 
         assert killed.exit_code == -signal.SIGKILL, (step, killed)
         for path, content in contents(workspace).items():
             assert content in (before.get(path), wanted[path]), (step, path)
-        again = start(program, workspace, command, 0)
+        again = start(program, workspace, command)
         assert again.exit_code == command.exit_code, (step, again)
         assert contents(workspace) == wanted, step
         check_private_files(workspace)
 
 
-def start(program: Program, workspace: Path, command: Command, step: int) -> Ended:
+def start(program: Program, workspace: Path, command: Command, step: int | None = None) -> Ended:
     state = workspace / "state"  # the list of trusted files is put back, too
     return program.run(
         *command.arguments, folder=workspace, killed_at=step, XDG_STATE_HOME=str(state)

@@ -113,9 +113,14 @@ REAL = {
 }
 
 
+OUTPUT = ("stdout closed", "stdout full", "unread")
+"""Those where it matters when the output is written."""
+
+
 @needs_linux
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("case", REAL)
+@pytest.mark.parametrize(
+    ("case", "unbuffered"), [*((case, "") for case in REAL), *((case, "1") for case in OUTPUT)]
+)
 def test_a_shell_sees_the_same(workspace: Path, case: str, unbuffered: str) -> None:
     arguments, streams, exit_code = REAL[case]
     ran = subprocess.run(

@@ -35,7 +35,9 @@ def test_what_is_stored_has_the_shape_of_its_kind(path: Path) -> None:
         fill(store)
     with closing(sqlite3.connect(path)) as raw:
         for table in TABLES:
-            for id, text in raw.execute(f"SELECT id, content FROM {table}"):
+            rows = raw.execute(f"SELECT id, content FROM {table}").fetchall()
+            assert rows
+            for id, text in rows:
                 assert decode(table, id.hex(), text)["kind"]
 
 

@@ -276,5 +276,7 @@ def test_an_id_that_is_none_is_told_in_words_that_can_be_printed(whole: Path, va
         raw.execute(f"UPDATE tools SET id = {value}")
         raw.execute("UPDATE nodes SET content = CAST(x'7b226b696e64223a22ff227d' AS TEXT)")
         raw.commit()
-    for one in problems(path):
+    found = problems(path)
+    assert found
+    for one in found:
         assert len(" ".join(one).encode()) < 2_000

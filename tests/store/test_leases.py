@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from evalstore.errors import StoreLockedError
 from evalstore.store import Store
 from evalstore.store import leases as module
 from evalstore.store.leases import HUNG_SECONDS, SILENT_SECONDS, Leases
@@ -179,3 +183,204 @@ def test_a_process_that_nobody_has_waited_for_is_dead() -> None:
     finally:
         child.stdout.close()
         child.wait()
+
+
+# --- what is kept of a runner, and for how long
+
+
+def runners(store: Store) -> list[tuple[str, int]]:
+    with store.writing() as connection:
+        rows = connection.execute("SELECT id, beat FROM runners ORDER BY id").fetchall()
+    return [(id.hex(), beat) for id, beat in rows]
+
+
+def leases_of(store: Store) -> dict[str, str]:
+    with store.writing() as connection:
+        rows = connection.execute("SELECT id, runner FROM leases").fetchall()
+    return {id.hex(): runner.hex() for id, runner in rows}
+
+
+def test_the_times_are_these_and_several_beats_fit_into_a_silence() -> None:
+    assert (module.BEAT_SECONDS, SILENT_SECONDS, HUNG_SECONDS) == (3.0, 15.0, 120.0)
+
+
+def test_each_beat_counts_one_more(store: Store) -> None:
+    leases = Leases(store)
+    leases.beat()
+    assert runners(store) == []  # nobody waits for one that has claimed nothing
+    leases.claim([A])
+    assert runners(store) == [(leases.runner.id, 0)]
+    leases.beat()
+    leases.beat()
+    assert runners(store) == [(leases.runner.id, 2)]
+
+
+def test_one_that_leaves_leaves_nothing_and_may_come_back(store: Store) -> None:
+    leases = Leases(store)
+    leases.leave()
+    leases.claim([A])
+    leases.leave()
+    assert (runners(store), leases_of(store)) == ([], {})
+    leases.beat()
+    assert runners(store) == []
+    leases.claim([B])
+    assert leases_of(store) == {B: leases.runner.id}
+
+
+def test_before_a_claim_there_is_nobody_else(store: Store) -> None:
+    leases = Leases(store)
+    assert (leases.others, leases.stopped) == ({}, {})
+
+
+def test_a_lease_is_ours_until_somebody_else_has_it(store: Store) -> None:
+    first, second = Leases(store), Leases(store)
+    first.claim([A])
+    assert (first.has(A), first.has(B), second.has(A)) == (True, False, False)
+    first.leave()
+    second.claim([A])
+    assert (first.has(A), second.has(A)) == (False, True)
+
+
+def test_only_leases_of_ones_own_are_given_back(store: Store) -> None:
+    first, second = Leases(store), Leases(store)
+    first.claim([A])
+    second.claim([B, C])
+    with store.writing() as connection:
+        module.delete_leases(connection, second.runner.id, [A, B])
+    assert leases_of(store) == {A: first.runner.id, C: second.runner.id}
+    with store.writing() as connection:
+        module.delete_leases(connection, first.runner.id, [])
+        module.insert_leases(connection, first.runner.id, [])
+    assert len(leases_of(store)) == 2
+
+
+def test_a_claim_can_be_told_not_to_wait(store: Store) -> None:
+    with closing(Store.open(Path(store.path), busy=30)) as other:
+        leases = Leases(other)
+        began = time.monotonic()
+        with store.writing(), pytest.raises(StoreLockedError):
+            leases.claim([A], wait=False)
+        assert time.monotonic() - began < 20
+        assert leases.claim([A], wait=False) == {A}
+
+
+@pytest.mark.parametrize(("place", "seconds"), [("elsewhere", SILENT_SECONDS), ("", HUNG_SECONDS)])
+def test_a_silence_as_long_as_the_limit_is_too_long(
+    store: Store, place: str, seconds: float
+) -> None:
+    clock = Clock()
+    other, ours = Leases(store), Leases(store, monotonic=clock)
+    if place:
+        elsewhere(other, place)
+    other.claim([A])
+    assert ours.claim([A]) == set()
+    clock.seconds = seconds
+    assert ours.claim([A]) == {A}
+
+
+# --- what the system tells of processes
+
+
+def told(monkeypatch: pytest.MonkeyPatch, answer: list[str] | OSError) -> None:
+    def stat(_pid: int) -> list[str]:
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(module, "_stat", stat)
+
+
+@pytest.mark.skipif(not Path("/proc/uptime").exists(), reason="only Linux tells")
+def test_a_process_was_born_when_it_was_started() -> None:
+    def now() -> float:
+        return float(Path("/proc/uptime").read_text().split()[0]) * os.sysconf("SC_CLK_TCK")
+
+    before = now()
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        assert before - 10 <= float(module._born(child.pid)) <= now() + 10
+    finally:
+        child.communicate(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "born"),
+    [
+        (["S", *map(str, range(1, 40))], "19"),
+        (["T", *map(str, range(1, 40))], "19"),
+        (["Z", *map(str, range(1, 40))], ""),
+        (["X", *map(str, range(1, 40))], ""),
+        (["S", "1"], "?"),
+        (PermissionError(), "?"),
+    ],
+)
+def test_when_a_process_was_born(
+    answer: list[str] | OSError, born: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(monkeypatch, answer)
+    assert module._born(1) == born
+
+
+@pytest.mark.parametrize(
+    ("has_proc", "name", "error", "born"),
+    [
+        (True, "posix", None, ""),
+        (False, "posix", None, "?"),
+        (False, "posix", ProcessLookupError(), ""),
+        (False, "posix", PermissionError(), "?"),
+        (False, "nt", AssertionError("it would end the process"), "?"),
+    ],
+)
+def test_without_proc_a_signal_that_does_nothing_tells_whether_a_process_is_there(
+    has_proc: bool,
+    name: str,
+    error: BaseException | None,
+    born: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def kill(*given: int) -> None:
+        assert given == (4711, 0)
+        if error is not None:
+            raise error
+
+    def path(text: str) -> Path:
+        assert text == "/proc/self/stat"
+        return tmp_path if has_proc else tmp_path / "none"
+
+    told(monkeypatch, FileNotFoundError())
+    monkeypatch.setattr(module, "Path", path)
+    monkeypatch.setattr(module, "os", SimpleNamespace(name=name, kill=kill))
+    assert module._born(4711) == born
+
+
+@pytest.mark.parametrize(
+    ("answer", "stopped"),
+    [(["T"], True), (["t"], True), (["S"], False), ([], False), (FileNotFoundError(), False)],
+)
+def test_what_is_stopped(
+    answer: list[str] | OSError, stopped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(monkeypatch, answer)
+    assert module._is_stopped(1) is stopped
+
+
+def test_any_name_of_a_process_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "stat"
+    file.write_bytes(b"7 (a) R \xff) S 1 2\n")
+    paths = {"/proc/7/stat": file}
+    monkeypatch.setattr(module, "Path", paths.__getitem__)
+    assert module._stat(7) == ["S", "1", "2"]
+
+
+def test_a_place_is_a_machine_since_its_start_and_a_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boot, space = tmp_path / "boot", tmp_path / "space"
+    boot.write_text("b00t\n")
+    space.symlink_to("pid:[1]")
+    paths = {"/proc/sys/kernel/random/boot_id": boot, "/proc/self/ns/pid": space}
+    monkeypatch.setattr(module, "Path", paths.__getitem__)
+    assert module._place() == f"{platform.node()} b00t pid:[1]"
+    boot.unlink()
+    assert module._place() == platform.node() != ""

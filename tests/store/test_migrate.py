@@ -20,7 +20,10 @@ from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store, migrate
 from evalstore.store.fsck import check_store
 from evalstore.store.tables import METADATA
+from tests import quick_stores
 from tests.store.facts import fill
+
+pytestmark = pytest.mark.usefixtures("real_migrations")
 
 OURS = migrate.HEAD
 NEXT = f"""
@@ -34,6 +37,23 @@ down_revision = "{OURS}"
 def upgrade() -> None:
     op.add_column("runs", sa.Column("extra", sa.Text))
 """
+
+
+def made_of(path: Path) -> list[tuple[str, ...]]:
+    """All that a new store consists of."""
+    Store.open(path, create=True).close()
+    with closing(sqlite3.connect(path)) as store:
+        made = store.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name")
+        return [*made, *store.execute("PRAGMA journal_mode"), (version_of(path),)]
+
+
+def test_the_stores_of_tests_are_what_the_migrations_make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrated = made_of(tmp_path / "migrated.db")
+    monkeypatch.setattr(migrate, "upgrade", quick_stores.upgrade)
+    assert made_of(tmp_path / "quick.db") == migrated
+    assert len(migrated) > 20
 
 
 def version_of(path: Path) -> str:

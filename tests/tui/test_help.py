@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from itertools import groupby
 from pathlib import Path
 
 import pytest
+from textual.binding import Binding
 from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
@@ -20,7 +22,7 @@ from evalstore.tui.history import History
 from evalstore.tui.keymap import Look
 from evalstore.tui.looks import MEANINGS, SIGNS
 from evalstore.tui.reader import Reader
-from evalstore.tui.screens import actions, own_actions, pages
+from evalstore.tui.screens import actions, own_actions, owners, pages
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen, settled
 
@@ -94,7 +96,6 @@ def test_every_screen_says_what_it_shows_and_how_one_gets_there(page: type) -> N
     found = next(one for one in pages() if one is page)
     assert found.HELP
     assert found is History or found.WAY
-    assert all(binding.id for binding in own_actions(found))
 
 
 def test_keys_that_were_changed_are_told(workspace: Path) -> None:
@@ -181,5 +182,19 @@ def test_hostile_names_of_runs_and_files_are_only_text(workspace: Path) -> None:
     drive(scenario)
 
 
-def test_ids_of_actions_are_used_once() -> None:
-    assert {"quit", "help", "list.open", "cases.filter"} <= set(actions())
+def test_an_id_stands_for_one_action_with_the_same_keys_wherever_it_is_bound() -> None:
+    meanings: dict[str, set[tuple[tuple[str, ...], str]]] = {}
+    for owner in owners():
+        bound = Binding.make_bindings(owner.__dict__.get("BINDINGS", ()))
+        for id, of_id in groupby(sorted(bound, key=id_of), id_of):
+            same = list(of_id)
+            (action,) = {one.action.removeprefix("app.") for one in same}
+            keys = tuple(sorted(one.key for one in same))
+            meanings.setdefault(id, set()).add((keys, action))
+    assert {"quit", "help", "list.open", "cases.filter"} <= meanings.keys() == actions().keys()
+    assert {id: found for id, found in meanings.items() if len(found) > 1} == {}
+
+
+def id_of(binding: Binding) -> str:
+    assert binding.id
+    return binding.id

@@ -1,0 +1,129 @@
+"""`.ci/run` installs what it can from the system's packages, and checks in any case."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+PROJECT = Path(__file__).parents[2]
+SCRIPT = PROJECT / ".ci/run"
+SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+TOOLS = ("bash", "dirname", "env", "id", "timeout")
+"""All that the script needs of the system, beside what a test puts there."""
+
+
+@dataclass
+class System:
+    """A checkout, and the only programs there are."""
+
+    root: Path
+
+    def has(self, name: str, does: str = "") -> None:
+        """There is a program that notes its call and then does this."""
+        path = self.root / "bin" / name
+        path.write_text(f'#!/bin/sh\necho "{name} $*" >> {self.root}/calls\n{does}\n')
+        path.chmod(0o755)
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.root / ".ci/run"],
+            env={"PATH": str(self.root / "bin")},
+            stdin=subprocess.PIPE,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    @property
+    def calls(self) -> list[str]:
+        path = self.root / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> System:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(SCRIPT, tmp_path / ".ci/run")
+    for name in TOOLS:
+        found = shutil.which(name)
+        assert found
+        (tmp_path / "bin" / name).symlink_to(found)
+    made = System(tmp_path)
+    made.has("make", "echo made")
+    made.has("sudo", 'shift; exec "$@"')
+    return made
+
+
+NO_QUESTION = '[ "$DEBIAN_FRONTEND" = noninteractive ] || exit 9; ! read -r line'
+
+
+def test_what_is_missing_is_installed_without_a_question(system: System) -> None:
+    system.has("apt-get", f"({NO_QUESTION}) && echo quietly >> {system.root}/calls; echo noise")
+    ran = system.run()
+    install = "apt-get -qq install --yes --no-install-recommends"
+    assert [one for one in system.calls if not one.startswith("sudo")] == [
+        "apt-get -qq update",
+        "quietly",
+        *(
+            line
+            for one in ("chromium", "postgresql", "tmux")
+            for line in (f"{install} {one}", "quietly")
+        ),
+        "make lint",
+        "make test",
+    ]
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "made\nmade\n", "")
+
+
+@pytest.mark.parametrize("does", ["echo no network >&2; exit 100", "exit 1"])
+def test_what_cannot_be_installed_is_passed_over_without_a_word(system: System, does: str) -> None:
+    system.has("apt-get", does)
+    ran = system.run()
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "made\nmade\n", "")
+    assert system.calls[-2:] == ["make lint", "make test"]
+
+
+def test_without_packages_of_the_system_the_checks_are_made(system: System) -> None:
+    ran = system.run()
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "made\nmade\n", "")
+    assert system.calls == ["make lint", "make test"]
+
+
+@pytest.mark.parametrize(
+    "names", [("chromium", "pg_ctl", "tmux"), ("chromium-browser", "pg_ctlcluster", "tmux")]
+)
+def test_what_is_there_is_not_installed(system: System, names: tuple[str, ...]) -> None:
+    for name in ("apt-get", *names):
+        system.has(name)
+    assert system.run().returncode == 0
+    assert system.calls == ["make lint", "make test"]
+
+
+def test_a_check_that_fails_ends_it(system: System) -> None:
+    system.has("make", "exit 2")
+    assert system.run().returncode == 2
+    assert system.calls == ["make lint"]
+
+
+def test_no_address_of_an_index_is_named() -> None:
+    text = SCRIPT.read_text(encoding="utf-8")
+    assert re.findall(r"://|index|\bpip\b.*install|sources\.list|add-apt", text) == []
+
+
+def test_the_tests_have_the_packages_of_every_extra() -> None:
+    extras = SETTINGS["project"]["optional-dependencies"]
+    wanted = {Requirement(one) for name, some in extras.items() if name != "dev" for one in some}
+    assert {one.name for one in wanted} >= {"sacrebleu", "rouge-score", "textual-serve"}
+    assert wanted <= {Requirement(one) for one in extras["dev"]}
+
+
+def test_what_is_skipped_is_said() -> None:
+    assert "-rs" in SETTINGS["tool"]["pytest"]["ini_options"]["addopts"]
