@@ -22,6 +22,7 @@ from tests.hostile.forking import Case, Ended
 ROOT = Path(__file__).parents[2]
 
 CALLS = {
+    "completion": ("bash",),
     "grep": ("warm",),
     "import": ("openai-evals", "source/capitals.jsonl"),
     "label": ("tests/weather.md::city=Rome", "pass"),

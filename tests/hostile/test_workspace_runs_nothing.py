@@ -40,6 +40,7 @@ READING = [
     ["fsck"],
     ["version"],
     ["trust", "--list"],
+    ["completion", "bash"],
     ["view"],
     ["tui"],
 ]
