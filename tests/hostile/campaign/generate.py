@@ -134,7 +134,7 @@ def template(chance: Random, depth: int = 2) -> str:
         f"{{% set x = {expression(chance)} %}}{inner}",
         f"{{% if {expression(chance)} %}}{inner}{{% endif %}}",
         f"{{% macro m(x) %}}{inner}{{{{ m(x) }}}}{{% endmacro %}}{{{{ m(1) }}}}",
-        f"{{% raw %}}{inner}{{% endraw %}}" * chance.choice((1, 1000)),
+        f"{{% raw %}}{inner}{{% endraw %}}" * (chance.choice((1, 1000)) if depth == 1 else 1),
         inner + template(chance, depth - 1),
     )
     return chance.choice(forms)
