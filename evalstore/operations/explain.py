@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
 from evalstore.operations.retries import failed_judgements, failed_questions
 from evalstore.plan import CHECKS, Ask, Judgement, Plan
+from evalstore.report.case_edits import differ_cases
 from evalstore.report.difference import (
     Difference,
     differ_evaluations,
@@ -23,7 +24,7 @@ from evalstore.report.difference import (
     shorten,
 )
 from evalstore.store.trees import read_tree
-from evalstore.values import Case, CaseFile, Json, Question
+from evalstore.values import RECORDED, Case, CaseFile, Json, Question
 
 if TYPE_CHECKING:
     from evalstore.cells import Cell
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
-    "recorded answer",
+    *("recorded answer", "repetitions", "conversation ", "order of ", "judged by"),
+    "evaluator prompt ",
 )
 """Differences that say by themselves what changed."""
 _RUNS_BACK = 20
@@ -272,7 +274,26 @@ class Explainer:
         by_others = [vote for vote in here if vote.evaluator != CHECKS]
         if by_others and one.judge:
             return self._other_evaluator(by_others[-1].evaluator, one.judge.evaluator, one.judge.id)
-        return Reason("not judged yet")
+        return self._judged_otherwise(one) or Reason("not judged yet")
+
+    def _judged_otherwise(self, one: Judgement) -> Reason | None:
+        """What differs from the nearest relative that this candidate answered; None: nothing."""
+        cell = one.cell
+        for known in self.known(cell.file, cell.case):
+            ids = [candidate["id"] for candidate in known.run.get("candidates", ())]
+            if cell.prompt not in known.case.prompts or cell.candidate.id not in (*ids, RECORDED):
+                continue
+            found = list(
+                differ_cases(
+                    replace(known.case, prompts=cell.case.prompts),
+                    cell.case,
+                    self.find,
+                    self.desk.name_of_version,
+                )
+            )
+            if found:
+                return _reason(found, "case changed")
+        return None
 
     def _evaluation_before(self, one: Judgement, newest: str) -> str:
         """The evaluation version this case had last, else the newest that judged the session."""

@@ -15,7 +15,8 @@ from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.results import VERDICTS, read_results
 from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
-from evalstore.report.difference import Difference, Find, differ_evaluations, differ_tests
+from evalstore.report.case_edits import differ_files
+from evalstore.report.difference import Difference, Find
 from evalstore.restoring import restore_case_file, restore_question
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import find_entry, read_tree
@@ -128,33 +129,7 @@ def file_edits(
 
     `fresh` holds contents that are not stored yet, by id: kind and canonical JSON.
     """
-    find = finder(store, fresh or {})
-    found: dict[str, Difference] = {}
-    old_by_key = {case.key: case for case in was.cases}
-    old_by_row = {case.row: case for case in was.cases}
-    for case in now.cases:
-        old = old_by_key.get(case.key) or old_by_row.get(case.row)
-        if old is None:
-            found.setdefault(f"row {case.row}", Difference(f"row {case.row or case.key} is new"))
-            continue
-        if old.tests != case.tests:
-            was_test, now_test = (find("test", one.tests[0]) or {} for one in (old, case))
-            for one in differ_tests(was_test, now_test, find, lambda _kind, _id: None):
-                found.setdefault(one.what, one)
-        if old.evaluation != case.evaluation:
-            was_told, now_told = (
-                (find("evaluation", one.evaluation) or {}) if one.evaluation else {}
-                for one in (old, case)
-            )
-            for one in differ_evaluations(was_told, now_told, find):
-                found.setdefault(one.what, one)
-        if old.prompts != case.prompts:
-            found.setdefault("system prompts", Difference("system prompts changed"))
-    kept = {case.key for case in now.cases} | {case.row for case in now.cases}
-    for case in was.cases:
-        if case.key not in kept and case.row not in kept:
-            found.setdefault(f"gone {case.row}", Difference(f"row {case.row or case.key} is gone"))
-    return list(found.values())
+    return differ_files(was, now, finder(store, fresh or {}), lambda _kind, _id: None)
 
 
 def finder(store: Store, fresh: Mapping[str, tuple[str, str]]) -> Find:

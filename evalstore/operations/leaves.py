@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evalstore.operations.results import conversations_of
 from evalstore.report.compare import Result
 from evalstore.store.contents import damaged, iterate_members
 from evalstore.store.trees import read_tree
@@ -31,6 +32,7 @@ class _Case(NamedTuple):
     row: str
     key: str
     test: str
+    conversations: tuple[str, ...]
     evaluation: str | None
     prompts: tuple[str | None, ...]
     tags: tuple[str, ...]
@@ -77,6 +79,7 @@ def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iter
             prompt=case.prompts[prompt],
             model=sys.intern(cell["model"]),
             test=case.test,
+            conversations=case.conversations,
             evaluation=case.evaluation,
             verdict=_VERDICTS.get(cell.get("verdict")),
             score=cell.get("score"),
@@ -102,6 +105,7 @@ def _read_cases(store: Store, id: str, shared: dict[Any, Any]) -> list[_Case | N
                 case.get("row", ""),
                 case["key"],
                 test,
+                conversations_of(case["tests"]),
                 evaluation,
                 shared.setdefault(prompts, prompts),
                 shared.setdefault(tags, tags),

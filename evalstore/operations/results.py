@@ -220,6 +220,7 @@ def _result(path: str, case: Case, cell: Json) -> Result:
         prompt=case.prompts[number],
         model=cell["model"],
         test=case.tests[0],
+        conversations=conversations_of(case.tests),
         evaluation=case.evaluation,
         verdict=cell.get("verdict"),
         score=cell.get("score"),
@@ -227,6 +228,11 @@ def _result(path: str, case: Case, cell: Json) -> Result:
         evaluations=tuple(cell.get("evaluations", ())),
         wanted=cell.get("wanted", 1),
     )
+
+
+def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:
+    """What a result keeps of the test versions of its case beside the first."""
+    return tuple(tests) if len(tests) > 1 else ()
 
 
 def as_result(found: CellResult) -> Result:
@@ -240,6 +246,7 @@ def as_result(found: CellResult) -> Result:
         prompt=cell.prompt,
         model=cell.candidate.id,
         test=cell.case.tests[0],
+        conversations=conversations_of(cell.case.tests),
         evaluation=cell.case.evaluation,
         verdict=found.verdict,
         score=found.score,

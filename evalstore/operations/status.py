@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from evalstore.ledger import sum_usage
@@ -155,13 +156,16 @@ def find_changes(
 
 
 def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Change | None:
-    tests = {_shown(case) for case in was.cases}
+    known = {_shown(case) for case in was.cases}
+    shown = [case for case in now.cases if _shown(case) not in known]
+    fewer = _only_fewer(shown, was)
+    shown = [case for case in shown if case.key not in fewer]
     evaluations = {(case.tests, case.evaluation) for case in was.cases}
-    shown = [case for case in now.cases if _shown(case) not in tests]
     told = [
         case
         for case in now.cases
-        if _shown(case) in tests and (case.tests, case.evaluation) not in evaluations
+        if (_shown(case) in known or case.key in fewer)
+        and (case.tests, case.evaluation) not in evaluations
     ]
     kept = {case.key for case in now.cases} | {case.row for case in now.cases}
     gone = sum(1 for case in was.cases if case.key not in kept and case.row not in kept)
@@ -185,6 +189,25 @@ def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Chang
         was=first.was,
         now=first.now,
     )
+
+
+def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:
+    """The keys of those of the cases that ask nothing which the file as it was did not ask."""
+    several = [case for case in cases if len(case.tests) > 1]
+    if not several and all(len(case.tests) == 1 for case in was.cases):
+        return set()
+    held: dict[object, set[tuple[str, ...]]] = {}
+    for case in was.cases:
+        for test in set(case.tests):
+            held.setdefault((case.prompts, case.recorded, test), set()).add(case.tests)
+    return {
+        case.key
+        for case in cases
+        if any(
+            Counter(case.tests) <= Counter(tests)
+            for tests in held.get((case.prompts, case.recorded, case.tests[0]), ())
+        )
+    }
 
 
 def _shown(case: Case) -> tuple[object, ...]:

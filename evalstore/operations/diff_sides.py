@@ -1,0 +1,188 @@
+"""The two sides that `diff` compares: each a run, or the workspace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from evalstore.operations.orders import describe_selection, leaves_out
+from evalstore.operations.results import as_result, read_results, results_of, settle
+from evalstore.report.compare import Known, Result
+from evalstore.store.revisions import resolve_run
+from evalstore.store.trees import read_tree
+from evalstore.values import RECORDED, CaseFile
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from evalstore.operations.desk import Desk
+    from evalstore.operations.orders import Wanted
+    from evalstore.selection import Selection
+    from evalstore.store import Store
+
+WORKSPACE = "workspace"
+_RUNS_BACK = 100
+"""How many runs are searched for the result that a case had before."""
+
+
+@dataclass
+class Side:
+    """One of the two sides."""
+
+    name: str
+    """The id of a run, or `workspace`."""
+    results: list[Result]
+    nodes: dict[str, str]
+    """The snapshot: test file -> leaf."""
+    files: dict[str, CaseFile]
+    models: set[str] | None
+    """The candidates; None when the run was restricted to some of them."""
+    selection: str = ""
+    """What the run was about, when it was about a selection of the cases."""
+
+
+def run_side(desk: Desk, revision: str) -> Side:
+    """A run with its cases; raises `RevisionError` when there is none of this name."""
+    id, content = resolve_run(desk.store, revision)
+    nodes = read_tree(content["snapshot"], desk.store.load_nodes)
+    files = desk.store.load_case_files(list(set(nodes.values())))
+    restricted = content.get("selection", {}).get("models")
+    asked = {one["id"] for one in content.get("candidates", ())}
+    models = None if restricted else {RECORDED, *asked}
+    results = read_results(desk.store, content)
+    selection = describe_selection(content) if leaves_out(content) else ""
+    return Side(id, results, nodes, files, models, selection)
+
+
+def workspace_side(desk: Desk, wanted: Wanted) -> Side:
+    """The workspace, with what stored answers and judgements give its cases now."""
+    plan = desk.plan(wanted)
+    results = [as_result(one) for one in settle(plan, desk.settings.verdict)]
+    files = {node: desk.reading.files[path] for path, node in desk.reading.nodes.items()}
+    models = None if wanted.models else {cell.candidate.id for cell in plan.cells}
+    return Side(WORKSPACE, results, dict(desk.reading.nodes), files, models)
+
+
+def only_models(side: Side, models: tuple[str, ...]) -> Side:
+    """The side with these candidates only, when there are any."""
+    if not models:
+        return side
+    return replace(side, results=[one for one in side.results if one.model in models])
+
+
+def follow_renames(was: Side, now: Side) -> Side:
+    """The older side with files under their new paths: new ones with the cases of gone ones."""
+    new = {node: path for path, node in now.nodes.items() if path not in was.nodes}
+    renamed = {
+        path: new[node] for path, node in was.nodes.items() if path not in now.nodes and node in new
+    }
+    if not renamed:
+        return was
+    return replace(
+        was,
+        results=[replace(one, file=renamed.get(one.file, one.file)) for one in was.results],
+        nodes={renamed.get(path, path): node for path, node in was.nodes.items()},
+    )
+
+
+def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
+    """The selected cells of a side, without those that the other side knew but did not run."""
+    there = _all_places(other.results)
+
+    def counts(one: Result) -> bool:
+        if not selection.covers_file(one.file):
+            return False
+        if there & _places(one):
+            return True
+        node = other.nodes.get(one.file)
+        if node is None or (other.models is not None and one.model not in other.models):
+            return True
+        cases = other.files[node].cases
+        return all(one.key != case.key and one.row != case.row for case in cases)
+
+    return [one for one in side.results if counts(one)]
+
+
+def _all_places(results: Iterable[Result]) -> set[_Place]:
+    return {place for one in results for place in _places(one)}
+
+
+_Place = tuple[str, str, str, Any]
+
+
+def _places(one: Result) -> set[_Place]:
+    """Where a cell may be paired with another."""
+    return {
+        (one.file, one.model, row, prompt)
+        for row in (one.key, one.row)
+        for prompt in (one.prompt, one.prompt_number)
+    }
+
+
+# --- what a run of a selection left out
+
+
+def fill_in(store: Store, was: Side, now: Side, selection: Selection) -> Side:
+    """The older side with what its selection left out, as the last run before it had it.
+
+    Only what the newer side has, and what a run has judged, is filled in.
+    """
+    if not was.selection:
+        return was
+    there = _all_places(was.results)
+    missing = [
+        one
+        for one in now.results
+        if selection.covers_file(one.file) and there.isdisjoint(_places(one))
+    ]
+    results, nodes, files = list(was.results), dict(was.nodes), dict(was.files)
+    whole = {one.file for one in missing} - {one.file for one in was.results}
+    for leaves, file_of in _earlier(store, was.name, {one.file for one in missing}):
+        before = Known(
+            one
+            for path, (leaf, _) in leaves.items()
+            for one in results_of(path, leaf, file_of)
+            if not one.is_missing
+        )
+        left = []
+        for one in missing:
+            found = before.find(one, _prompts(now, one))
+            if found is None:
+                left.append(one)
+                continue
+            results.append(found)
+            if one.file in whole:
+                whole.discard(one.file)
+                nodes[one.file] = leaves[one.file][1]
+                files |= file_of
+        missing = left
+        if not missing:
+            break
+    return replace(was, results=results, nodes=nodes, files=files)
+
+
+def _earlier(
+    store: Store, run: str, paths: Collection[str]
+) -> Iterator[tuple[dict[str, tuple[Any, str]], dict[str, CaseFile]]]:
+    """The runs before a run, newest first: what came of these files, and their cases.
+
+    Files are mapped to the leaves of the result trees and to those of the snapshots. A leaf that
+    a newer run had is left out.
+    """
+    runs = store.find_runs()
+    number = next((number for number, (id, _) in enumerate(runs) if id == run), len(runs))
+    seen: set[tuple[str, str]] = set()
+    for _, content in runs[number + 1 :][:_RUNS_BACK]:
+        entries = read_tree(content["results"], store.load_nodes)
+        fresh = {path: entries[path] for path in paths if path in entries}
+        fresh = {path: id for path, id in fresh.items() if (path, id) not in seen}
+        seen |= set(fresh.items())
+        leaves = store.load_leaves(fresh.values())
+        files = store.load_case_files(list({leaf["cases"] for leaf in leaves.values()}))
+        yield {path: (leaves[id], leaves[id]["cases"]) for path, id in fresh.items()}, files
+
+
+def _prompts(side: Side, one: Result) -> tuple[str | None, ...]:
+    """All system prompts of a cell's case."""
+    cases = side.files[side.nodes[one.file]].cases
+    return next((case.prompts for case in cases if case.key == one.key), (one.prompt,))
