@@ -284,6 +284,8 @@ def print_failures(found: FailureLog, *, oneline: bool) -> None:
             place = f"question {output.short(one['question'])}" if one["question"] else ""
         else:
             place = f"{one['file']} [{one['row']}]" if one["row"] else one["file"]
+            if entry.place and entry.place.has_several:
+                place += f" ({found.prompts[one['prompt']]})"
         parts = (
             output.short(entry.id),
             output.ago(entry.content["at"], now),
