@@ -16,6 +16,7 @@ from evalstore.operations.diff_sides import (
     comparable,
     fill_in,
     follow_renames,
+    name_gone,
     only_models,
     run_side,
     workspace_side,
@@ -196,10 +197,11 @@ def diff(
         was = run_side(desk, first or "@")
         now = run_side(desk, second) if second else workspace_side(desk, wanted)
         selection = desk.selection(Wanted(paths=wanted.paths)) if wanted.paths else Selection()
-        was = follow_renames(was, now)
+        was = follow_renames(was, now, desk.settings.paths["tests"])
         was, now = (only_models(side, wanted.models) for side in (was, now))
-        filled = fill_in(desk.store, was, now, selection)
+        filled = fill_in(desk, was, now, selection)
         comparison = compare(comparable(filled, now, selection), comparable(now, filled, selection))
+        name_gone(comparison)
         both = {one.file for one in filled.results} & {one.file for one in now.results}
         edits = {
             path: file_edits(

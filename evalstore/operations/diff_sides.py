@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evalstore.operations.orders import describe_selection, leaves_out
+from evalstore.operations.renames import known_ids, stored_ids
 from evalstore.operations.results import as_result, read_results, results_of, settle
-from evalstore.report.compare import Known, Result
+from evalstore.report.compare import Comparison, Known, Pair, Result
+from evalstore.report.file_pairs import pair_files
 from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import read_tree
 from evalstore.values import RECORDED, CaseFile
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Wanted
     from evalstore.selection import Selection
-    from evalstore.store import Store
 
 WORKSPACE = "workspace"
 _RUNS_BACK = 100
@@ -70,19 +72,32 @@ def only_models(side: Side, models: tuple[str, ...]) -> Side:
     return replace(side, results=[one for one in side.results if one.model in models])
 
 
-def follow_renames(was: Side, now: Side) -> Side:
-    """The older side with files under their new paths: new ones with the cases of gone ones."""
-    new = {node: path for path, node in now.nodes.items() if path not in was.nodes}
-    renamed = {
-        path: new[node] for path, node in was.nodes.items() if path not in now.nodes and node in new
-    }
-    if not renamed:
+def follow_renames(was: Side, now: Side, folder: str) -> Side:
+    """The older side with files under the paths that the newer one has; `folder` holds tests."""
+    ids = (partial(known_ids, side.files, folder) for side in (was, now))
+    pairs = pair_files(was.nodes, now.nodes, *ids)
+    if all(old == new for new, old in pairs.items()):
         return was
+    names = {path: f"{path}{_OTHER}" if path in now.nodes else path for path in was.nodes}
+    names |= {old: new for new, old in pairs.items()}
     return replace(
         was,
-        results=[replace(one, file=renamed.get(one.file, one.file)) for one in was.results],
-        nodes={renamed.get(path, path): node for path, node in was.nodes.items()},
+        results=[replace(one, file=names.get(one.file, one.file)) for one in was.results],
+        nodes={names[path]: node for path, node in was.nodes.items()},
     )
+
+
+_OTHER = "\0"
+"""Behind the path of a test file that is gone while another has its path; no path has it."""
+
+
+def name_gone(found: Comparison) -> None:
+    """Give files that are gone their paths back, whatever has them now."""
+    found.gone = [
+        Pair(replace(pair.was, file=pair.was.file.removesuffix(_OTHER)), None)
+        for pair in found.gone
+        if pair.was
+    ]
 
 
 def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
@@ -122,7 +137,7 @@ def _places(one: Result) -> set[_Place]:
 # --- what a run of a selection left out
 
 
-def fill_in(store: Store, was: Side, now: Side, selection: Selection) -> Side:
+def fill_in(desk: Desk, was: Side, now: Side, selection: Selection) -> Side:
     """The older side with what its selection left out, as the last run before it had it.
 
     Only what the newer side has, and what a run has judged, is filled in.
@@ -137,7 +152,7 @@ def fill_in(store: Store, was: Side, now: Side, selection: Selection) -> Side:
     ]
     results, nodes, files = list(was.results), dict(was.nodes), dict(was.files)
     whole = {one.file for one in missing} - {one.file for one in was.results}
-    for leaves, file_of in _earlier(store, was.name, {one.file for one in missing}):
+    for leaves, file_of in _earlier(desk, was.name, now, {one.file for one in missing}):
         before = Known(
             one
             for path, (leaf, _) in leaves.items()
@@ -162,19 +177,25 @@ def fill_in(store: Store, was: Side, now: Side, selection: Selection) -> Side:
 
 
 def _earlier(
-    store: Store, run: str, paths: Collection[str]
+    desk: Desk, run: str, now: Side, paths: set[str]
 ) -> Iterator[tuple[dict[str, tuple[Any, str]], dict[str, CaseFile]]]:
     """The runs before a run, newest first: what came of these files, and their cases.
 
-    Files are mapped to the leaves of the result trees and to those of the snapshots. A leaf that
-    a newer run had is left out.
+    Files, by the paths that they have `now`, are mapped to the leaves of the result trees and to
+    those of the snapshots. A leaf that a newer run had is left out.
     """
+    store, folder = desk.store, desk.settings.paths["tests"]
     runs = store.find_runs()
     number = next((number for number, (id, _) in enumerate(runs) if id == run), len(runs))
     seen: set[tuple[str, str]] = set()
     for _, content in runs[number + 1 :][:_RUNS_BACK]:
         entries = read_tree(content["results"], store.load_nodes)
-        fresh = {path: entries[path] for path in paths if path in entries}
+        names = {path: path for path in paths}
+        if not paths <= entries.keys():
+            was = read_tree(content["snapshot"], store.load_nodes)
+            ids = partial(stored_ids, store, folder, {}), partial(known_ids, now.files, folder)
+            names = pair_files(was, now.nodes, *ids)
+        fresh = {path: entries[names[path]] for path in paths if names.get(path) in entries}
         fresh = {path: id for path, id in fresh.items() if (path, id) not in seen}
         seen |= set(fresh.items())
         leaves = store.load_leaves(fresh.values())

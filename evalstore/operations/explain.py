@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
+from evalstore.operations.renames import pair_with_workspace
 from evalstore.operations.retries import failed_judgements, failed_questions
 from evalstore.plan import CHECKS, Ask, Judgement, Plan
 from evalstore.report.case_edits import differ_cases
@@ -66,6 +67,8 @@ class Explainer:
     desk: Desk
     _runs: list[Json] | None = None
     _trees: dict[str, dict[str, str]] = field(default_factory=dict)
+    _pairs: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By snapshot: the path that each test file had in it."""
     _files: dict[str, CaseFile] = field(default_factory=dict)
     _contents: dict[str, Json] = field(default_factory=dict)
 
@@ -102,7 +105,8 @@ class Explainer:
         seen: set[str] = set()
         for run in self.runs:
             root = run["snapshot"]
-            node = self.tree(root).get(file) or self._renamed(file, root)
+            path = self._path_in(root, file)
+            node = self.tree(root)[path] if path else None
             key = f"{node}:{json.dumps(run.get('candidates'))}"
             if node is None or key in seen:
                 continue
@@ -112,19 +116,11 @@ class Explainer:
             if found and old:
                 yield _Known(found, run, old)
 
-    def _renamed(self, file: str, root: str) -> str | None:
-        """The node of the same content under a path that is gone now."""
-        node = self.desk.reading.nodes.get(file)
-        if node is None:
-            return None
-        return next(
-            (
-                node
-                for path, id in self.tree(root).items()
-                if id == node and path not in self.desk.reading.nodes
-            ),
-            None,
-        )
+    def _path_in(self, root: str, file: str) -> str | None:
+        """The path that a test file had in a snapshot; None: it was not there."""
+        if root not in self._pairs:
+            self._pairs[root] = pair_with_workspace(self.desk, self.tree(root), self._files)
+        return self._pairs[root].get(file)
 
     # --- contents
 
@@ -178,7 +174,7 @@ class Explainer:
                 return reason
         if is_known:
             return Reason("not taken yet" if cell.case.recorded else "not answered yet")
-        if any(cell.file in self.tree(run["snapshot"]) for run in self.runs):
+        if any(self._path_in(run["snapshot"], cell.file) for run in self.runs):
             return Reason("new row")
         return Reason("new test")
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.messages import is_text
-from evalstore.operations.desk import open_store, open_workspace
+from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.orders import leaves_out
 from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.renames import follow_file, name_in_newest_run
 from evalstore.operations.results import VERDICTS, read_results
 from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
@@ -86,8 +88,10 @@ def log(where: Where, file: str | None = None, limit: int | None = None) -> Log:
             runs = store.find_runs(limit=limit)
             entries = [LogEntry(id, content, in_order(content["verdicts"])) for id, content in runs]
             return Log(entries, store.count_runs())
-        name = name_file(where, open_workspace(where), file)
-        entries = list(_file_log(store, name))
+        workspace = open_workspace(where)
+        name = name_file(where, workspace, file)
+        folder = workspace.settings.paths["tests"]
+        entries = list(_file_log(store, _name_in_runs(where, store, name), folder))
         if not entries:
             raise EvalstoreError(
                 f"no run knows a test file '{name}'",
@@ -101,20 +105,30 @@ def in_order(verdicts: Mapping[str, int]) -> dict[str, int]:
     return {word: verdicts[word] for word in VERDICTS}
 
 
-def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
+def _name_in_runs(where: Where, store: Store, file: str) -> str:
+    """The path that a test file had in the newest run; the workspace is read if that lacks it."""
+    runs = store.find_runs(limit=1)
+    if runs and not find_entry([runs[0][1]["snapshot"]], file, store.load_nodes):
+        with suppress(EvalstoreError), open_desk(where) as desk:
+            return name_in_newest_run(desk, file)
+    return file
+
+
+def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
     """The runs at which the file's cases differ from the run before, newest first."""
     runs = store.find_runs()
-    nodes = find_entry({content["snapshot"] for _, content in runs}, file, store.load_nodes)
+    then = follow_file(store, [content for _, content in runs], file, folder)
     known = [
-        (id, content, nodes[content["snapshot"]])
-        for id, content in runs
-        if content["snapshot"] in nodes
+        (id, content, path, node)
+        for (id, content), (path, node) in zip(runs, then, strict=True)
+        if node is not None
     ]
-    files = store.load_case_files(list({node for _, _, node in known}))
-    for number, (id, content, node) in enumerate(known):
-        before = known[number + 1][2] if number + 1 < len(known) else None
-        if node == before:
+    files = store.load_case_files(list({node for _, _, _, node in known}))
+    for number, (id, content, file, node) in enumerate(known):
+        _, _, path, before = known[number + 1] if number + 1 < len(known) else (None,) * 4
+        if (file, node) == (path, before):
             continue
+        renamed = [Difference("renamed", path, file)] if path and path != file else []
         words: list[str] = [
             one.verdict or "pending" for one in read_results(store, content, only=file)
         ]
@@ -122,7 +136,8 @@ def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
         edits = (
             [Difference("new")] if before is None else file_edits(store, files[before], files[node])
         )
-        yield LogEntry(id, content, verdicts, tuple(edits or [Difference("labels or tags only")]))
+        edits = [*renamed, *edits] or [Difference("labels or tags only")]
+        yield LogEntry(id, content, verdicts, tuple(edits))
 
 
 def file_edits(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.ledger import sum_usage
@@ -11,6 +12,7 @@ from evalstore.operations.choice import stands_until
 from evalstore.operations.desk import Desk, open_desk, open_workspace, store_path
 from evalstore.operations.explain import Explainer, Reason
 from evalstore.operations.quiet import Memory
+from evalstore.operations.renames import pair_with_workspace
 from evalstore.operations.results import prompt_labels
 from evalstore.operations.summary import Change, Item, Status
 from evalstore.store.trees import read_tree
@@ -127,32 +129,39 @@ def find_changes(
     if root == run["snapshot"]:
         return []
     before = read_tree(run["snapshot"], desk.store.load_nodes)
-    changed = [path for path in nodes if path in before and before[path] != nodes[path]]
-    gone = {path: id for path, id in before.items() if path not in nodes}
+    old_files: dict[str, CaseFile] = {}
+    pairs = pair_with_workspace(desk, before, old_files)
+    changed = {path: old for path, old in pairs.items() if before[old] != nodes[path]}
+    gone = before.keys() - set(pairs.values())
     broken = {problem.file for problem in desk.reading.errors}
-    by_node = {id: path for path, id in gone.items()}
-    old = desk.store.load_case_files([before[path] for path in (*changed, *gone)])
-    found: list[Change] = []
-    renamed: set[str] = set()
-    for path in sorted(nodes.keys() - before.keys()):
-        source = by_node.get(nodes[path])
-        if source:
-            renamed.add(source)
-            found.append(Change("R ", path, 0, 0, 0, f"was {source}"))
-        else:
-            count = len(desk.reading.files[path].cases)
-            found.append(Change("A ", path, count, 0, 0, "new"))
-    for path in changed:
-        change = _change(path, old[before[path]], desk.reading.files[path], items)
+    leaves = {before[path] for path in (*changed.values(), *gone)}
+    old_files |= desk.store.load_case_files(leaves - old_files.keys())
+    found = [
+        Change("A ", path, len(desk.reading.files[path].cases), 0, 0, "new")
+        for path in nodes.keys() - pairs.keys()
+    ]
+    for path, old in pairs.items():
+        change = None
+        if path in changed:
+            change = _change(path, old_files[before[old]], desk.reading.files[path], items)
+        if path != old:
+            change = _as_renamed(change or Change("R ", path, 0, 0, 0, ""), old)
         if change:
             found.append(change)
-    for path, id in gone.items():
-        if path not in renamed and path not in broken:
-            found.append(Change("D ", path, 0, 0, len(old[id].cases), "retired"))
+    found += [
+        Change("D ", path, 0, 0, len(old_files[before[path]].cases), "retired")
+        for path in gone - broken
+    ]
     if narrows:
         touched = {item.file for item in items}
         found = [one for one in found if one.file in touched]
-    return sorted(found, key=lambda one: one.file)
+    return sorted(found, key=lambda one: (one.file, one.code))
+
+
+def _as_renamed(change: Change, old: str) -> Change:
+    """A change of a file that had another path."""
+    reason = "; ".join(part for part in (f"was {old}", change.reason) if part)
+    return replace(change, reason=reason)
 
 
 def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Change | None:
