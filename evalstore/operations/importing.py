@@ -1,7 +1,8 @@
 """`import`: other people's tests become files of the workspace.
 
 Importing twice is importing once: a file that is there with the same content is left as it
-is, and one that was edited since is kept, and told.
+is. When the source has changed, what an import wrote is written anew; a file that was edited
+since, or that no import wrote, is kept, and told.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from evalstore.formats.registry import find_importer
 from evalstore.formats.sources import reading_from
 from evalstore.operations.adopting import adopt_answers
 from evalstore.operations.desk import open_desk, open_workspace
+from evalstore.operations.import_record import ImportRecord
 from evalstore.operations.keeping import Kept, store_history
 from evalstore.operations.placing import place
 
@@ -46,7 +48,7 @@ class Written:
     written: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
-    """Files that differ from what would be written."""
+    """Files that differ from what would be written, and that no import has left so."""
     left: tuple[Left, ...] = ()
     warnings: tuple[Left, ...] = ()
     settings: dict[str, Json] = field(default_factory=dict)
@@ -215,6 +217,9 @@ def _write(
     dry_run: bool,
 ) -> _Files:
     done = _Files({}, {}, {})
+    tests = posixpath.normpath(posixpath.join(workspace.settings.paths["tests"], folder))
+    workspace.boundary.require(workspace.root / tests, tests)
+    record = ImportRecord.load(workspace.root / tests)
     for name, content in sorted(files.items()):
         kind, _, rest = name.partition("/")
         there = posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
@@ -222,18 +227,30 @@ def _write(
         workspace.boundary.require(path.parent, posixpath.dirname(there))
         if not path.is_symlink() and path.is_file() and _has(path, content):
             done.unchanged[name] = there
-        elif os.path.lexists(path) and not (force and path.is_file()):
+            record.note(there, content)
+            continue
+        replaces = (force and path.is_file()) or record.is_untouched(there, path)
+        if os.path.lexists(path) and not replaces:
             done.kept[name] = there
-        else:
-            done.written[name] = there
-            if not dry_run:
-                _put(path, there, content, exclusive=not force)
+            continue
+        done.written[name] = there
+        record.note(there, content)
+        if not dry_run:
+            _put(path, there, content, exclusive=not replaces)
     if not dry_run:
+        _save(record, tests)
         # An import that was killed may have left some where nothing is written this time.
         ours = (*done.written.values(), *done.unchanged.values())
         for place in {(workspace.root / there).parent for there in ours}:
             remove_abandoned(place)
     return done
+
+
+def _save(record: ImportRecord, place: str) -> None:
+    try:
+        record.save()
+    except OSError as error:
+        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
 
 
 def _has(path: Path, content: bytes) -> bool:
