@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from textual.widgets import Input, OptionList
 
 from evalstore import hashing
 from evalstore.cli.main import main
+from evalstore.operations.orders import Where
 from evalstore.tui.app import Browser
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.help import HelpPage
@@ -21,8 +23,9 @@ from evalstore.tui.keymap import Look
 from evalstore.tui.looks import MEANINGS, SIGNS
 from evalstore.tui.reader import Reader
 from evalstore.tui.screens import actions, own_actions, pages
+from evalstore.tui.source import Workspace
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, screen, settled
+from tests.tui.driving import drive, press, screen, settled, until
 
 
 def text_of(pilot: Pilot[None]) -> str:
@@ -150,6 +153,59 @@ def test_commands_are_found_by_their_names(workspace: Path) -> None:
         assert isinstance(pilot.app.screen, HelpPage)
 
     drive(scenario, revision="@")
+
+
+class _SlowFiles(Workspace):
+    """A workspace whose test files are read when a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(Where(Path.cwd()))
+        self.asked, self.may_read = threading.Event(), threading.Event()
+
+    def files(self) -> list[str]:
+        self.asked.set()
+        self.may_read.wait()
+        return super().files()
+
+
+@pytest.mark.parametrize("typed", ["w", "weather"])
+def test_what_is_typed_before_the_files_are_read_finds_them(workspace: Path, typed: str) -> None:
+    source = _SlowFiles()
+
+    def hits(pilot: Pilot[None]) -> list[str]:
+        return [str(one.prompt) for one in pilot.app.screen.query_one(OptionList).options]
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: source.asked.is_set() and "Reload" in str(hits(pilot)))
+        for letter in typed:
+            await pilot.press(letter)
+            await pilot.pause()
+        source.may_read.set()
+        await until(pilot, lambda: "File tests/weather.md" in str(hits(pilot)))
+
+    try:
+        drive(scenario, source=source)
+    finally:
+        source.may_read.set()
+
+
+def test_commands_of_keys_are_found_while_files_are_read(workspace: Path) -> None:
+    source = _SlowFiles()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await pilot.press("ctrl+p")
+        await until(pilot, source.asked.is_set)
+        for letter in "reload":
+            await pilot.press(letter)
+        shown = pilot.app.screen.query_one(OptionList)
+        await until(pilot, lambda: any("Reload" in str(one.prompt) for one in shown.options))
+        source.may_read.set()
+
+    try:
+        drive(scenario, source=source)
+    finally:
+        source.may_read.set()
 
 
 def test_hostile_names_of_runs_and_files_are_only_text(workspace: Path) -> None:
