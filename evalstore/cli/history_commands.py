@@ -10,6 +10,7 @@ import typer
 from evalstore.cli import options, output
 from evalstore.cli.main import Globals, app, here
 from evalstore.errors import NO, EvalstoreError
+from evalstore.operations.orders import describe_selection
 from evalstore.report.difference import Difference, focus
 
 if TYPE_CHECKING:
@@ -312,6 +313,7 @@ def print_log(found: Log, *, oneline: bool) -> None:
         )
         when = output.ago(content["started"], now)
         message = output.safe(content.get("message") or "")
+        selection = output.safe(describe_selection(content))
         if oneline:
             output.line(
                 "  ".join(
@@ -320,6 +322,7 @@ def print_log(found: Log, *, oneline: bool) -> None:
                         output.short(entry.run),
                         when,
                         verdicts,
+                        f"({selection})" if selection else "",
                         "; ".join(map(output.safe, map(str, entry.edits))) or message,
                     )
                     if part
@@ -335,6 +338,8 @@ def print_log(found: Log, *, oneline: bool) -> None:
         )
         if message:
             output.line(f"    {message}")
+        if selection:
+            output.line(f"    arguments: {selection}")
         output.line(
             f"    {content['status']}: {content['asked']:,} asked, "
             + (f"{content['recorded']:,} recorded, " if content.get("recorded") else "")

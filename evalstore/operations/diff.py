@@ -127,6 +127,7 @@ class Diff:
                 for name in ("broke", "fixed", "changed", "new", "gone")
             },
             "unchanged": len(found.unchanged),
+            "notes": self.notes,
             "edits": [
                 {"file": file, "edits": [one.document() for one in edits]}
                 for file, edits in self.edits.items()

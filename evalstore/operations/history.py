@@ -13,7 +13,7 @@ from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.messages import is_text
 from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.failures import describe_failures, find_places
-from evalstore.operations.orders import leaves_out
+from evalstore.operations.orders import describe_selection, leaves_out
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.renames import follow_file, name_in_newest_run
 from evalstore.operations.results import VERDICTS, read_results
@@ -55,6 +55,7 @@ class LogEntry:
             "started": iso(self.content["started"]),
             "ended": iso(self.content["ended"]),
             "message": self.content.get("message"),
+            "selection": describe_selection(self.content) or None,
             "status": self.content["status"],
             "asked": self.content["asked"],
             "recorded": self.content.get("recorded", 0),

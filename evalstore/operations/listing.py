@@ -21,7 +21,7 @@ from evalstore.operations.desk import (
     store_path,
 )
 from evalstore.operations.model_table import describe_models
-from evalstore.operations.orders import Wanted, Where
+from evalstore.operations.orders import Wanted, Where, describe_selection
 from evalstore.operations.targets import find_targets
 from evalstore.operations.times import iso, today
 from evalstore.pricing import find_unpriced
@@ -173,10 +173,11 @@ def list_things(where: Where, kind: str, wanted: Wanted, *, full: bool = False) 
                     "started": iso(content["started"]),
                     "status": content["status"],
                     "message": content.get("message"),
+                    "selection": describe_selection(content) or None,
                 }
                 for id, content in desk.store.find_runs()
             ]
-            return Listing(kind, rows, ("run", "started", "status", "message"))
+            return Listing(kind, rows, ("run", "started", "status", "selection", "message"))
         if kind in ("tests", "cases", "tags"):
             desk.require_sound(wanted)
         return _LISTS[kind](desk, wanted, full)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -133,12 +134,14 @@ def describe_selection(run: Json) -> str:
     """What a run, by its content, was told to do, as on its command line; empty: all."""
     if not is_partial(run):
         return ""
-    words = list(run["selection"].get("paths", ()))
+    words = [shlex.quote(one) for one in run["selection"].get("paths", ())]
     for name, value in run["selection"].items():
         if name != "paths":
             values = value if isinstance(value, list) else [value]
             option = _OPTIONS.get(name, name)
-            words += [option if one is True else f"{option} {one}" for one in values]
+            words += [
+                option if one is True else f"{option} {shlex.quote(str(one))}" for one in values
+            ]
     return " ".join(words)
 
 
