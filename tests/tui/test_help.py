@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -162,6 +164,14 @@ class _SlowFiles(Workspace):
         super().__init__(Where(Path.cwd()))
         self.asked, self.may_read = threading.Event(), threading.Event()
 
+    @contextmanager
+    def reading_in_the_end(self) -> Iterator[None]:
+        """Let them be read after the block, whatever comes of it."""
+        try:
+            yield
+        finally:
+            self.may_read.set()
+
     def files(self) -> list[str]:
         self.asked.set()
         self.may_read.wait()
@@ -176,36 +186,30 @@ def test_what_is_typed_before_the_files_are_read_finds_them(workspace: Path, typ
         return [str(one.prompt) for one in pilot.app.screen.query_one(OptionList).options]
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await pilot.press("ctrl+p")
-        await until(pilot, lambda: source.asked.is_set() and "Reload" in str(hits(pilot)))
-        for letter in typed:
-            await pilot.press(letter)
-            await pilot.pause()
-        source.may_read.set()
+        with source.reading_in_the_end():
+            await pilot.press("ctrl+p")
+            await until(pilot, lambda: source.asked.is_set() and "Reload" in str(hits(pilot)))
+            for letter in typed:
+                await pilot.press(letter)
+                await pilot.pause()
         await until(pilot, lambda: "File tests/weather.md" in str(hits(pilot)))
 
-    try:
-        drive(scenario, source=source)
-    finally:
-        source.may_read.set()
+    drive(scenario, source=source)
 
 
 def test_commands_of_keys_are_found_while_files_are_read(workspace: Path) -> None:
     source = _SlowFiles()
 
     async def scenario(pilot: Pilot[None]) -> None:
-        await pilot.press("ctrl+p")
-        await until(pilot, source.asked.is_set)
-        for letter in "reload":
-            await pilot.press(letter)
-        shown = pilot.app.screen.query_one(OptionList)
-        await until(pilot, lambda: any("Reload" in str(one.prompt) for one in shown.options))
-        source.may_read.set()
+        with source.reading_in_the_end():
+            await pilot.press("ctrl+p")
+            await until(pilot, source.asked.is_set)
+            for letter in "reload":
+                await pilot.press(letter)
+            shown = pilot.app.screen.query_one(OptionList)
+            await until(pilot, lambda: any("Reload" in str(one.prompt) for one in shown.options))
 
-    try:
-        drive(scenario, source=source)
-    finally:
-        source.may_read.set()
+    drive(scenario, source=source)
 
 
 def test_hostile_names_of_runs_and_files_are_only_text(workspace: Path) -> None:
