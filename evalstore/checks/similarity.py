@@ -15,7 +15,7 @@ from evalstore.values import Json
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
 _VARIANTS = ("rouge1", "rouge2", "rougeL")
 
@@ -123,7 +123,7 @@ def _missing(name: str) -> EvalstoreError:
 @lru_cache(maxsize=1)
 def _bleu_scorer() -> BLEU:
     try:
-        from sacrebleu.metrics import BLEU
+        from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
         raise _missing("bleu") from error
     return BLEU(effective_order=True)

@@ -281,9 +281,10 @@ class Page(Screen[None]):
 def words_of(problem: EvalstoreError) -> str:
     """A problem as the command line tells it."""
     if isinstance(problem, WorkspaceError):
-        lines = [f"error: {one.place}: {one.message}" for one in problem.problems[:5]]
-        hints = [f"hint: {one.hint}" for one in problem.problems[:1] if one.hint]
-        more = len(problem.problems) - 5
+        listed = sorted(problem.problems, key=lambda one: one.severity != "error")
+        lines = [f"{one.severity}: {one.place}: {one.message}" for one in listed[:5]]
+        hints = [f"hint: {one.hint}" for one in listed[:1] if one.hint]
+        more = len(listed) - 5
         return "\n".join([*lines, *([f"… {more} more"] if more > 0 else []), *hints])
     hint = f"\nhint: {problem.hint}" if problem.hint else ""
     return f"error: {problem}{hint}"

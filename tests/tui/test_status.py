@@ -52,7 +52,7 @@ def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
 
 
 def test_errors_of_files_are_listed_with_line_and_hint(workspace: Path) -> None:
-    (workspace / "tests/new.md").write_text("---\ntagz: [a]\n---\n\n# 👤\n\nNew?\n")
+    (workspace / "tests/new.md").write_text("---\ntagss: [a]\n---\n\n# 👤\n\nNew?\n")
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "w")
@@ -126,7 +126,7 @@ def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor:
 def test_an_edit_into_an_error_is_told_and_can_be_put_right(workspace: Path, editor: Path) -> None:
     good = (workspace / "tests/weather.md").read_text()
     (workspace / "good").write_text(good.replace("be warm", "be hot"))
-    does(editor, "printf -- '---\\ntagz: [a]\\n---\\n\\n# 👤\\n\\nHow?\\n' > \"$1\"")
+    does(editor, "printf -- '---\\ntagss: [a]\\n---\\n\\n# 👤\\n\\nHow?\\n' > \"$1\"")
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "down", "e")
