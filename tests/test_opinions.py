@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -140,8 +141,16 @@ def test_a_server_that_takes_no_form_at_all_is_asked_for_text(server: endpoint.E
 
 
 def test_judgements_in_flight_together_step_down_together(server: endpoint.Endpoint) -> None:
-    server.reply = refusing("json_schema")
-    texts = [f"[[latency=0.05]] {number}" for number in range(8)]
+    together = threading.Barrier(8, timeout=60)
+    answer = refusing("json_schema")
+
+    def reply(body: dict[str, Any]) -> Any:
+        if body["response_format"]["type"] == "json_schema":
+            together.wait()  # none is refused before all are there
+        return answer(body)
+
+    server.reply = reply
+    texts = [str(number) for number in range(8)]
     assert Panel(server.url).run(*texts, at_once=True) == [PASS] * 8
     assert sorted(forms(server)) == ["json_object"] * 8 + ["json_schema"] * 8
 

@@ -45,7 +45,7 @@ def test_what_was_added_is_new_alone() -> None:
 
 def test_a_megabyte_without_a_line_in_common_takes_no_time() -> None:
     was, now = "old word " * 100_000, "\n".join(["new words"] * 100_000)
-    begun = time.perf_counter()
+    begun = time.process_time()
     compare_words(was, now)
     compare_words(now, now.replace("words", "wards", 50_000))
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5

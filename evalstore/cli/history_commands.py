@@ -10,6 +10,7 @@ import typer
 from evalstore.cli import options, output
 from evalstore.cli.main import Globals, app, here
 from evalstore.errors import NO, EvalstoreError
+from evalstore.operations.orders import describe_selection
 from evalstore.report.difference import Difference, focus
 
 if TYPE_CHECKING:
@@ -279,6 +280,8 @@ def print_failures(found: FailureLog, *, oneline: bool) -> None:
             place = f"question {output.short(one['question'])}" if one["question"] else ""
         else:
             place = f"{one['file']} [{one['row']}]" if one["row"] else one["file"]
+            if entry.place and entry.place.has_several:
+                place += f" ({found.prompts[one['prompt']]})"
         parts = (
             output.short(entry.id),
             output.ago(entry.content["at"], now),
@@ -305,6 +308,7 @@ def print_log(found: Log, *, oneline: bool) -> None:
         )
         when = output.ago(content["started"], now)
         message = output.safe(content.get("message") or "")
+        selection = output.safe(describe_selection(content))
         if oneline:
             output.line(
                 "  ".join(
@@ -313,6 +317,7 @@ def print_log(found: Log, *, oneline: bool) -> None:
                         output.short(entry.run),
                         when,
                         verdicts,
+                        f"({selection})" if selection else "",
                         "; ".join(map(output.safe, map(str, entry.edits))) or message,
                     )
                     if part
@@ -328,6 +333,8 @@ def print_log(found: Log, *, oneline: bool) -> None:
         )
         if message:
             output.line(f"    {message}")
+        if selection:
+            output.line(f"    arguments: {selection}")
         output.line(
             f"    {content['status']}: {content['asked']:,} asked, "
             + (f"{content['recorded']:,} recorded, " if content.get("recorded") else "")

@@ -43,7 +43,7 @@ def import_(
         typer.Option("--sessions", help="With recorded answers and verdicts, as history (lve)."),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Write over files that were edited since.")
+        bool, typer.Option("--force", help="Write over files that were edited, too.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("-n", "--dry-run", help="Say what would be written; write nothing.")
@@ -70,6 +70,9 @@ def import_(
         raise typer.Exit(NO)
 
 
+_EDITED = "it was edited, or no import wrote it; remove it or use --force"
+
+
 def _print(done: Written, *, dry_run: bool) -> None:
     groups = {
         "would write" if dry_run else "written": done.written,
@@ -87,7 +90,7 @@ def _print(done: Written, *, dry_run: bool) -> None:
     if done.history:
         _print_history(done.history, dry_run=dry_run)
     for name in done.kept:
-        output.line(f"kept {output.safe(name)}: it was edited; remove it or use --force")
+        output.line(f"kept {output.safe(name)}: {_EDITED}")
     _list("not taken over:", done.left)
     _list("taken over with a difference:", done.warnings)
     if done.settings:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 @app.command()
 def label(
     case: Annotated[
-        str, typer.Argument(metavar="CASE", help="PATH::row, PATH, or the id of a session.")
+        str,
+        typer.Argument(
+            metavar="CASE", help="PATH::row, PATH, FILE [row] as it is printed, or a session."
+        ),
     ],
     verdict: Annotated[
         Literal["pass", "fail", "none"],
@@ -29,6 +32,15 @@ def label(
         list[str] | None,
         typer.Option("--model", metavar="ID", help="The candidate, when several have answered."),
     ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt", metavar="NAME", help="The system prompt, when the case has several."
+        ),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Label all that CASE names, not only one case.")
+    ] = False,
     person: Annotated[
         str | None,
         typer.Option("--as", metavar="NAME", help="Who says so; without it git's user.name."),
@@ -43,17 +55,30 @@ def label(
     """
     from evalstore.operations.labelling import label as operation
 
-    found = operation(here(), case, verdict, note=note, person=person, models=tuple(model or ()))
+    found = operation(
+        here(),
+        case,
+        verdict,
+        note=note,
+        person=person,
+        models=tuple(model or ()),
+        prompt=prompt,
+        every=every,
+    )
     if json:
         output.document({"labels": [one.document() for one in found]})
     else:
         for one in found:
             _print(one)
+        pending = any(one.now == "pending" for one in found)
+        why = "have it judged" if pending else "have the verdict in the history"
+        output.talk(f'(use "evalstore run" to {why})')
 
 
 def _print(one: Labelled) -> None:
     subject = one.subject
     place = f"{subject.file} [{subject.row}]" if subject.row else subject.file
+    place += f" ({one.prompt})" if one.prompt else ""
     was = f"was {subject.verdict}" if subject.verdict not in (None, one.verdict) else ""
     now = f"now {one.now}" if one.now not in (None, one.verdict) else ""
     change = ", ".join(part for part in (was, now) if part)
@@ -61,5 +86,3 @@ def _print(one: Labelled) -> None:
         f"{output.paint(one.verdict)}  {output.safe(place)}  {output.safe(subject.model)}  "
         f"by {output.safe(one.person)}{f' ({change})' if change else ''}"
     )
-    why = "have it judged" if one.now == "pending" else "have the verdict in the history"
-    output.talk(f'(use "evalstore run" to {why})')

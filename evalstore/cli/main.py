@@ -46,7 +46,13 @@ def _translated() -> Iterator[None]:
         raise _Interrupted from error
     except OSError as error:
         raise _explain(error) from error
+    except typer.BadParameter as error:
+        error.message = error.message.removeprefix(_WRONG_VALUE)
+        raise
 
+
+_WRONG_VALUE = "Value error, "
+"""What pydantic puts before the message of a choice that is not there."""
 
 app = typer.Typer(
     name="evalstore",

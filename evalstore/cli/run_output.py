@@ -229,7 +229,7 @@ def _print_cells(report: RunReport) -> None:
     from evalstore.operations.results import join_feedback
     from evalstore.operations.tally import MOST_FEEDBACK, MOST_PENDING
 
-    tally = report.tally
+    tally, hidden = report.tally, 0
     if output.verbose:
         shown = list(report.lines())
         count = len(shown)
@@ -237,6 +237,7 @@ def _print_cells(report: RunReport) -> None:
         few = tally.verdicts["pending"] <= MOST_PENDING
         listed = [one for one in tally.notable if few or one.word != "pending"]
         count = len(listed)
+        hidden = 0 if few else tally.verdicts["pending"]
         shown = [
             (one, join_feedback(one.evaluations, tally.feedback)) for one in listed[:MOST_FEEDBACK]
         ]
@@ -253,12 +254,14 @@ def _print_cells(report: RunReport) -> None:
         for text in feedback.splitlines():
             for part in output.wrap(text, output.width() - 11):
                 output.line(f"           {part}")
-    if count > len(shown):
-        output.line(f"… {count - len(shown):,} more (-v lists all)")
-    if shown:
+    more = [f"{count - len(shown):,} more"] if count > len(shown) else []
+    more += [f"{hidden:,} pending"] if hidden else []
+    if more:
+        output.line(f"… {' and '.join(more)} (-v lists all)")
+    if shown or more:
         output.line()
-        if any(one.sessions for one, _ in shown):
-            output.talk('(use "evalstore show ID" to read an answer)')
+    if any(one.sessions for one, _ in shown):
+        output.talk('(use "evalstore show ID" to read an answer)')
 
 
 def _print_counts(report: RunReport) -> None:

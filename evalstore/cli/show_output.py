@@ -34,17 +34,23 @@ def _print_session(found: Shown) -> None:
     session, related = restoring.restore_session(found.content), found.related
     model = related["model"]["code"] if related["model"] else output.short(session.question.model)
     _heading("session", output.short(found.id), output.safe(model), _ago(session.started))
-    if "file" in related:
-        output.line(_place(related["file"], related["row"]))
+    cases = related.get("cases", ())
+    for one in sorted(cases, key=lambda one: _URGENCY.index(one["verdict"])):
+        place = _place(one["file"], one["row"], found.prompts.get(session.question.prompt))
+        word = (one["verdict"] or "answered") if len(cases) > 1 else ""
+        _columns(place, output.paint(word, one["verdict"]) if word else "")
     current = related.get("current")
     votes = sorted(related["evaluations"], key=lambda vote: -vote["started"])
     votes.sort(key=lambda vote: current is not None and vote["evaluation"] not in current)
+    if len(cases) > 1:
+        votes.sort(key=lambda vote: (vote["row"] is None, _URGENCY.index(_word(vote))))
     for vote in votes:
         earlier = current is not None and vote["evaluation"] not in current
         together = vote.get("together", 1)
         marks = ["(earlier instructions)"] if earlier else []
         marks += ["(takes the label back)"] if vote["verdict"] == "none" else []
         marks += [f"({together} sessions judged together)"] if together > 1 else []
+        marks += [f"[{output.safe(vote['row'])}]"] if len(cases) > 1 and vote["row"] else []
         mark = output.faint(" ".join(marks)) if marks else ""
         feedback = output.safe(" ".join(vote["feedback"].split()))
         id = output.faint(output.short(vote["id"]))  # 'show' has its reasoning and checks
@@ -90,7 +96,15 @@ def _print_run(found: Shown) -> None:
     output.line()
     shown = results if output.verbose else results[:_SHOWN]
     words = [one["verdict"] or "answered" for one in shown]
-    places = [_place(one["file"], one["row"]) for one in shown]
+    several = _with_several_prompts(results)
+    places = [
+        _place(
+            one["file"],
+            one["row"],
+            found.prompts.get(one["prompt"]) if (one["file"], one["row"]) in several else None,
+        )
+        for one in shown
+    ]
     models = [output.safe(one["model"]) for one in shown]
     widths = [max(map(output.columns_of, column)) for column in (words, places, models)]
     for one, word, place, model in zip(shown, words, places, models, strict=True):
@@ -102,6 +116,14 @@ def _print_run(found: Shown) -> None:
         )
     if len(results) > len(shown):
         output.line(f"… {len(results) - len(shown)} more (-v lists all)")
+
+
+def _with_several_prompts(results: Iterable[Json]) -> set[tuple[str, str]]:
+    """The cases of a run that were asked with several system prompts."""
+    seen: dict[tuple[str, str], set[str | None]] = {}
+    for one in results:
+        seen.setdefault((one["file"], one["row"]), set()).add(one["prompt"])
+    return {place for place, prompts in seen.items() if len(prompts) > 1}
 
 
 def _print_judgement(found: Shown) -> None:
@@ -125,7 +147,7 @@ def _print_failure(found: Shown) -> None:
     content, related = found.content, found.related
     _heading("failure", output.short(found.id), output.safe(content.get("model") or ""))
     if "file" in related:
-        output.line(_place(related["file"], related["row"]))
+        output.line(_place(related["file"], related["row"], found.prompts.get(related["prompt"])))
     output.line(f"at: {iso(content['at'])} ({_ago(content['at'])})")
     output.line(f"class: {output.paint(output.safe(content['type']), 'error')}")
     _block("status", str(content.get("status") or ""))
@@ -141,7 +163,7 @@ def _print_question(found: Shown) -> None:
     content, related = found.content, found.related
     _heading("question", output.short(found.id))
     if "file" in related:
-        output.line(_place(related["file"], related["row"]))
+        output.line(_place(related["file"], related["row"], found.prompts.get(related["prompt"])))
     for name in ("temperature", "seed"):
         _block(name, _if("{}", content.get(name)))
     _block("sessions", ", ".join(map(output.short, related["sessions"])) or "none")
@@ -248,8 +270,14 @@ def _ago(microseconds: int) -> str:
     return output.ago(microseconds, time.time_ns() // 1000)
 
 
-def _place(file: str, row: str) -> str:
-    return output.safe(f"{file} [{row}]" if row else file)
+def _place(file: str, row: str, prompt: str | None = None) -> str:
+    """A case, with the name of its system prompt when it has several."""
+    return output.safe((f"{file} [{row}]" if row else file) + (f" ({prompt})" if prompt else ""))
+
+
+def _word(vote: Json) -> str:
+    """A verdict that has a place in the order; a label that is taken back comes last."""
+    return vote["verdict"] if vote["verdict"] in _URGENCY else "pass"
 
 
 def _tokens(usage: Usage) -> str:

@@ -60,7 +60,8 @@ def print_stats(found: Stats) -> None:
     """A table for people."""
     about = f", {output.safe(found.query)}" if found.query else ""
     when = output.ago(found.started, time.time_ns() // 1000)
-    output.line(f"run {output.short(found.run)}, {when}{about}")
+    part = f", only {output.safe(found.selection)}" if found.selection else ""
+    output.line(f"run {output.short(found.run)}, {when}{part}{about}")
     groups = [*found.groups, *([found.total] if len(found.groups) > 1 else [])]
     header = [
         "/".join(found.by),

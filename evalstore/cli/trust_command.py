@@ -67,7 +67,7 @@ def trust(
         content: dict[str, Json] = {"files": [one.document() for one in found]}
         if show:
             content["variables"] = [one.document() for one in trusting.allowed_variables()]
-        if allowed:
+        if show or revoke:
             content["paths"] = [one._asdict() for one in allowed]
         output.document(content)
     elif show:

@@ -22,7 +22,7 @@ from evalstore.operations.desk import (
 )
 from evalstore.operations.history import in_order
 from evalstore.operations.leaves import Placed, iterate_leaves
-from evalstore.operations.orders import Wanted, is_partial
+from evalstore.operations.orders import Wanted, describe_selection, is_partial
 from evalstore.operations.quiet import see
 from evalstore.operations.results import as_result, prompt_label, settle
 from evalstore.operations.said import Opinions, read_opinions
@@ -62,6 +62,8 @@ class RunLine:
     """The commit of the workspace, with a `+` when it had changes; or empty."""
     is_partial: bool
     """Whether it was about a selection."""
+    selection: str
+    """What it was told to do, as on its command line; empty: all."""
     models: tuple[str, ...]
 
     @property
@@ -140,6 +142,7 @@ def _line(id: str, content: Json) -> RunLine:
         cost=content.get("cost"),
         git=f"{git['commit'][:8]}{_CHANGES[git.get('dirty')]}" if git else "",
         is_partial=is_partial(content),
+        selection=describe_selection(content),
         models=tuple(dict.fromkeys(one["id"] for one in content.get("candidates", ()))),
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
+from evalstore.operations.renames import Renames, pair_with_workspace
 from evalstore.operations.results import CellResult, as_result, read_results
 from evalstore.operations.times import now
 from evalstore.plan import EVER, Bound, Plan
@@ -105,9 +106,10 @@ def only_changed(desk: Desk, cases: Sequence[Placed]) -> list[Placed]:
         return list(cases)
     entries = read_tree(runs[0][1]["snapshot"], desk.store.load_nodes)
     files = desk.store.load_case_files(list(set(entries.values())))
+    pairs = pair_with_workspace(desk, entries, files)
     gone = [files[id] for path, id in entries.items() if path not in desk.reading.nodes]
     moved = _contents(gone)
-    known = {path: _contents([files[id]]) | moved for path, id in entries.items()}
+    known = {path: _contents([files[entries[old]]]) | moved for path, old in pairs.items()}
     found = [(path, case) for path, case in cases if _content(case) not in known.get(path, moved)]
     if not found:
         raise NothingSelectedError(
@@ -136,11 +138,13 @@ def only_failed(desk: Desk, cells: Sequence[Cell]) -> list[Cell]:
     Rows are paired by their values, else by their label.
     """
     waiting, failed, is_first = list(cells), set[int](), True
+    renames = Renames(desk)
     for _, run in desk.store.find_runs(limit=_RUNS_BACK):
         is_first = False
         if not waiting:
             break
-        before = Known(read_results(desk.store, run))
+        results = read_results(desk.store, run)
+        before = Known(renames.follow(run, results, {cell.file for cell in waiting}))
         left = []
         for cell in waiting:
             result = before.find(as_result(CellResult(cell, None, None, (), ())), cell.case.prompts)

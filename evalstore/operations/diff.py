@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from evalstore.assemble import show_answer
-from evalstore.case_tree import find_same
 from evalstore.errors import EvalstoreError
 from evalstore.fields import suggest
 from evalstore.operations.desk import Desk, open_desk, open_store
-from evalstore.operations.history import file_edits
-from evalstore.operations.orders import Wanted, Where, is_partial
-from evalstore.operations.results import (
-    as_result,
-    join_feedback,
-    prompt_labels,
-    read_results,
-    settle,
+from evalstore.operations.diff_sides import (
+    WORKSPACE,
+    Side,
+    comparable,
+    fill_in,
+    follow_renames,
+    name_gone,
+    only_models,
+    run_side,
+    workspace_side,
 )
-from evalstore.report.compare import Comparison, Pair, Result, compare, compare_models
+from evalstore.operations.history import file_edits
+from evalstore.operations.orders import Wanted, Where
+from evalstore.operations.results import join_feedback, prompt_labels
+from evalstore.report.compare import (
+    Comparison,
+    Pair,
+    Result,
+    change_of_tests,
+    compare,
+    compare_models,
+)
 from evalstore.report.difference import Difference, unified
 from evalstore.selection import Selection
-from evalstore.store.revisions import resolve_run
-from evalstore.store.trees import read_tree
-from evalstore.values import RECORDED, CaseFile, Json
+from evalstore.values import Json
 from evalstore.wording import plural
 
-WORKSPACE = "workspace"
-
-
-@dataclass
-class _Side:
-    name: str
-    results: list[Result]
-    nodes: dict[str, str]
-    """The snapshot: test file -> leaf."""
-    files: dict[str, CaseFile]
-    models: set[str] | None
-    """The candidates; None when the run was restricted to some of them."""
-    partial: bool = False
-    """Whether the run was about a selection of the cases."""
+Sessions = tuple[str, ...]
 
 
 @dataclass
@@ -61,6 +56,8 @@ class Diff:
     """Test files with several system prompts -> what to call each."""
     notes: list[str] = field(default_factory=list)
     """What a reader must know of the sides."""
+    asked_otherwise: dict[tuple[Sessions, Sessions], str] = field(default_factory=dict)
+    """Sessions of both sides -> in what their questions differ beside test and prompt."""
     models: tuple[str, str] | None = None
     """The candidates that are compared, when both sides are those of one run."""
 
@@ -98,16 +95,12 @@ class Diff:
         if was is None or now is None:
             return "new" if was is None else "gone"
         found = [
-            word
-            for word, differs in (
-                ("test changed", was.test != now.test),
-                ("system prompt changed", was.prompt != now.prompt),
-                ("evaluation changed", was.evaluation != now.evaluation),
-            )
-            if differs
+            *change_of_tests(was, now),
+            *(["system prompt changed"] if was.prompt != now.prompt else []),
+            *(["evaluation changed"] if was.evaluation != now.evaluation else []),
         ]
         if not found and self.models is None and was.sessions != now.sessions:
-            found = ["another answer"]
+            found = [self.asked_otherwise.get((was.sessions, now.sessions), "another answer")]
         is_new = self.models is None and was.evaluations != now.evaluations
         return ", ".join(found) or ("another judgement" if is_new else "")
 
@@ -130,6 +123,7 @@ class Diff:
                 for name in ("broke", "fixed", "changed", "new", "gone")
             },
             "unchanged": len(found.unchanged),
+            "notes": self.notes,
             "edits": [
                 {"file": file, "edits": [one.document() for one in edits]}
                 for file, edits in self.edits.items()
@@ -186,22 +180,24 @@ def diff(
     wanted = wanted or Wanted()
     with open_desk(where) as desk:
         desk.require_sound(wanted)
-        was = _run_side(desk, first or "@")
-        now = _run_side(desk, second) if second else _workspace_side(desk, wanted)
+        was = run_side(desk, first or "@")
+        now = run_side(desk, second) if second else workspace_side(desk, wanted)
         selection = desk.selection(Wanted(paths=wanted.paths)) if wanted.paths else Selection()
-        was = _follow(was, _renamed(was, now))
-        was, now = (_only(side, wanted.models) for side in (was, now))
-        comparison = compare(_comparable(was, now, selection), _comparable(now, was, selection))
-        both = {one.file for one in was.results} & {one.file for one in now.results}
+        was = follow_renames(was, now, desk.settings.paths["tests"])
+        was, now = (only_models(side, wanted.models) for side in (was, now))
+        filled = fill_in(desk, was, now, selection)
+        comparison = compare(comparable(filled, now, selection), comparable(now, filled, selection))
+        name_gone(comparison)
+        both = {one.file for one in filled.results} & {one.file for one in now.results}
         edits = {
             path: file_edits(
                 desk.store,
-                was.files[was.nodes[path]],
+                filled.files[filled.nodes[path]],
                 now.files[node],
                 desk.reading.contents,
             )
             for path, node in sorted(now.nodes.items())
-            if was.nodes.get(path, node) != node and path in both and selection.covers_file(path)
+            if filled.nodes.get(path, node) != node and path in both and selection.covers_file(path)
         }
         sides = _listed(comparison)
         return Diff(
@@ -211,13 +207,9 @@ def diff(
             {path: found for path, found in edits.items() if found},
             desk.store.find_feedback(id for side in sides for id in side.evaluations),
             _answers(desk, sides) if answers else {},
-            prompt_labels(desk, [*was.results, *now.results]),
-            [
-                f"run {side.name[:8]} was about a selection, "
-                f"{plural(len(side.results), 'case')}: only those are compared"
-                for side in (was, now)
-                if side.partial
-            ],
+            prompt_labels(desk, [*filled.results, *now.results]),
+            list(_notes(was, filled, now)),
+            asked_otherwise=_asked_otherwise(desk, comparison),
         )
 
 
@@ -236,7 +228,7 @@ def diff_models(
     wanted = wanted or Wanted()
     with open_desk(where) as desk:
         desk.require_sound(wanted)
-        side = _run_side(desk, revision) if revision else _workspace_side(desk, Wanted())
+        side = run_side(desk, revision) if revision else workspace_side(desk, Wanted())
         known = {one.model for one in side.results}
         for model in models:
             if model not in known:
@@ -264,6 +256,45 @@ def diff_models(
         )
 
 
+def _notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
+    """What a reader must know of sides that are about a selection of the cases."""
+    others = len(filled.results) - len(was.results)
+    for side in (was, now):
+        if not side.selection:
+            continue
+        about = f"{side.selection} ({plural(len(side.results), 'case')})"
+        rest = "only those are compared"
+        if side is was and others:
+            rest = f"{plural(others, 'other')} as in the last run before it that judged them"
+        yield f"run {side.name[:8]} was about {about}: {rest}"
+
+
+def _asked_otherwise(desk: Desk, found: Comparison) -> dict[tuple[Sessions, Sessions], str]:
+    """In what the questions differ of pairs with the same test and system prompt."""
+    pairs = {
+        (pair.was.sessions, pair.now.sessions)
+        for group in (found.broke, found.fixed, found.changed)
+        for pair in group
+        if pair.was and pair.now
+        if pair.was.sessions and pair.now.sessions and pair.was.sessions != pair.now.sessions
+        if (pair.was.tests, pair.was.prompt) == (pair.now.tests, pair.now.prompt)
+    }
+    ids = {sessions[0] for pair in pairs for sessions in pair}
+    asked = {id: one.question for id, one in desk.store.find_sessions(ids).items()}
+    words: dict[tuple[Sessions, Sessions], str] = {}
+    for was, now in pairs:
+        if was[0] not in asked or now[0] not in asked:
+            continue
+        old, new = asked[was[0]], asked[now[0]]
+        if old.model != new.model:
+            words[was, now] = "model changed"
+        elif old.temperature != new.temperature:
+            words[was, now] = f"temperature {old.temperature} -> {new.temperature}"
+        elif old.seed != new.seed:
+            words[was, now] = f"seed {old.seed} -> {new.seed}"
+    return words
+
+
 def _listed(found: Comparison) -> list[Result]:
     """Both sides of all pairs that are not unchanged."""
     groups = (found.broke, found.fixed, found.changed, found.new, found.gone)
@@ -277,82 +308,6 @@ def read_answers(where: Where, sessions: Sequence[str]) -> dict[str, str]:
         return {
             id: show_answer(session.answer) for id, session in store.find_sessions(sessions).items()
         }
-
-
-def _run_side(desk: Desk, revision: str) -> _Side:
-    id, content = resolve_run(desk.store, revision)
-    nodes = read_tree(content["snapshot"], desk.store.load_nodes)
-    files = desk.store.load_case_files(list(set(nodes.values())))
-    restricted = content.get("selection", {}).get("models")
-    asked = {one["id"] for one in content.get("candidates", ())}
-    models = None if restricted else {RECORDED, *asked}
-    partial = is_partial(content)
-    return _Side(id, read_results(desk.store, content), nodes, files, models, partial)
-
-
-def _workspace_side(desk: Desk, wanted: Wanted) -> _Side:
-    plan = desk.plan(wanted)
-    results = [as_result(one) for one in settle(plan, desk.settings.verdict)]
-    files = {node: desk.reading.files[path] for path, node in desk.reading.nodes.items()}
-    models = None if wanted.models else {cell.candidate.id for cell in plan.cells}
-    return _Side(WORKSPACE, results, dict(desk.reading.nodes), files, models)
-
-
-def _renamed(was: _Side, now: _Side) -> dict[str, str]:
-    """Files that moved: gone under the old path, new with the same cases under another."""
-    new = {node: path for path, node in now.nodes.items() if path not in was.nodes}
-    files = {node: now.files[node] for node in new}
-    same = {
-        path: find_same(node, was.files[node], files)
-        for path, node in was.nodes.items()
-        if path not in now.nodes
-    }
-    return {path: new[node] for path, node in same.items() if node}
-
-
-def _only(side: _Side, models: tuple[str, ...]) -> _Side:
-    """The side with these candidates only, when there are any."""
-    if not models:
-        return side
-    return replace(side, results=[one for one in side.results if one.model in models])
-
-
-def _follow(was: _Side, renamed: dict[str, str]) -> _Side:
-    """The older side with files under their new paths."""
-    if not renamed:
-        return was
-    return replace(
-        was,
-        results=[replace(one, file=renamed.get(one.file, one.file)) for one in was.results],
-        nodes={renamed.get(path, path): node for path, node in was.nodes.items()},
-    )
-
-
-def _places(one: Result) -> set[tuple[str, str, str, Any]]:
-    """Where a cell may be paired with another."""
-    return {
-        (one.file, one.model, row, prompt)
-        for row in (one.key, one.row)
-        for prompt in (one.prompt, one.prompt_number)
-    }
-
-
-def _comparable(side: _Side, other: _Side, selection: Selection) -> list[Result]:
-    """The selected cells of a side, without those that the other side knew but did not run."""
-    there = {place for one in other.results for place in _places(one)}
-
-    def counts(one: Result) -> bool:
-        if not selection.covers_file(one.file):
-            return False
-        if there & _places(one):
-            return True
-        node = other.nodes.get(one.file)
-        if node is None or (other.models is not None and one.model not in other.models):
-            return True
-        cases = other.files[node].cases
-        return all(one.key != case.key and one.row != case.row for case in cases)
-
-    return [one for one in side.results if counts(one)]
 
 
 def _answers(desk: Desk, sides: Sequence[Result]) -> dict[str, str]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
-from evalstore.case_tree import find_same
+from evalstore.operations.renames import pair_with_workspace
 from evalstore.operations.retries import failed_judgements, failed_questions
 from evalstore.plan import CHECKS, Ask, Judgement, Plan
+from evalstore.report.case_edits import differ_cases
 from evalstore.report.difference import (
     Difference,
     differ_evaluations,
@@ -24,7 +25,7 @@ from evalstore.report.difference import (
     shorten,
 )
 from evalstore.store.trees import read_tree
-from evalstore.values import Case, CaseFile, Json, Question
+from evalstore.values import RECORDED, Case, CaseFile, Json, Question
 
 if TYPE_CHECKING:
     from evalstore.cells import Cell
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
-    "recorded answer",
+    *("recorded answer", "repetitions", "conversation ", "order of ", "judged by"),
+    "evaluator prompt ",
 )
 """Differences that say by themselves what changed."""
 _RUNS_BACK = 20
@@ -65,8 +67,9 @@ class Explainer:
     desk: Desk
     _runs: list[Json] | None = None
     _trees: dict[str, dict[str, str]] = field(default_factory=dict)
+    _pairs: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By snapshot: the path that each test file had in it."""
     _files: dict[str, CaseFile] = field(default_factory=dict)
-    _renames: dict[tuple[str, str], str | None] = field(default_factory=dict)
     _contents: dict[str, Json] = field(default_factory=dict)
 
     def asks(self, plan: Plan) -> list[tuple[Ask, Reason]]:
@@ -102,7 +105,8 @@ class Explainer:
         seen: set[str] = set()
         for run in self.runs:
             root = run["snapshot"]
-            node = self.tree(root).get(file) or self._renamed(file, root)
+            path = self._path_in(root, file)
+            node = self.tree(root)[path] if path else None
             key = f"{node}:{json.dumps(run.get('candidates'))}"
             if node is None or key in seen:
                 continue
@@ -112,18 +116,11 @@ class Explainer:
             if found and old:
                 yield _Known(found, run, old)
 
-    def _renamed(self, file: str, root: str) -> str | None:
-        """The node of the same content under a path that is gone now."""
-        node = self.desk.reading.nodes.get(file)
-        if node is None:
-            return None
-        if (file, root) not in self._renames:
-            nodes = self.desk.reading.nodes
-            gone = {id for path, id in self.tree(root).items() if path not in nodes}
-            others = {id: self._files[id] for id in gone & self._files.keys()}
-            same = find_same(node, self.desk.reading.files[file], others)
-            self._renames[file, root] = same
-        return self._renames[file, root]
+    def _path_in(self, root: str, file: str) -> str | None:
+        """The path that a test file had in a snapshot; None: it was not there."""
+        if root not in self._pairs:
+            self._pairs[root] = pair_with_workspace(self.desk, self.tree(root), self._files)
+        return self._pairs[root].get(file)
 
     # --- contents
 
@@ -177,7 +174,7 @@ class Explainer:
                 return reason
         if is_known:
             return Reason("not taken yet" if cell.case.recorded else "not answered yet")
-        if any(cell.file in self.tree(run["snapshot"]) for run in self.runs):
+        if any(self._path_in(run["snapshot"], cell.file) for run in self.runs):
             return Reason("new row")
         return Reason("new test")
 
@@ -273,7 +270,26 @@ class Explainer:
         by_others = [vote for vote in here if vote.evaluator != CHECKS]
         if by_others and one.judge:
             return self._other_evaluator(by_others[-1].evaluator, one.judge.evaluator, one.judge.id)
-        return Reason("not judged yet")
+        return self._judged_otherwise(one) or Reason("not judged yet")
+
+    def _judged_otherwise(self, one: Judgement) -> Reason | None:
+        """What differs from the nearest relative that this candidate answered; None: nothing."""
+        cell = one.cell
+        for known in self.known(cell.file, cell.case):
+            ids = [candidate["id"] for candidate in known.run.get("candidates", ())]
+            if cell.prompt not in known.case.prompts or cell.candidate.id not in (*ids, RECORDED):
+                continue
+            found = list(
+                differ_cases(
+                    replace(known.case, prompts=cell.case.prompts),
+                    cell.case,
+                    self.find,
+                    self.desk.name_of_version,
+                )
+            )
+            if found:
+                return _reason(found, "case changed")
+        return None
 
     def _evaluation_before(self, one: Judgement, newest: str) -> str:
         """The evaluation version this case had last, else the newest that judged the session."""

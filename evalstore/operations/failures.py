@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
@@ -11,6 +11,7 @@ from evalstore.cells import ask_of
 from evalstore.errors import EvalstoreError
 from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.orders import Wanted
+from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.results import iterate_cells
 from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
@@ -60,6 +61,8 @@ class Place(NamedTuple):
     file: str
     row: str
     question: Question
+    has_several: bool = False
+    """Whether the case has several system prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ class FailureEntry:
             "evaluator": content.get("evaluator"),
             "file": self.place.file if self.place else None,
             "row": self.place.row if self.place else None,
+            "prompt": self.place.question.prompt if self.place else None,
             "question": self.question,
             "session": content.get("subject"),
             "class": content["type"],
@@ -107,6 +111,8 @@ class FailureLog:
     total: int
     """How many there are, with those that a limit cut off."""
     file: str | None = None
+    prompts: Mapping[str | None, str] = field(default_factory=dict)
+    """What to call the system prompts of the cases that have several."""
 
     def document(self) -> Json:
         """As JSON."""
@@ -122,7 +128,7 @@ def log_failures(where: Where, file: str | None = None, limit: int | None = None
     with open_store(where) as store:
         if file is None:
             entries = describe_failures(where, store, store.find_failures(limit=limit))
-            return FailureLog(entries, store.count_failures())
+            return FailureLog(entries, store.count_failures(), None, _prompts(where, entries))
         name = name_file(where, open_workspace(where), file)
         listed = describe_failures(where, store, store.find_failures())
         entries = [one for one in listed if one.place and one.place.file == name]
@@ -131,7 +137,12 @@ def log_failures(where: Where, file: str | None = None, limit: int | None = None
                 f"no run and no workspace knows a test file '{name}'",
                 hint="'evalstore ls tests' lists the files",
             )
-        return FailureLog(entries[:limit], len(entries), name)
+        return FailureLog(entries[:limit], len(entries), name, _prompts(where, entries[:limit]))
+
+
+def _prompts(where: Where, entries: Collection[FailureEntry]) -> dict[str | None, str]:
+    places = [one.place for one in entries if one.place]
+    return name_prompts(where, {one.question.prompt for one in places if one.has_several})
 
 
 def describe_failures(
@@ -189,7 +200,10 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
                         temperature=default if case.temperature is None else case.temperature,
                         seed=case.seed,
                     )
-                    yield hashing.question_id(question), Place(path, case.row, question)
+                    yield (
+                        hashing.question_id(question),
+                        Place(path, case.row, question, len(case.prompts) > 1),
+                    )
 
 
 def _places_now(where: Where) -> Iterator[tuple[str, Place]]:
@@ -202,7 +216,7 @@ def _places_now(where: Where) -> Iterator[tuple[str, Place]]:
     for cell in cells:
         for id, number, _ in cell.asked():
             question = ask_of(cell.case, cell.prompt, cell.candidate, number)
-            yield id, Place(cell.file, cell.case.row, question)
+            yield id, Place(cell.file, cell.case.row, question, len(cell.case.prompts) > 1)
 
 
 def _known_files(where: Where, store: Store) -> set[str]:

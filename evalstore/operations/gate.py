@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
+from evalstore.operations.renames import Renames
 from evalstore.operations.results import read_results
 from evalstore.report.compare import Known
 
@@ -81,10 +82,12 @@ def _regresses(desk: Desk, report: RunReport) -> bool:
     A run of some cases says nothing about the others: for those it is looked past.
     """
     waiting = [one for one in report.tally.notable if one.word != "pending"]
+    renames = Renames(desk)
     for _, run in desk.store.find_runs(limit=_RUNS_BACK, offset=1):
         if not waiting:
             return False
-        before = Known(one for one in read_results(desk.store, run) if one.verdict)
+        results = [one for one in read_results(desk.store, run) if one.verdict]
+        before = Known(renames.follow(run, results, {one.file for one in waiting}))
         found = {id(one): before.find(one, _prompts(desk, one)) for one in waiting}
         known = {key: one.verdict if one else None for key, one in found.items()}
         if "pass" in known.values():

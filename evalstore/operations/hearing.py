@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 EARLIER = "judged before the instructions or checks were edited"
 LATER = "judged after the instructions or checks were edited"
+ELSEWHERE = "judged in another case"
 PASSED_OVER = "does not count"
 """Why a judgement is not one that the verdict is made of."""
 AFTER = "said after this run: it counts in the workspace, not here"
@@ -61,9 +62,17 @@ class Opinion:
 
 
 def opinions_on(
-    store: Store, id: str, judged: Sequence[str], current: Collection[str]
+    store: Store,
+    id: str,
+    judged: Sequence[str],
+    current: Collection[str],
+    of_others: Callable[[], Collection[str]] = frozenset,
 ) -> tuple[list[tuple[str, ...]], tuple[Opinion, ...]]:
-    """What is judged with this session in it, and all that was ever said of it."""
+    """What is judged with this session in it, and all that was ever said of it.
+
+    `current` are the evaluation versions of what it is shown for; `of_others` reads those of
+    other cases that it is a part of, such as a group of rows.
+    """
     counted = store.find_evaluations(judged)
     subjects = list(
         dict.fromkeys(one.sessions for one in counted.values() if id in one.sessions)
@@ -75,10 +84,13 @@ def opinions_on(
     counts = {_of_whom(one, hashing.subject_of(one.sessions)) for one in counted.values()}
     first = min((one.started for one in found.values() if one.evaluation in current), default=None)
     listed: list[Opinion] = []
+    others: Collection[str] | None = None
     for key, one in found.items():
         why_not = ""
         if one.evaluation not in current:
+            others = of_others() if others is None else others
             why_not = LATER if first is not None and one.started > first else EARLIER
+            why_not = ELSEWHERE if one.evaluation in others else why_not
         elif key not in counted:
             why_not = PASSED_OVER
         by, is_person = names.get(one.evaluator, ("", False))

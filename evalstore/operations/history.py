@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,16 @@ from evalstore import hashing
 from evalstore.case_tree import find_same
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.messages import is_text
-from evalstore.operations.desk import open_store, open_workspace
+from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.failures import describe_failures, find_places
+from evalstore.operations.orders import describe_selection, leaves_out
+from evalstore.operations.prompt_names import name_prompts
+from evalstore.operations.renames import follow_file, name_in_newest_run
 from evalstore.operations.results import VERDICTS, read_results
 from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
-from evalstore.report.difference import Difference, Find, differ_evaluations, differ_tests
+from evalstore.report.case_edits import differ_files
+from evalstore.report.difference import Difference, Find
 from evalstore.restoring import restore_case_file, restore_question
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import find_entry, read_tree
@@ -25,6 +30,7 @@ from evalstore.values import CaseFile, Json, Vote
 if TYPE_CHECKING:
     from evalstore.operations.failures import Place
     from evalstore.operations.orders import Where
+    from evalstore.report.compare import Result
     from evalstore.store import Store
 
 _RUNS = 20
@@ -50,6 +56,7 @@ class LogEntry:
             "started": iso(self.content["started"]),
             "ended": iso(self.content["ended"]),
             "message": self.content.get("message"),
+            "selection": describe_selection(self.content) or None,
             "status": self.content["status"],
             "asked": self.content["asked"],
             "recorded": self.content.get("recorded", 0),
@@ -83,8 +90,10 @@ def log(where: Where, file: str | None = None, limit: int | None = None) -> Log:
             runs = store.find_runs(limit=limit)
             entries = [LogEntry(id, content, in_order(content["verdicts"])) for id, content in runs]
             return Log(entries, store.count_runs())
-        name = name_file(where, open_workspace(where), file)
-        entries = list(_file_log(store, name))
+        workspace = open_workspace(where)
+        name = name_file(where, workspace, file)
+        folder = workspace.settings.paths["tests"]
+        entries = list(_file_log(store, _name_in_runs(where, store, name), folder))
         if not entries:
             raise EvalstoreError(
                 f"no run knows a test file '{name}'",
@@ -98,20 +107,30 @@ def in_order(verdicts: Mapping[str, int]) -> dict[str, int]:
     return {word: verdicts[word] for word in VERDICTS}
 
 
-def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
+def _name_in_runs(where: Where, store: Store, file: str) -> str:
+    """The path that a test file had in the newest run; the workspace is read if that lacks it."""
+    runs = store.find_runs(limit=1)
+    if runs and not find_entry([runs[0][1]["snapshot"]], file, store.load_nodes):
+        with suppress(EvalstoreError), open_desk(where) as desk:
+            return name_in_newest_run(desk, file)
+    return file
+
+
+def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
     """The runs at which the file's cases differ from the run before, newest first."""
     runs = store.find_runs()
-    nodes = find_entry({content["snapshot"] for _, content in runs}, file, store.load_nodes)
+    then = follow_file(store, [content for _, content in runs], file, folder)
     known = [
-        (id, content, nodes[content["snapshot"]])
-        for id, content in runs
-        if content["snapshot"] in nodes
+        (id, content, path, node)
+        for (id, content), (path, node) in zip(runs, then, strict=True)
+        if node is not None
     ]
-    files = store.load_case_files(list({node for _, _, node in known}))
-    for number, (id, content, node) in enumerate(known):
-        before = known[number + 1][2] if number + 1 < len(known) else None
-        if before is not None and find_same(node, files[node], {before: files[before]}):
+    files = store.load_case_files(list({node for _, _, _, node in known}))
+    for number, (id, content, file, node) in enumerate(known):
+        _, _, path, before = known[number + 1] if number + 1 < len(known) else (None,) * 4
+        if file == path and before and find_same(node, files[node], {before: files[before]}):
             continue
+        renamed = [Difference("renamed", path, file)] if path and path != file else []
         words: list[str] = [
             one.verdict or "pending" for one in read_results(store, content, only=file)
         ]
@@ -119,7 +138,8 @@ def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
         edits = (
             [Difference("new")] if before is None else file_edits(store, files[before], files[node])
         )
-        yield LogEntry(id, content, verdicts, tuple(edits or [Difference("labels or tags only")]))
+        edits = [*renamed, *edits] or [Difference("labels or tags only")]
+        yield LogEntry(id, content, verdicts, tuple(edits))
 
 
 def file_edits(
@@ -129,33 +149,7 @@ def file_edits(
 
     `fresh` holds contents that are not stored yet, by id: kind and canonical JSON.
     """
-    find = finder(store, fresh or {})
-    found: dict[str, Difference] = {}
-    old_by_key = {case.key: case for case in was.cases}
-    old_by_row = {case.row: case for case in was.cases}
-    for case in now.cases:
-        old = old_by_key.get(case.key) or old_by_row.get(case.row)
-        if old is None:
-            found.setdefault(f"row {case.row}", Difference(f"row {case.row or case.key} is new"))
-            continue
-        if old.tests != case.tests:
-            was_test, now_test = (find("test", one.tests[0]) or {} for one in (old, case))
-            for one in differ_tests(was_test, now_test, find, lambda _kind, _id: None):
-                found.setdefault(one.what, one)
-        if old.evaluation != case.evaluation:
-            was_told, now_told = (
-                (find("evaluation", one.evaluation) or {}) if one.evaluation else {}
-                for one in (old, case)
-            )
-            for one in differ_evaluations(was_told, now_told, find):
-                found.setdefault(one.what, one)
-        if old.prompts != case.prompts:
-            found.setdefault("system prompts", Difference("system prompts changed"))
-    kept = {case.key for case in now.cases} | {case.row for case in now.cases}
-    for case in was.cases:
-        if case.key not in kept and case.row not in kept:
-            found.setdefault(f"gone {case.row}", Difference(f"row {case.row or case.key} is gone"))
-    return list(found.values())
+    return differ_files(was, now, finder(store, fresh or {}), lambda _kind, _id: None)
 
 
 def finder(store: Store, fresh: Mapping[str, tuple[str, str]]) -> Find:
@@ -178,6 +172,8 @@ class Shown:
     content: Json
     related: dict[str, Json] = field(default_factory=dict)
     """What a reader wants to see beside it: names -> contents or lists of ids."""
+    prompts: Mapping[str | None, str] = field(default_factory=dict)
+    """What to call the system prompts of the cases that have several."""
 
     def document(self) -> Json:
         """As JSON: the stored content, with kind and id."""
@@ -204,8 +200,20 @@ def show(where: Where, revision: str) -> Shown:
         stored = store.load_any(kind, id)
         if kind == "failure":
             return _show_failure(where, store, id, stored.content)
+        if kind == "session":
+            return _show_session(where, store, id, stored.content)
         content = store.load_whole(stored.content)
-        return Shown(kind, id, content, _related(store, kind, id, content))
+        found = Shown(kind, id, content, _related(store, kind, id, content))
+        found.prompts = name_prompts(where, _told_prompts(found.related.get("results", ())))
+        return found
+
+
+def _told_prompts(results: Iterable[Json]) -> set[str | None]:
+    """The system prompts of those of the cases that have several."""
+    prompts: dict[tuple[str, str], set[str | None]] = {}
+    for one in results:
+        prompts.setdefault((one["file"], one["row"]), set()).add(one["prompt"])
+    return {id for some in prompts.values() if len(some) > 1 for id in some}
 
 
 def _show_question(where: Where, store: Store, id: str) -> Shown:
@@ -216,15 +224,17 @@ def _show_question(where: Where, store: Store, id: str) -> Shown:
     if asked is None and id in places:
         asked = places[id].question
     failures = describe_failures(where, store, store.find_failures_of([id], samples))
+    place = places.get(id)
     return Shown(
         "question",
         id,
         {} if asked is None else hashing.describe_question(asked),
         {
-            **_describe_place(places.get(id)),
+            **_describe_place(place),
             "sessions": samples,
             "failures": [one.document() for one in failures],
         },
+        name_prompts(where, [place.question.prompt] if place and place.has_several else []),
     )
 
 
@@ -232,11 +242,15 @@ def _show_failure(where: Where, store: Store, id: str, content: Json) -> Shown:
     [entry] = describe_failures(where, store, [(id, content)])
     found = Shown("failure", id, content, _describe_place(entry.place))
     found.related |= {"question": entry.question, "hint": entry.hint}
+    if entry.place and entry.place.has_several:
+        found.prompts = name_prompts(where, [entry.place.question.prompt])
     return found
 
 
 def _describe_place(place: Place | None) -> dict[str, Json]:
-    return {} if place is None else {"file": place.file, "row": place.row}
+    if place is None:
+        return {}
+    return {"file": place.file, "row": place.row, "prompt": place.question.prompt}
 
 
 def _show_file(where: Where, store: Store, revision: str, path: str) -> Shown:
@@ -264,19 +278,31 @@ def _evaluator_name(store: Store, id: str) -> str:
     return str(content.get("human") or content.get("system") or "checks")
 
 
-def place_of(store: Store, session: str) -> tuple[dict[str, Json], list[str]]:
-    """Where the newest run that knows a session has it, and the judgements that it has there.
+def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
+    """The cells that a session is a part of, and whether their cases have several system prompts.
 
-    `current` is what it is judged under.
+    As the newest run that knows it has them; what that run left out, as the runs before it had
+    it.
     """
+    found: dict[Cell, Result] = {}
+    prompts: set[tuple[str, str, str | None]] = set()
     for _, run in store.find_runs(limit=_RUNS):
-        found = [one for one in read_results(store, run) if session in one.sessions]
-        if found:
-            current = sorted({one.evaluation for one in found if one.evaluation})
-            judged = list(dict.fromkeys(id for one in found for id in one.evaluations))
-            place = {"file": found[0].file, "row": found[0].row, "current": current}
-            return place, judged
-    return {}, []
+        results = read_results(store, run)
+        here = [one for one in results if session in one.sessions]
+        for one in here:
+            found.setdefault((one.file, one.row, one.prompt, one.model), one)
+        places = {(one.file, one.row) for one in here}
+        prompts |= {(*place, one.prompt) for one in results if (place := _case(one)) in places}
+        if here and not leaves_out(run):
+            break
+    return list(found.values()), len(prompts) > len({one[:2] for one in prompts})
+
+
+Cell = tuple[str, str, str | None, str]
+
+
+def _case(one: Result) -> tuple[str, str]:
+    return one.file, one.row
 
 
 def _votes_on(store: Store, session: str, judged: list[str]) -> Iterator[Vote]:
@@ -287,32 +313,53 @@ def _votes_on(store: Store, session: str, judged: list[str]) -> Iterator[Vote]:
             yield Vote(one.started, id, one.evaluation, one.evaluator, one.verdict, one.score)
 
 
+def _show_session(where: Where, store: Store, id: str, content: Json) -> Shown:
+    """A session with what was said of it, and the cases that it is a part of."""
+
+    def version(kind: str, id: str | None) -> Json:
+        return store.load_contents(kind, [id]).get(id) if id else None
+
+    cells, has_several = cells_with(store, id)
+    judged = list(dict.fromkeys(key for one in cells for key in one.evaluations))
+    votes = list(_votes_on(store, id, judged))
+    found = store.find_evaluations([vote.id for vote in votes])
+    rows = {key: one.row for one in cells for key in one.evaluations}
+    related = {
+        "test": version("test", content["test"]),
+        "prompt": version("prompt", content.get("prompt")),
+        "model": version("model", content["model"]),
+        "question": hashing.question_id(restore_question(content)),
+        **(
+            {
+                "file": cells[0].file,
+                "row": cells[0].row,
+                "current": sorted({one.evaluation for one in cells if one.evaluation}),
+                "cases": [{"file": one.file, "row": one.row, "verdict": one.word} for one in cells],
+            }
+            if cells
+            else {}
+        ),
+        "evaluations": [
+            {
+                **vote._asdict(),
+                "by": _evaluator_name(store, vote.evaluator),
+                "feedback": found[vote.id].feedback,
+                "row": rows.get(vote.id),
+                "together": len(found[vote.id].sessions),
+                "sessions": list(found[vote.id].sessions),
+            }
+            for vote in votes
+        ],
+        "instructions": store.load_contents("evaluation", {vote.evaluation for vote in votes}),
+    }
+    prompt = content.get("prompt")
+    return Shown("session", id, content, related, name_prompts(where, [prompt] * has_several))
+
+
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:
     def version(kind: str, id: str | None) -> Json:
         return store.load_contents(kind, [id]).get(id) if id else None
 
-    if kind == "session":
-        place, judged = place_of(store, id)
-        votes = list(_votes_on(store, id, judged))
-        found = store.find_evaluations([vote.id for vote in votes])
-        return {
-            "test": version("test", content["test"]),
-            "prompt": version("prompt", content.get("prompt")),
-            "model": version("model", content["model"]),
-            "question": hashing.question_id(restore_question(content)),
-            **place,
-            "evaluations": [
-                {
-                    **vote._asdict(),
-                    "by": _evaluator_name(store, vote.evaluator),
-                    "feedback": found[vote.id].feedback,
-                    "together": len(found[vote.id].sessions),
-                    "sessions": list(found[vote.id].sessions),
-                }
-                for vote in votes
-            ],
-            "instructions": store.load_contents("evaluation", {vote.evaluation for vote in votes}),
-        }
     if kind == "judgement":
         return {
             "instructions": version("evaluation", content["evaluation"]),
@@ -338,6 +385,7 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
                 {
                     "file": one.file,
                     "row": one.row,
+                    "prompt": one.prompt,
                     "model": one.model,
                     "verdict": one.verdict or ("pending" if one.evaluation else None),
                     "sessions": list(one.sessions),

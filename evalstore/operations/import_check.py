@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.errors import FileProblem
+from evalstore.atomic_write import write_whole
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.file_access import LARGEST_SOURCE, read_file
 from evalstore.formats.base import Left
 from evalstore.yaml_core import read_yaml
 
@@ -14,10 +17,28 @@ if TYPE_CHECKING:
     from evalstore.workspace import Workspace
 
 
-def remove_refused(workspace: Workspace, written: Collection[str]) -> list[Left]:
-    """Remove those of these files that have errors, and what then has; say why.
+Older = bytes | Path
+"""What a file was before it was replaced: its content, or what it linked to."""
+
+
+def read_older(path: Path, place: str) -> Older:
+    """What a file is that is about to be replaced; raises `EvalstoreError` if it is unreadable."""
+    try:
+        return path.readlink() if path.is_symlink() else read_file(path, LARGEST_SOURCE)
+    except FileProblem as problem:
+        raise EvalstoreError(
+            f"{place}: cannot be replaced: {problem.message}", hint=problem.hint
+        ) from problem
+
+
+def take_refused_back(
+    workspace: Workspace, written: Collection[str], older: Mapping[str, Older]
+) -> list[Left]:
+    """Take back those of these files that have errors, and what then has; say why.
 
     `written` are paths relative to the workspace. A test goes with the prompt that it names.
+    What a file has replaced, by path, is put back in its place; any other is removed. Raises
+    `EvalstoreError` when that cannot be done.
     """
     left: list[Left] = []
     there = set(written)
@@ -29,9 +50,21 @@ def remove_refused(workspace: Workspace, written: Collection[str]) -> list[Left]
             reason = f"it is not written, as 'check' would refuse it: {problem.message}"
             left.append(Left(problem.file, reason, problem.line, problem.column))
             if problem.file in there:
-                (workspace.root / problem.file).unlink(missing_ok=True)
+                _take_back(workspace.root / problem.file, problem.file, older.get(problem.file))
                 there.discard(problem.file)
     return left
+
+
+def _take_back(path: Path, place: str, older: Older | None) -> None:
+    try:
+        if isinstance(older, bytes):
+            write_whole(path, older)
+        else:
+            path.unlink(missing_ok=True)
+        if isinstance(older, Path):
+            path.symlink_to(older)
+    except OSError as error:
+        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
 
 
 def find_taken(workspace: Workspace, models: Mapping[str, bytes]) -> dict[str, Left]:

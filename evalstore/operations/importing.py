@@ -1,7 +1,8 @@
 """`import`: other people's tests become files of the workspace.
 
 Importing twice is importing once: a file that is there with the same content is left as it
-is, and one that was edited since is kept, and told.
+is. When the source has changed, what an import wrote is written anew; a file that was edited
+since, or that no import wrote, is kept, and told.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from evalstore.formats.registry import find_importer, format_names, guess_format
 from evalstore.formats.sources import reading_from
 from evalstore.operations.adopting import adopt_answers
 from evalstore.operations.desk import open_desk, open_workspace
-from evalstore.operations.import_check import find_taken, remove_refused
+from evalstore.operations.import_check import Older, find_taken, read_older, take_refused_back
+from evalstore.operations.import_record import ImportRecord
 from evalstore.operations.keeping import Kept, store_history
 from evalstore.operations.placing import place
 from evalstore.operations.recorded_models import write_models
 from evalstore.settings import ignored_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from evalstore.operations.orders import Where
     from evalstore.values import Json
@@ -49,7 +51,7 @@ class Written:
     written: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
-    """Files that differ from what would be written."""
+    """Files that differ from what would be written, and that no import has left so."""
     left: tuple[Left, ...] = ()
     warnings: tuple[Left, ...] = ()
     settings: dict[str, Json] = field(default_factory=dict)
@@ -115,10 +117,17 @@ def import_files(
     taken = find_taken(workspace, models)
     imported.warnings += taken.values()
     mine = {name: one for name, one in imported.files.items() if places[name] not in taken}
-    files = _write(workspace, mine, places, force=force, dry_run=dry_run)
+    tests = _place_of(workspace, folder, "tests/")
+    workspace.boundary.require(workspace.root / tests, tests)
+    record = ImportRecord.load(workspace.root / tests)
+    files = _write(workspace, mine, places, record, force=force, dry_run=dry_run)
     if not dry_run:
-        imported.left += remove_refused(workspace, files.written.values())
-        files = files.without_removed(workspace.root)
+        refused = take_refused_back(workspace, files.written.values(), files.replaced)
+        imported.left += refused
+        files = files.without({one.file for one in refused})
+        for one in refused:
+            record.take_back(one.file)
+        _save(record, tests)
     imported.warnings += [
         Left(str(paths[0]), f"the setting '{name}', to be pasted, is {why}")
         for name, why in ignored_settings(imported.settings)
@@ -237,10 +246,12 @@ class _Files(NamedTuple):
     written: dict[str, str]
     unchanged: dict[str, str]
     kept: dict[str, str]
+    replaced: dict[str, Older]
+    """By place."""
 
-    def without_removed(self, root: Path) -> _Files:
-        """The same without files that have been written and removed again."""
-        written = {name: one for name, one in self.written.items() if (root / one).exists()}
+    def without(self, places: Collection[str]) -> _Files:
+        """The same without files that have been written and taken back."""
+        written = {name: one for name, one in self.written.items() if one not in places}
         return self._replace(written=written)
 
 
@@ -258,29 +269,44 @@ def _write(
     workspace: Workspace,
     files: Mapping[str, bytes],
     places: Mapping[str, str],
+    record: ImportRecord,
     *,
     force: bool,
     dry_run: bool,
 ) -> _Files:
-    done = _Files({}, {}, {})
+    """Write files where nothing else is, and note them in the record, which is not saved."""
+    done = _Files({}, {}, {}, {})
     for name, content in sorted(files.items()):
         there = places[name]
         path = workspace.root / there
         workspace.boundary.require(path.parent, posixpath.dirname(there))
         if not path.is_symlink() and path.is_file() and _has(path, content):
             done.unchanged[name] = there
-        elif os.path.lexists(path) and not (force and path.is_file()):
+            record.note(there, content)
+            continue
+        replaces = (force and path.is_file()) or record.is_untouched(there, path)
+        if os.path.lexists(path) and not replaces:
             done.kept[name] = there
-        else:
-            done.written[name] = there
-            if not dry_run:
-                _put(path, there, content, exclusive=not force)
+            continue
+        done.written[name] = there
+        record.note(there, content)
+        if not dry_run:
+            if replaces:
+                done.replaced[there] = read_older(path, there)
+            _put(path, there, content, exclusive=not replaces)
     if not dry_run:
         # An import that was killed may have left some where nothing is written this time.
         ours = (*done.written.values(), *done.unchanged.values())
         for place in {(workspace.root / there).parent for there in ours}:
             remove_abandoned(place)
     return done
+
+
+def _save(record: ImportRecord, place: str) -> None:
+    try:
+        record.save()
+    except OSError as error:
+        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
 
 
 def _has(path: Path, content: bytes) -> bool:

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.errors import EvalstoreError
 from evalstore.operations.desk import Desk, open_desk, open_store
+from evalstore.operations.label_subjects import Subject, find_named, subject_of_result
 from evalstore.operations.orders import Wanted
-from evalstore.operations.results import read_results, settle
-from evalstore.store.revisions import resolve
-from evalstore.values import Evaluation, Evaluator, Json, Verdict, Vote, Word
+from evalstore.operations.results import prompt_label, settle
+from evalstore.values import Evaluation, Evaluator, Json, Vote, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from evalstore.operations.orders import Where
@@ -33,29 +33,6 @@ if TYPE_CHECKING:
     from evalstore.store import Store
 
 ORIGIN = "label"
-_RUNS = 20
-"""The newest runs: in them the place of a session is searched that no case asks for now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What is labelled: the sessions that are judged together, mostly one, and where they are."""
-
-    file: str
-    row: str
-    prompt: str | None
-    """Id of the system prompt."""
-    model: str
-    sessions: tuple[str, ...]
-    evaluation: str
-    """Id of the evaluation version."""
-    verdict: Verdict | None
-    """Of the case, as it was."""
-
-    @property
-    def cell(self) -> tuple[str, str, str | None, str]:
-        """What has the verdict that this is a part of."""
-        return self.file, self.row, self.prompt, self.model
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +49,8 @@ class Labelled:
     now: str | None
     """What the case has come to with it: a verdict, or `pending`; None when the workspace does
     not have the case as it was labelled."""
+    prompt: str = ""
+    """What the system prompt is called, when the case has several; else empty."""
 
     def document(self) -> Json:
         """As JSON."""
@@ -79,6 +58,7 @@ class Labelled:
             "judgement": self.id,
             "file": self.subject.file,
             "row": self.subject.row,
+            "prompt": self.subject.prompt,
             "model": self.subject.model,
             "sessions": list(self.subject.sessions),
             "was": self.subject.verdict,
@@ -97,14 +77,18 @@ def label(
     note: str = "",
     person: str | None = None,
     models: tuple[str, ...] = (),
+    prompt: str | None = None,
+    every: bool = False,
 ) -> list[Labelled]:
     """Label a case (`PATH::row`) or a session (its id); one label for each attempt.
 
-    Raises `EvalstoreError` when the case has no answer, several candidates or nothing that
-    judges it; and when there is nothing to take back.
+    Of several candidates `models` names one, of several system prompts `prompt`, by its name or
+    the first digits of its id. With `every`, all that is named is labelled. Raises
+    `EvalstoreError` when the case has no answer or nothing that judges it, when several are
+    meant, and when there is nothing to take back.
     """
     with open_desk(where) as desk:
-        found = _find(desk, case, models)
+        found = find_named(desk, case, models, prompt, every=every)
         who = person or name_of_person(where.directory)
         labels = add_labels(desk, found, verdict, note, who)
         if not labels:
@@ -156,7 +140,7 @@ def read_note(where: Where, result: Result, session: str | None = None) -> str:
         known = _judged_together(store, result)
         alone = ((one,) for one in result.sessions if not any(one in some for some in known))
         found = [
-            _subject(result, some)
+            subject_of_result(result, some)
             for some in (*known, *alone)
             if result.evaluation and (session is None or session in some)
         ]
@@ -174,26 +158,13 @@ def _of_result(desk: Desk, result: Result) -> Iterator[Subject]:
     if left:
         known += _together(desk, result, left)
     for sessions in dict.fromkeys(known):
-        yield _subject(result, sessions)
+        yield subject_of_result(result, sessions)
 
 
 def _judged_together(store: Store, result: Result) -> list[tuple[str, ...]]:
     """The sessions of a cell as they have been judged."""
     judged = store.find_evaluations(result.evaluations).values()
     return [one.sessions for one in judged if set(one.sessions) <= set(result.sessions)]
-
-
-def _subject(result: Result, sessions: tuple[str, ...]) -> Subject:
-    assert result.evaluation
-    return Subject(
-        result.file,
-        result.row,
-        result.prompt,
-        result.model,
-        sessions,
-        result.evaluation,
-        result.verdict,
-    )
 
 
 def _together(desk: Desk, result: Result, sessions: Sequence[str]) -> list[tuple[str, ...]]:
@@ -241,7 +212,7 @@ def add_labels(
     desk.store.record(evaluations=made)
     now = _words_now(desk, subjects)
     return [
-        Labelled(key, subject, verdict, person, note, now.get(subject))
+        Labelled(key, subject, verdict, person, note, now.get(subject), _prompt_of(desk, subject))
         for key, subject in zip(made, subjects, strict=True)
     ]
 
@@ -277,6 +248,18 @@ def _words_now(desk: Desk, subjects: Sequence[Subject]) -> dict[Subject, str | N
     }
 
 
+def _prompt_of(desk: Desk, subject: Subject) -> str:
+    """What the system prompt of a case is called, when it has several; else empty."""
+    file = desk.reading.files.get(subject.file)
+    prompts = {
+        id
+        for case in (file.cases if file else ())
+        if case.row == subject.row
+        for id in case.prompts
+    }
+    return prompt_label(desk, subject.prompt) if len({*prompts, subject.prompt}) > 1 else ""
+
+
 def name_of_person(directory: Path) -> str:
     """Who labels: git's `user.name`, else the name of the login."""
     try:
@@ -294,88 +277,3 @@ def name_of_person(directory: Path) -> str:
         return found or getpass.getuser()
     except (OSError, KeyError) as problem:
         raise EvalstoreError("nobody knows who labels", hint="say it with '--as NAME'") from problem
-
-
-def subjects_of(desk: Desk, wanted: Wanted) -> list[Subject]:
-    """Everything that can be labelled of what is selected: answered, and judged somehow."""
-    found: list[Subject] = []
-    plan = desk.plan(wanted)
-    for one in settle(plan, desk.settings.verdict):
-        cell = one.cell
-        if cell.case.evaluation is None:
-            continue
-        for sessions in cell.subjects(plan.sessions):
-            found.append(
-                Subject(
-                    cell.file,
-                    cell.case.row,
-                    cell.prompt,
-                    cell.candidate.id,
-                    sessions,
-                    cell.case.evaluation,
-                    one.verdict,
-                )
-            )
-    return found
-
-
-def _find(desk: Desk, case: str, models: tuple[str, ...]) -> list[Subject]:
-    session = None if "::" in case or "." in case else _session(desk, case)
-    if session is not None:
-        return [_of_session(desk, session)]
-    found = subjects_of(desk, Wanted(paths=(case,), models=models))
-    cases = {(one.file, one.row) for one in found}
-    if not found:
-        raise EvalstoreError(
-            f"'{case}' has no answer that could be labelled",
-            hint="'evalstore run' asks for answers; a case that nothing judges has no verdict",
-        )
-    if len(cases) > 1:
-        raise EvalstoreError(
-            f"'{case}' is {len(cases)} cases",
-            hint="name one: " + _some(f"{file}::{row}" for file, row in cases),
-        )
-    if len({one.model for one in found}) > 1:
-        raise EvalstoreError(
-            f"{len({one.model for one in found})} candidates have answered '{case}'",
-            hint="name one with --model: " + _some(one.model for one in found),
-        )
-    return found
-
-
-def _some(names: Iterable[str]) -> str:
-    listed = sorted(set(names))
-    return ", ".join(listed[:5]) + (", …" if len(listed) > 5 else "")
-
-
-def _session(desk: Desk, text: str) -> str | None:
-    """The id of a session, when the text is the start of one."""
-    try:
-        kind, id = resolve(desk.store, text)
-    except RevisionError:
-        return None
-    if kind != "session":
-        raise EvalstoreError(
-            f"'{text}' is a {kind}, and a session or a case can be labelled",
-            hint="'evalstore show' names the sessions of a run",
-        )
-    return id
-
-
-def _of_session(desk: Desk, session: str) -> Subject:
-    """A session with its place: as the workspace asks for it now, else as a run has seen it."""
-    with suppress(EvalstoreError):  # what is wrong with other files does not matter here
-        for one in subjects_of(desk, Wanted()):
-            if session in one.sessions:
-                return one
-    for _, run in desk.store.find_runs(limit=_RUNS):
-        for seen in read_results(desk.store, run):
-            if session in seen.sessions and seen.evaluation is not None:
-                judged = desk.store.find_evaluations(seen.evaluations).values()
-                together = (one.sessions for one in judged if session in one.sessions)
-                sessions = next(together, (session,))
-                return _subject(seen, sessions)
-    raise EvalstoreError(
-        f"session {session[:8]} is of no case that is judged",
-        hint=f"the workspace and the newest {_RUNS} runs were searched",
-    )

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evalstore.operations.results import case_of
+from evalstore.operations.results import case_of, conversations_of
 from evalstore.report.compare import Result
 from evalstore.store.contents import damaged, iterate_members
 from evalstore.store.trees import read_tree
@@ -33,6 +33,7 @@ class _Case(NamedTuple):
     row: str
     key: str
     test: str
+    conversations: tuple[str, ...]
     evaluation: str | None
     prompts: tuple[str | None, ...]
     tags: tuple[str, ...]
@@ -87,6 +88,7 @@ def _place(path: str, number: int, case: _Case, cell: Json) -> Placed:
         prompt=case.prompts[prompt],
         model=sys.intern(cell["model"]),
         test=case.test,
+        conversations=case.conversations,
         evaluation=case.evaluation,
         verdict=_VERDICTS.get(cell.get("verdict")),
         score=cell.get("score"),
@@ -113,6 +115,7 @@ def _read_parts(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Ite
                     case.row,
                     case.key,
                     test,
+                    conversations_of(case.tests),
                     evaluation,
                     shared.setdefault(case.prompts, case.prompts),
                     shared.setdefault(case.tags, case.tags),
@@ -135,6 +138,7 @@ def _read_cases(store: Store, id: str, shared: dict[Any, Any]) -> list[_Case | N
                 case.get("row", ""),
                 case["key"],
                 test,
+                conversations_of(case["tests"]),
                 evaluation,
                 shared.setdefault(prompts, prompts),
                 shared.setdefault(tags, tags),

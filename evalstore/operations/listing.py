@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evalstore import restoring
 from evalstore.checks import known_kinds
 from evalstore.errors import EvalstoreError, OutsideError, Problem, WorkspaceError
+from evalstore.operations.case_description import CaseDescriber
 from evalstore.operations.code_trust import CodeTrust
 from evalstore.operations.desk import (
     Desk,
@@ -22,7 +21,7 @@ from evalstore.operations.desk import (
     store_path,
 )
 from evalstore.operations.model_table import describe_models
-from evalstore.operations.orders import Wanted, Where
+from evalstore.operations.orders import Wanted, Where, describe_selection
 from evalstore.operations.participants import find_model
 from evalstore.operations.refused_keys import combine, find_refused
 from evalstore.operations.targets import find_targets
@@ -30,7 +29,7 @@ from evalstore.operations.times import iso, today
 from evalstore.pricing import find_unpriced
 from evalstore.selection import Selection
 from evalstore.store import Store
-from evalstore.values import SPECIAL_TAGS, AnswerRef, Case, Json, Part, SampleRef, Text
+from evalstore.values import SPECIAL_TAGS, Case, Json
 
 if TYPE_CHECKING:
     from evalstore.workspace import Reading, Workspace
@@ -191,10 +190,11 @@ def list_things(where: Where, kind: str, wanted: Wanted, *, full: bool = False) 
                     "started": iso(content["started"]),
                     "status": content["status"],
                     "message": content.get("message"),
+                    "selection": describe_selection(content) or None,
                 }
                 for id, content in desk.store.find_runs()
             ]
-            return Listing(kind, rows, ("run", "started", "status", "message"))
+            return Listing(kind, rows, ("run", "started", "status", "selection", "message"))
         if kind in ("tests", "cases", "tags"):
             desk.require_sound(replace(wanted, keep_going=True))
         return replace(_LISTS[kind](desk, wanted, full), left_out=desk.left_out)
@@ -224,6 +224,7 @@ def _tests(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
 
 def _cases(desk: Desk, wanted: Wanted, full: bool) -> Listing:
     rows: list[dict[str, Json]] = []
+    describer = CaseDescriber(desk)
     for path, case in _selected(desk, wanted):
         row: dict[str, Json] = {
             "file": path,
@@ -233,50 +234,9 @@ def _cases(desk: Desk, wanted: Wanted, full: bool) -> Listing:
             "tags": list(case.tags),
         }
         if full:
-            row |= _full_case(desk, case)
+            row |= describer.describe(path, case)
         rows.append(row)
     return Listing("cases", rows, ("file", "row", "tests", "evaluation", "tags"))
-
-
-def _full_case(desk: Desk, case: Case) -> dict[str, Json]:
-    evaluation = _content(desk, "evaluation", case.evaluation) if case.evaluation else {}
-    instructions = restoring.restore_parts(evaluation.get("instructions", ()))
-    return {
-        "messages": [
-            [
-                {"role": message.role, "filled": True}
-                if message.filled
-                else {"role": message.role, "content": _parts(message.parts)}
-                for message in restoring.restore_test(_content(desk, "test", test)).messages
-            ]
-            for test in case.tests
-        ],
-        "systemPrompts": list(case.prompts),
-        "instructions": _parts(instructions) if instructions else "",
-        "checks": evaluation.get("checks", []),
-    }
-
-
-def _content(desk: Desk, kind: str, id: str) -> Json:
-    fresh = desk.reading.contents.get(id)
-    return json.loads(fresh[1]) if fresh else desk.store.load_any(kind, id).content
-
-
-def _parts(parts: tuple[Part, ...]) -> Json:
-    """Text as text; with files or answers, a list of parts."""
-    if all(isinstance(part, Text) for part in parts):
-        return "".join(part.text for part in parts if isinstance(part, Text))
-    return [_part(part) for part in parts]
-
-
-def _part(part: Part) -> Json:
-    if isinstance(part, Text):
-        return {"type": "text", "text": part.text}
-    if isinstance(part, AnswerRef):
-        return {"type": "answers", "places": [list(place) for place in part.places]}
-    if isinstance(part, SampleRef):
-        return {"type": "sample", "expression": part.expression}
-    return {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}
 
 
 def _models(desk: Desk, _wanted: Wanted, _full: bool) -> Listing:

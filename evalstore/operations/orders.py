@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -99,12 +100,56 @@ class Wanted:
 GO_ON = "'--keep-going' leaves out the files with errors"
 """What to do when only some test files have errors."""
 _ALL_THE_SAME = ("refresh", "maxAge")
-"""What a run keeps of its command line that leaves no case out."""
+"""What a run keeps of its command line that does not make it another than the whole."""
+_ALL_CASES = (*_ALL_THE_SAME, "evaluators", "attempts", "offline")
+"""What leaves no case out."""
 
 
 def is_partial(run: Json) -> bool:
     """Whether a run, by its content, was about a selection of the cases."""
     return any(name not in _ALL_THE_SAME for name in run.get("selection", {}))
+
+
+_OPTIONS = {
+    "tags": "-t",
+    "excludeTags": "--exclude-tag",
+    "name": "-k",
+    "models": "-m",
+    "evaluators": "-J",
+    "attempts": "-r",
+    "changed": "--changed",
+    "lastFailed": "--lf",
+    "sample": "--sample",
+    "seed": "--seed",
+    "shard": "--shard",
+    "limit": "--limit",
+    "refresh": "--refresh",
+    "maxAge": "--max-age",
+    "retryErrors": "--retry-errors",
+    "offline": "--offline",
+    "keepGoing": "--keep-going",
+}
+"""What a run keeps of its command line -> the option that says it."""
+
+
+def leaves_out(run: Json) -> bool:
+    """Whether a run, by its content, left out some cases or candidates."""
+    return any(name not in _ALL_CASES for name in run.get("selection", {}))
+
+
+def describe_selection(run: Json) -> str:
+    """What a run, by its content, was told to do, as on its command line; empty: all."""
+    if not is_partial(run):
+        return ""
+    words = [shlex.quote(one) for one in run["selection"].get("paths", ())]
+    for name, value in run["selection"].items():
+        if name != "paths":
+            values = value if isinstance(value, list) else [value]
+            option = _OPTIONS.get(name, name)
+            words += [
+                option if one is True else f"{option} {shlex.quote(str(one))}" for one in values
+            ]
+    return " ".join(words)
 
 
 @dataclass(frozen=True, slots=True)

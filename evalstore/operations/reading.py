@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore import hashing, restoring
@@ -16,7 +17,7 @@ from evalstore.errors import EvalstoreError, StoreError
 from evalstore.operations.desk import open_desk, open_store
 from evalstore.operations.failures import hint_for
 from evalstore.operations.hearing import Opinion, opinions_on
-from evalstore.operations.history import place_of
+from evalstore.operations.history import cells_with
 from evalstore.operations.orders import Wanted
 from evalstore.operations.texts import answer_text, check_text, joined, text_of
 from evalstore.operations.unreached import asked_in_run
@@ -112,14 +113,18 @@ def session_of(where: Where, id: str, result: Result | None = None) -> SessionVi
         session = store.find_sessions([id]).get(id)
         if session is None:
             raise StoreError(f"the store has no session {id}", hint="run 'evalstore fsck'")
+        current: set[str]
         if result is not None:
             file, row, judged = result.file, result.row, list(result.evaluations)
             current = {result.evaluation} if result.evaluation else set()
         else:
-            place, judged = place_of(store, id)
-            file, row = place.get("file", ""), place.get("row", "")
-            current = set(place.get("current", ()))
-        subjects, opinions = opinions_on(store, id, judged, current)
+            cells, _ = cells_with(store, id)
+            file, row = (cells[0].file, cells[0].row) if cells else ("", "")
+            judged = list(dict.fromkeys(key for one in cells for key in one.evaluations))
+            current = {one.evaluation for one in cells if one.evaluation}
+        subjects, opinions = opinions_on(
+            store, id, judged, current, partial(_evaluations_elsewhere, store, id, result)
+        )
         model = store.load_contents("model", [session.question.model])
         asked = session.question
         contents = _Contents(where, store)
@@ -151,6 +156,15 @@ def session_of(where: Where, id: str, result: Result | None = None) -> SessionVi
                 if key
             ),
         )
+
+
+def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[str]:
+    """What a session is judged under in other cases than that of this result."""
+    if result is None:
+        return set()
+    cells, _ = cells_with(store, id)
+    others = [one for one in cells if (one.file, one.row) != (result.file, result.row)]
+    return {one.evaluation for one in others if one.evaluation}
 
 
 def question_of(where: Where, result: Result, run: str | None) -> SessionView:

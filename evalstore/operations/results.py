@@ -163,6 +163,16 @@ def iterate_cases(
     entries = read_tree(run["results"], store.load_nodes)
     if only is not None:
         entries = {only: entries[only]} if only in entries else {}
+    yield from iterate_entries(store, entries)
+
+
+def iterate_entries(
+    store: Store, entries: Mapping[str, str]
+) -> Iterator[list[tuple[Result, Case]]]:
+    """The results of some files in portions, by path, each with its case.
+
+    `entries` are the entries of a result tree.
+    """
     for some in iterate_cells(store, entries):
         yield [(_result(path, case, cell), case) for path, case, cell in some]
 
@@ -230,6 +240,7 @@ def _result(path: str, case: Case, cell: Json) -> Result:
         prompt=case.prompts[number],
         model=cell["model"],
         test=case.tests[0],
+        conversations=conversations_of(case.tests),
         evaluation=case.evaluation,
         verdict=cell.get("verdict"),
         score=cell.get("score"),
@@ -237,6 +248,11 @@ def _result(path: str, case: Case, cell: Json) -> Result:
         evaluations=tuple(cell.get("evaluations", ())),
         wanted=cell.get("wanted", 1),
     )
+
+
+def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:
+    """What a result keeps of the test versions of its case beside the first."""
+    return tuple(tests) if len(tests) > 1 else ()
 
 
 def as_result(found: CellResult) -> Result:
@@ -250,6 +266,7 @@ def as_result(found: CellResult) -> Result:
         prompt=cell.prompt,
         model=cell.candidate.id,
         test=cell.case.tests[0],
+        conversations=conversations_of(cell.case.tests),
         evaluation=cell.case.evaluation,
         verdict=found.verdict,
         score=found.score,

@@ -14,6 +14,7 @@ from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.fields import suggest
 from evalstore.operations.desk import Desk, open_catalogue
 from evalstore.operations.filtering import Filter
+from evalstore.operations.orders import describe_selection, leaves_out
 from evalstore.operations.rerolls import Rerolls, count_rerolls
 from evalstore.operations.results import iterate_cases, prompt_label
 from evalstore.operations.times import iso
@@ -58,12 +59,15 @@ class Stats:
     groups: tuple[Group, ...]
     rerolls: Rerolls
     """How many results are of questions that were asked again."""
+    selection: str = ""
+    """What the run was about, when it left out some cases or candidates."""
 
     def document(self) -> Json:
         """As JSON."""
         return {
             "run": self.run,
             "started": iso(self.started),
+            "selection": self.selection or None,
             "by": list(self.by),
             "query": self.query,
             "currency": self.currency,
@@ -136,6 +140,7 @@ def read_stats(
                 by=by,
                 query=chosen.description if chosen else None,
                 currency=code,
+                selection=describe_selection(content) if leaves_out(content) else "",
                 total=everything,
                 groups=tuple(
                     sorted(

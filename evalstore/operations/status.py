@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstore.case_tree import find_same
 from evalstore.operations.choice import stands_until
 from evalstore.operations.desk import Desk, open_desk, open_workspace, store_path
 from evalstore.operations.explain import Explainer, Reason
 from evalstore.operations.orders import GO_ON
 from evalstore.operations.price_estimate import estimate
 from evalstore.operations.quiet import Memory
+from evalstore.operations.renames import pair_with_workspace
 from evalstore.operations.results import prompt_labels
 from evalstore.operations.summary import Change, Item, Status
 from evalstore.providers.services import SCRIPTED
@@ -158,44 +160,52 @@ def find_changes(
     if root == run["snapshot"]:
         return []
     before = read_tree(run["snapshot"], desk.store.load_nodes)
-    changed = [path for path in nodes if path in before and before[path] != nodes[path]]
-    gone = {path: id for path, id in before.items() if path not in nodes}
+    old_files: dict[str, CaseFile] = {}
+    pairs = pair_with_workspace(desk, before, old_files)
+    changed = {path: old for path, old in pairs.items() if before[old] != nodes[path]}
+    gone = before.keys() - set(pairs.values())
     broken = {problem.file for problem in (*desk.reading.errors, *desk.left_out)}
-    by_node = {id: path for path, id in gone.items()}
-    old = desk.store.load_case_files([before[path] for path in (*changed, *gone)])
-    was_gone = {id: old[id] for id in gone.values()}
-    found: list[Change] = []
-    renamed: set[str] = set()
-    for path in sorted(nodes.keys() - before.keys()):
-        same = find_same(nodes[path], desk.reading.files[path], was_gone)
-        source = by_node[same] if same else None
-        if source:
-            renamed.add(source)
-            found.append(Change("R ", path, 0, 0, 0, f"was {source}"))
-        else:
-            count = len(desk.reading.files[path].cases)
-            found.append(Change("A ", path, count, 0, 0, "new"))
-    for path in changed:
-        change = _change(path, old[before[path]], desk.reading.files[path], items)
+    leaves = {before[path] for path in (*changed.values(), *gone)}
+    old_files |= desk.store.load_case_files(leaves - old_files.keys())
+    found = [
+        Change("A ", path, len(desk.reading.files[path].cases), 0, 0, "new")
+        for path in nodes.keys() - pairs.keys()
+    ]
+    for path, old in pairs.items():
+        change = None
+        if path in changed:
+            change = _change(path, old_files[before[old]], desk.reading.files[path], items)
+        if path != old:
+            change = _as_renamed(change or Change("R ", path, 0, 0, 0, ""), old)
         if change:
             found.append(change)
-    for path, id in gone.items():
-        if path not in renamed and path not in broken:
-            found.append(Change("D ", path, 0, 0, len(old[id].cases), "retired"))
+    found += [
+        Change("D ", path, 0, 0, len(old_files[before[path]].cases), "retired")
+        for path in gone - broken
+    ]
     if narrows:
         touched = {item.file for item in items}
         found = [one for one in found if one.file in touched]
-    return sorted(found, key=lambda one: one.file)
+    return sorted(found, key=lambda one: (one.file, one.code))
+
+
+def _as_renamed(change: Change, old: str) -> Change:
+    """A change of a file that had another path."""
+    reason = "; ".join(part for part in (f"was {old}", change.reason) if part)
+    return replace(change, reason=reason)
 
 
 def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Change | None:
-    tests = {_shown(case) for case in was.cases}
+    known = {_shown(case) for case in was.cases}
+    shown = [case for case in now.cases if _shown(case) not in known]
+    fewer = _only_fewer(shown, was)
+    shown = [case for case in shown if case.key not in fewer]
     evaluations = {(case.tests, case.evaluation) for case in was.cases}
-    shown = [case for case in now.cases if _shown(case) not in tests]
     told = [
         case
         for case in now.cases
-        if _shown(case) in tests and (case.tests, case.evaluation) not in evaluations
+        if (_shown(case) in known or case.key in fewer)
+        and (case.tests, case.evaluation) not in evaluations
     ]
     kept = {case.key for case in now.cases} | {case.row for case in now.cases}
     gone = sum(1 for case in was.cases if case.key not in kept and case.row not in kept)
@@ -219,6 +229,25 @@ def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Chang
         was=first.was,
         now=first.now,
     )
+
+
+def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:
+    """The keys of those of the cases that ask nothing which the file as it was did not ask."""
+    several = [case for case in cases if len(case.tests) > 1]
+    if not several and all(len(case.tests) == 1 for case in was.cases):
+        return set()
+    held: dict[object, set[tuple[str, ...]]] = {}
+    for case in was.cases:
+        for test in set(case.tests):
+            held.setdefault((case.prompts, case.recorded, test), set()).add(case.tests)
+    return {
+        case.key
+        for case in cases
+        if any(
+            Counter(case.tests) <= Counter(tests)
+            for tests in held.get((case.prompts, case.recorded, case.tests[0]), ())
+        )
+    }
 
 
 def _shown(case: Case) -> tuple[object, ...]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_PENDING = 5
 """More pending cases than these are only counted."""
 MOST_FEEDBACK = 20
-"""Cases whose feedback is kept: more are not shown unless all are."""
+"""Judged cases whose feedback is kept: more are not shown unless all are."""
 
 
 class Tally:
@@ -112,13 +112,17 @@ class Tally:
 
     def _note(self, cells: list[CellResult]) -> None:
         pending = sum(1 for one in self.notable if one.word == "pending")
-        kept = []
+        settled = len(self.notable) - pending
+        kept, told = [], []
         for one in cells:
-            pending += one.word == "pending"
-            if one.word != "pending" or pending <= MOST_PENDING:
-                kept.append(one)
-        room = max(MOST_FEEDBACK - len(self.notable), 0)
-        self.feedback |= feedback_of(self._desk.store, kept[:room])
+            is_pending = one.word == "pending"
+            pending, settled = pending + is_pending, settled + (not is_pending)
+            if is_pending and pending > MOST_PENDING:
+                continue
+            kept.append(one)
+            if is_pending or settled <= MOST_FEEDBACK:
+                told.append(one)
+        self.feedback |= feedback_of(self._desk.store, told)
         self.notable += map(as_result, kept)
 
     def count(self, word: str | None) -> int:

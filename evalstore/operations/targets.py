@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,10 @@ from evalstore.selection import Target
 if TYPE_CHECKING:
     from evalstore.operations.orders import Where
     from evalstore.workspace import Reading, Workspace
+
+
+_PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
+"""How commands print a row."""
 
 
 def find_targets(
@@ -27,14 +32,25 @@ def find_targets(
 
 def _find(where: Where, workspace: Workspace, reading: Reading, text: str) -> Target:
     path, separator, row = text.partition("::")
-    for base in (where.directory, workspace.root, workspace.folder("tests")):
-        target = Target(workspace.name_of((base / path).absolute()), row if separator else None)
-        if any(target.covers(file) for file in reading.tests):
-            return _with_row(target, reading, text)
+    found = _named(where, workspace, reading, path, row if separator else None)
+    if found is None and not separator and (printed := _PRINTED.fullmatch(text)):
+        found = _named(where, workspace, reading, printed["path"], printed["row"])
+    if found is not None:
+        return _with_row(found, reading, text)
     name = workspace.name_of((where.directory / path).absolute())
     raise EvalstoreError(
         f"there is no test file '{path}'", hint=suggest(name, reading.tests, "test files")
     )
+
+
+def _named(
+    where: Where, workspace: Workspace, reading: Reading, path: str, row: str | None
+) -> Target | None:
+    for base in (where.directory, workspace.root, workspace.folder("tests")):
+        target = Target(workspace.name_of((base / path).absolute()), row)
+        if any(target.covers(file) for file in reading.tests):
+            return target
+    return None
 
 
 def _with_row(target: Target, reading: Reading, text: str) -> Target:
@@ -48,7 +64,15 @@ def _with_row(target: Target, reading: Reading, text: str) -> Target:
     near = [row for row in rows if target.row.casefold() in row.casefold()]
     if len(near) == 1:
         return replace(target, row=near[0])
-    raise NothingSelectedError(f"no row is called '{text}'", hint=suggest(target.row, rows, "rows"))
+    if rows == [""]:
+        hint = f"'{target.path}' has one row: leave out '::{target.row}'"
+    elif file is not None:
+        hint = suggest(target.row, rows, "rows")
+    elif target.path in reading.tests:
+        hint = f"'{target.path}' has errors: 'evalstore check' lists them"
+    else:
+        hint = "a row is a part of one test file: 'evalstore ls cases' lists them"
+    raise NothingSelectedError(f"no row is called '{text}'", hint=hint)
 
 
 def name_file(where: Where, workspace: Workspace, file: str) -> str:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from evalstore import restoring
 from evalstore.case_tree import find_same
 from evalstore.errors import EvalstoreError
-from evalstore.operations.desk import open_desk, open_store
+from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.explain import same_row
 from evalstore.operations.orders import Wanted
+from evalstore.operations.renames import follow_file, name_in_newest_run, name_in_workspace
 from evalstore.operations.results import as_result, prompt_label, results_of, settle
 from evalstore.operations.texts import settings_of, text_of
 from evalstore.report.words import Changed, lines_apart
@@ -90,14 +91,16 @@ def versions_of(where: Where, file: str, row: str) -> list[Version]:
         with suppress(EvalstoreError):  # what is wrong with the workspace does not matter here
             desk = stack.enter_context(open_desk(where))
         store = desk.store if desk else stack.enter_context(open_store(where))
-        spans = _spans(store, file)
+        folder = open_workspace(where).settings.paths["tests"]
+        spans = _spans(store, name_in_newest_run(desk, file) if desk else file, folder)
+        now = name_in_workspace(desk, file) if desk else file
         files = store.load_case_files(list({one.node for one in spans if one.node}))
         spans = _joined(spans, files)
-        _add_now(spans, files, desk, file)
+        _add_now(spans, files, desk, now)
         _follow(spans, files, row)
         _add_results(store, spans, file)
         if desk and spans and spans[-1].run is None and spans[-1].case:
-            spans[-1].results = _results_now(desk, file, spans[-1].case.row)
+            spans[-1].results = _results_now(desk, now, spans[-1].case.row)
         contents = _load(store, desk, [one.case for one in spans if one.case])
         found = list(_versions(spans, files, contents, partial(_prompt_name, desk)))
     return found[::-1]
@@ -117,14 +120,20 @@ def edits_between(was: Version | None, now: Version) -> list[Edit]:
 # --- runs
 
 
-def _spans(store: Store, file: str) -> list[_Span]:
-    """The runs that knew the file, oldest first, without those that changed nothing of it."""
-    runs = store.find_runs()[::-1]
-    nodes = find_entry({run["snapshot"] for _, run in runs}, file, store.load_nodes)
-    leaves = find_entry({run["results"] for _, run in runs}, file, store.load_nodes)
+def _spans(store: Store, file: str, folder: str) -> list[_Span]:
+    """The runs that knew the file, oldest first, without those that changed nothing of it.
+
+    `file` is its path in the newest of them.
+    """
+    newest_first = store.find_runs()
+    runs = newest_first[::-1]
+    then = [*follow_file(store, [run for _, run in newest_first], file, folder)][::-1]
+    leaves: dict[str, str] = {}
+    for path in {path for path, _ in then}:
+        roots = {run["results"] for (_, run), (at, _) in zip(runs, then, strict=True) if at == path}
+        leaves |= find_entry(roots, path, store.load_nodes)
     spans: list[_Span] = []
-    for id, run in runs:
-        node = nodes.get(run["snapshot"])
+    for (id, run), (_, node) in zip(runs, then, strict=True):
         last = spans[-1] if spans else None
         if last is None and node is None:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,8 +35,15 @@ class Result:
     evaluations: tuple[str, ...]
     wanted: int = 1
     """How many answers."""
+    conversations: tuple[str, ...] = ()
+    """The test versions of a case that is not one conversation held once; else empty."""
     has_failed: bool = False
     """Whether a call for what is missing failed; known of what is browsed alone."""
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The test version of each conversation; one that is held often stands there often."""
+        return self.conversations or (self.test,)
 
     @property
     def is_missing(self) -> bool:
@@ -209,6 +217,21 @@ class Known:
                 if found and (found.prompt == one.prompt or found.prompt not in prompts):
                     return found
         return None
+
+
+def change_of_tests(was: Result, now: Result) -> list[str]:
+    """What became of the test versions of a case, and of how often each is asked, in words."""
+    old, new = Counter(was.tests), Counter(now.tests)
+    if old.keys() != new.keys():
+        return ["test changed"]
+    if len(new) == 1 and old != new:
+        return [f"repetitions {len(was.tests)} -> {len(now.tests)}"]
+    if old != new:
+        return ["repetitions changed"]
+    if was.tests != now.tests:
+        return ["order of the conversations changed"]
+    attempts = [one.wanted // len(one.tests) for one in (was, now)]
+    return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []
 
 
 def _sort(pair: Pair, found: Comparison, *, answers: bool = True) -> None:

@@ -101,14 +101,32 @@ class Actions(_Listed):
 class Places(_Listed):
     """Runs, test files and themes."""
 
+    shown_first = 0
+
     async def startup(self) -> None:
-        """Read what there is."""
+        """Begin to read what there is, and do not wait for it.
+
+        The palette cancels a search when more is typed, and with it whatever the search waits
+        for: had it to wait for this, there would be nothing to find from then on.
+        """
+        self.commands = []
+        self._reading = asyncio.create_task(self._read())
+
+    async def shutdown(self) -> None:
+        """Do not wait for what nobody looks at any more."""
+        self._reading.cancel()
+
+    async def search(self, query: str) -> Hits:
+        """The commands that match best, once they are read."""
+        await asyncio.shield(self._reading)
+        async for hit in super().search(query):
+            yield hit
+
+    async def _read(self) -> None:
         runs, files = await asyncio.gather(
             asyncio.to_thread(self._runs), asyncio.to_thread(self._files)
         )
         self.commands = [*runs, *files, *self._themes()]
-
-    shown_first = 0
 
     def _runs(self) -> list[Command]:
         try:

@@ -179,7 +179,7 @@ run under the cursor with the run before it, and the workspace with the newest r
             yield from text_lines(f"{why}: {helps}", "pending")
         yield from text_lines(", ".join(run.models), "faint")
         if run.is_partial:
-            yield from text_lines("about a selection of the cases", "pending")
+            yield from text_lines(f"arguments: {run.selection}", "pending")
         yield BLANK
         shares = [one.rate for one in reversed(self._runs[number:]) if not one.is_partial]
         yield Line((Span("trend  ", "faint"), Span(spark(shares, 60))))

@@ -222,6 +222,8 @@ tag and by file. {list.open} shows the cases that a line is about."""
             which = " of all cases" if runs[number + 1 :] else ""
             yield from text_lines(f"no trend: there is no earlier run{which}", "faint")
         for run in this:
+            if run.is_partial:
+                yield from text_lines(f"arguments of this run: {run.selection}", "pending")
             cost = f"this run has paid {money(run.cost)}"
             yield from text_lines(f"{cost}; {counted(run.verdicts)}", "faint")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,30 @@ COMMANDS = [
 ]
 
 
-def schema_of(command: list[str]) -> Any:
+def name_of(command: Sequence[str]) -> str:
+    """What the schema of a command's document is called."""
     name = " ".join(command[:2]) if command[0] == "ls" else command[0]
-    name = "status" if "-n" in command else name
-    name = "log --failures" if "--failures" in command else name
-    return {**SCHEMA["$defs"][name], "$defs": SCHEMA["$defs"]}
+    name = "status" if "-n" in command and command[0] in ("run", "judge") else name
+    for option in ("--failures", "--full"):
+        name = f"{name} {option}" if option in command else name
+    return name
+
+
+def schema_of(command: Sequence[str]) -> Any:
+    """The schema of a command's document, in which a field that it does not know is an error."""
+    name = name_of(command)
+    return {**_strict(SCHEMA["$defs"][name]), "$defs": _strict(SCHEMA["$defs"])}
+
+
+def _strict(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_strict(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: _strict(inner) for name, inner in schema.items()}
+    if "properties" in schema and "type" in schema:
+        closed.setdefault("additionalProperties", False)
+    return closed
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

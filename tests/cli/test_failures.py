@@ -138,6 +138,7 @@ def test_show_a_failure(failing: Path, evalstore: Evalstore, documents: Any) -> 
     assert documents("show", one["failure"])["related"] == {
         "file": "tests/weather.md",
         "row": "city=Oslo",
+        "prompt": None,
         "question": one["question"],
         "hint": KEY_HINT,
     }

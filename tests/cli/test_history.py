@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import tree
 from tests.cli.conftest import Evalstore, Ran
 from tests.cli.test_run import edit
 
@@ -120,9 +121,11 @@ def test_a_run_of_one_row_makes_no_other_row_gone(workspace: Path, documents: An
 def test_a_diff_with_a_partial_run_says_so(workspace: Path, evalstore: Evalstore) -> None:
     evalstore("run")
     evalstore("run", "tests/weather.md::city=Oslo")
+    about = "note: run <short> was about tests/weather.md::city=Oslo (1 case): "
     assert evalstore("diff").stderr == (
-        "note: run <short> was about a selection, 1 case: only those are compared\n"
+        f"{about}1 other as in the last run before it that judged them\n"
     )
+    assert evalstore("diff", "@~1", "@").stderr == f"{about}only those are compared\n"
 
 
 def test_a_renamed_file_is_paired(workspace: Path, documents: Any) -> None:
@@ -274,3 +277,31 @@ def test_show_what_is_not_there(
 ) -> None:
     evalstore("run")
     assert evalstore("show", revision) == Ran(2, "", message)
+
+
+def test_what_a_run_left_out_is_compared_with_the_run_before_it(
+    workspace: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    tree(workspace, {"tests/other.md": "# 👤\n\nHi\n\n---\n\nE\n"})
+    evalstore("run")
+    evalstore("run", "tests/other.md")
+    edit(workspace / "tests/weather.md", "must be short", "must be warm")
+    found = evalstore("diff")
+    assert found.stderr == (
+        "note: run <short> was about tests/other.md (1 case): "
+        "2 others as in the last run before it that judged them\n"
+    )
+    assert found.stdout.startswith(
+        "Edited:\n"
+        "    tests/weather.md\n"
+        "        instructions changed: line 1: "
+        "The answer must be short. -> The answer must be warm.\n"
+        "Changed (2):\n"
+        "    tests/weather.md [city=Oslo]  scripted/one  pass -> pending  (evaluation changed)\n"
+    )
+    evalstore("run")
+    compared = documents("diff", "@~1", "@")
+    assert [one["row"] for one in compared["broke"]] == ["city=Oslo"]
+    assert compared["unchanged"] == 2
+    assert [one["file"] for one in compared["edits"]] == ["tests/weather.md"]

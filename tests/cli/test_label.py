@@ -247,6 +247,6 @@ def test_one_of_several_candidates_must_be_named(
     documents("run", "--yes")
     said = evalstore("label", OSLO, "pass").stderr
     assert "2 candidates have answered" in said
-    assert "--model: scripted/one, scripted/two" in said
+    assert "--model, or add --all: scripted/one, scripted/two" in said
     (one,) = documents("label", OSLO, "pass", "--model", "scripted/two")["labels"]
     assert one["model"] == "scripted/two"

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -470,18 +471,25 @@ def test_no_message_holds_a_key(
 
 
 def test_many_calls_share_a_provider(door: Door, server: endpoint.Endpoint) -> None:
+    together = threading.Barrier(20, timeout=60)
+
+    def reply(body: dict[str, Any]) -> str:
+        together.wait()  # none is answered before all are there, however slow the machine is
+        return endpoint.echo(body)
+
     async def ask_many() -> list[Reply]:
         provider = door(server.url)
-        requests = [Request("dummy", (user(f"[[latency=0.1]] {n}"),)) for n in range(20)]
+        requests = [Request("dummy", (user(str(n)),)) for n in range(20)]
         try:
             return await asyncio.gather(
-                *(provider.ask(request, timeout=10) for request in requests)
+                *(provider.ask(request, timeout=120) for request in requests)
             )
         finally:
             await provider.close()
 
+    server.reply = reply
     replies = asyncio.run(ask_many())
-    assert [reply.text for reply in replies] == [f"[[latency=0.1]] {n}" for n in range(20)]
+    assert [reply.text for reply in replies] == [str(n) for n in range(20)]
     assert server.most_at_once == 20
 
 

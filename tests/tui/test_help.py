@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from textual.widgets import Input, OptionList
 
 from evalstore import hashing
 from evalstore.cli.main import main
+from evalstore.operations.orders import Where
 from evalstore.tui.app import Browser
 from evalstore.tui.cases import CasesPage
 from evalstore.tui.help import HelpPage
@@ -23,8 +27,9 @@ from evalstore.tui.keymap import Look
 from evalstore.tui.looks import MEANINGS, SIGNS
 from evalstore.tui.reader import Reader
 from evalstore.tui.screens import actions, own_actions, owners, pages
+from evalstore.tui.source import Workspace
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, screen, settled
+from tests.tui.driving import drive, press, screen, settled, until
 
 
 def text_of(pilot: Pilot[None]) -> str:
@@ -151,6 +156,61 @@ def test_commands_are_found_by_their_names(workspace: Path) -> None:
         assert isinstance(pilot.app.screen, HelpPage)
 
     drive(scenario, revision="@")
+
+
+class _SlowFiles(Workspace):
+    """A workspace whose test files are read when a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(Where(Path.cwd()))
+        self.asked, self.may_read = threading.Event(), threading.Event()
+
+    @contextmanager
+    def reading_in_the_end(self) -> Iterator[None]:
+        """Let them be read after the block, whatever comes of it."""
+        try:
+            yield
+        finally:
+            self.may_read.set()
+
+    def files(self) -> list[str]:
+        self.asked.set()
+        self.may_read.wait()
+        return super().files()
+
+
+@pytest.mark.parametrize("typed", ["w", "weather"])
+def test_what_is_typed_before_the_files_are_read_finds_them(workspace: Path, typed: str) -> None:
+    source = _SlowFiles()
+
+    def hits(pilot: Pilot[None]) -> list[str]:
+        return [str(one.prompt) for one in pilot.app.screen.query_one(OptionList).options]
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        with source.reading_in_the_end():
+            await pilot.press("ctrl+p")
+            await until(pilot, source.asked.is_set)
+            for letter in typed:
+                await pilot.press(letter)
+                await pilot.pause()
+        await until(pilot, lambda: "File tests/weather.md" in str(hits(pilot)))
+
+    drive(scenario, source=source)
+
+
+def test_commands_of_keys_are_found_while_files_are_read(workspace: Path) -> None:
+    source = _SlowFiles()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        with source.reading_in_the_end():
+            await pilot.press("ctrl+p")
+            await until(pilot, source.asked.is_set)
+            for letter in "reload":
+                await pilot.press(letter)
+            shown = pilot.app.screen.query_one(OptionList)
+            await until(pilot, lambda: any("Reload" in str(one.prompt) for one in shown.options))
+
+    drive(scenario, source=source)
 
 
 def test_hostile_names_of_runs_and_files_are_only_text(workspace: Path) -> None:

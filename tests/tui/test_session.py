@@ -461,19 +461,19 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(
 
     async def scenario(pilot: Pilot[None]) -> None:
         async def seconds_to_open() -> float:
-            begun = time.perf_counter()
+            begun = time.process_time()
             page_of(pilot).reload(stay=False)
             await settled(pilot)
-            return time.perf_counter() - begun
+            return time.process_time() - begun
 
         async def seconds_to_scroll() -> float:
             reader = page_of(pilot).query_one("#text", Reader)
-            begun = time.perf_counter()
+            begun = time.process_time()
             for part in range(20):
                 y = reader.virtual_size.height * part // 20
                 reader.scroll_to(y=y, animate=False, immediate=True)
                 await pilot.pause()
-            return time.perf_counter() - begun
+            return time.process_time() - begun
 
         await press(pilot, "n", "enter")
         opened = max([await seconds_to_open() for _ in range(3)])

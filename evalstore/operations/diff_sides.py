@@ -1,0 +1,205 @@
+"""The two sides that `diff` compares: each a run, or the workspace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from evalstore.operations.orders import describe_selection, leaves_out
+from evalstore.operations.renames import known_ids, same_leaf, stored_ids
+from evalstore.operations.results import as_result, iterate_entries, read_results, settle
+from evalstore.report.compare import Comparison, Known, Pair, Result
+from evalstore.report.file_pairs import pair_files
+from evalstore.store.revisions import resolve_run
+from evalstore.store.trees import read_tree
+from evalstore.values import RECORDED, CaseFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from evalstore.operations.desk import Desk
+    from evalstore.operations.orders import Wanted
+    from evalstore.selection import Selection
+
+WORKSPACE = "workspace"
+_RUNS_BACK = 100
+"""How many runs are searched for the result that a case had before."""
+
+
+@dataclass
+class Side:
+    """One of the two sides."""
+
+    name: str
+    """The id of a run, or `workspace`."""
+    results: list[Result]
+    nodes: dict[str, str]
+    """The snapshot: test file -> leaf."""
+    files: dict[str, CaseFile]
+    models: set[str] | None
+    """The candidates; None when the run was restricted to some of them."""
+    selection: str = ""
+    """What the run was about, when it was about a selection of the cases."""
+
+
+def run_side(desk: Desk, revision: str) -> Side:
+    """A run with its cases; raises `RevisionError` when there is none of this name."""
+    id, content = resolve_run(desk.store, revision)
+    nodes = read_tree(content["snapshot"], desk.store.load_nodes)
+    files = desk.store.load_case_files(list(set(nodes.values())))
+    restricted = content.get("selection", {}).get("models")
+    asked = {one["id"] for one in content.get("candidates", ())}
+    models = None if restricted else {RECORDED, *asked}
+    results = read_results(desk.store, content)
+    selection = describe_selection(content) if leaves_out(content) else ""
+    return Side(id, results, nodes, files, models, selection)
+
+
+def workspace_side(desk: Desk, wanted: Wanted) -> Side:
+    """The workspace, with what stored answers and judgements give its cases now."""
+    plan = desk.plan(wanted)
+    results = [as_result(one) for one in settle(plan, desk.settings.verdict)]
+    files = {node: desk.reading.files[path] for path, node in desk.reading.nodes.items()}
+    models = None if wanted.models else {cell.candidate.id for cell in plan.cells}
+    return Side(WORKSPACE, results, dict(desk.reading.nodes), files, models)
+
+
+def only_models(side: Side, models: tuple[str, ...]) -> Side:
+    """The side with these candidates only, when there are any."""
+    if not models:
+        return side
+    return replace(side, results=[one for one in side.results if one.model in models])
+
+
+def follow_renames(was: Side, now: Side, folder: str) -> Side:
+    """The older side with files under the paths that the newer one has; `folder` holds tests."""
+    ids_was, ids_now = (partial(known_ids, side.files, folder) for side in (was, now))
+    same = partial(same_leaf, was.files, now.files)
+    pairs = pair_files(was.nodes, now.nodes, ids_was, ids_now, same)
+    if all(old == new for new, old in pairs.items()):
+        return was
+    names = {path: f"{path}{_OTHER}" if path in now.nodes else path for path in was.nodes}
+    names |= {old: new for new, old in pairs.items()}
+    return replace(
+        was,
+        results=[replace(one, file=names.get(one.file, one.file)) for one in was.results],
+        nodes={names[path]: node for path, node in was.nodes.items()},
+    )
+
+
+_OTHER = "\0"
+"""Behind the path of a test file that is gone while another has its path; no path has it."""
+
+
+def name_gone(found: Comparison) -> None:
+    """Give files that are gone their paths back, whatever has them now."""
+    found.gone = [
+        Pair(replace(pair.was, file=pair.was.file.removesuffix(_OTHER)), None)
+        for pair in found.gone
+        if pair.was
+    ]
+
+
+def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
+    """The selected cells of a side, without those that the other side knew but did not run."""
+    there = _all_places(other.results)
+
+    def counts(one: Result) -> bool:
+        if not selection.covers_file(one.file):
+            return False
+        if there & _places(one):
+            return True
+        node = other.nodes.get(one.file)
+        if node is None or (other.models is not None and one.model not in other.models):
+            return True
+        cases = other.files[node].cases
+        return all(one.key != case.key and one.row != case.row for case in cases)
+
+    return [one for one in side.results if counts(one)]
+
+
+def _all_places(results: Iterable[Result]) -> set[_Place]:
+    return {place for one in results for place in _places(one)}
+
+
+_Place = tuple[str, str, str, Any]
+
+
+def _places(one: Result) -> set[_Place]:
+    """Where a cell may be paired with another."""
+    return {
+        (one.file, one.model, row, prompt)
+        for row in (one.key, one.row)
+        for prompt in (one.prompt, one.prompt_number)
+    }
+
+
+# --- what a run of a selection left out
+
+
+def fill_in(desk: Desk, was: Side, now: Side, selection: Selection) -> Side:
+    """The older side with what its selection left out, as the last run before it had it.
+
+    Only what the newer side has, and what a run has judged, is filled in.
+    """
+    if not was.selection:
+        return was
+    there = _all_places(was.results)
+    missing = [
+        one
+        for one in now.results
+        if selection.covers_file(one.file) and there.isdisjoint(_places(one))
+    ]
+    results = list(was.results)
+    leaves: dict[str, str] = {}
+    whole = {one.file for one in missing} - {one.file for one in was.results}
+    for entries in _earlier(desk, was.name, now, {one.file for one in missing}):
+        portions = iterate_entries(desk.store, entries)
+        before = Known(one for some in portions for one, _ in some if not one.is_missing)
+        left = []
+        for one in missing:
+            found = before.find(one, _prompts(now, one))
+            if found is None:
+                left.append(one)
+                continue
+            results.append(found)
+            if one.file in whole:
+                leaves.setdefault(one.file, entries[one.file])
+        missing = left
+        if not missing:
+            break
+    roots = desk.store.load_leaves(leaves.values())
+    nodes = {path: roots[leaf]["cases"] for path, leaf in leaves.items()}
+    files = desk.store.load_case_files(nodes.values())
+    return replace(was, results=results, nodes=was.nodes | nodes, files=was.files | files)
+
+
+def _earlier(desk: Desk, run: str, now: Side, paths: set[str]) -> Iterator[dict[str, str]]:
+    """The runs before a run, newest first: entries of their result trees, of these files.
+
+    The files have the paths that they have `now`. A leaf that a newer run had is left out.
+    """
+    store, folder = desk.store, desk.settings.paths["tests"]
+    runs = store.find_runs()
+    number = next((number for number, (id, _) in enumerate(runs) if id == run), len(runs))
+    seen: set[tuple[str, str]] = set()
+    files: dict[str, CaseFile] = {}
+    for _, content in runs[number + 1 :][:_RUNS_BACK]:
+        entries = read_tree(content["results"], store.load_nodes)
+        names = {path: path for path in paths}
+        if not paths <= entries.keys():
+            was = read_tree(content["snapshot"], store.load_nodes)
+            ids = partial(stored_ids, store, folder, files), partial(known_ids, now.files, folder)
+            same = partial(same_leaf, files, now.files)
+            names = pair_files(was, now.nodes, *ids, same)
+        fresh = {path: entries[names[path]] for path in paths if names.get(path) in entries}
+        fresh = {path: id for path, id in fresh.items() if (path, id) not in seen}
+        seen |= set(fresh.items())
+        yield fresh
+
+
+def _prompts(side: Side, one: Result) -> tuple[str | None, ...]:
+    """All system prompts of a cell's case."""
+    cases = side.files[side.nodes[one.file]].cases
+    return next((case.prompts for case in cases if case.key == one.key), (one.prompt,))

@@ -1,0 +1,197 @@
+"""Which answers `label` is about: a case as it is written or printed, or a session."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.operations.orders import Wanted
+from evalstore.operations.results import prompt_label, read_results, settle
+from evalstore.store.revisions import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evalstore.operations.desk import Desk
+    from evalstore.report.compare import Result
+    from evalstore.values import Verdict
+
+_RUNS = 20
+"""The newest runs: in them the place of a session is searched that no case asks for now."""
+_WITH_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
+"""How commands print a case with several system prompts."""
+_FEWEST_DIGITS = 4
+"""Of an id that is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is labelled: the sessions that are judged together, mostly one, and where they are."""
+
+    file: str
+    row: str
+    prompt: str | None
+    """Id of the system prompt."""
+    model: str
+    sessions: tuple[str, ...]
+    evaluation: str
+    """Id of the evaluation version."""
+    verdict: Verdict | None
+    """Of the case, as it was."""
+
+    @property
+    def cell(self) -> tuple[str, str, str | None, str]:
+        """What has the verdict that this is a part of."""
+        return self.file, self.row, self.prompt, self.model
+
+
+def subject_of_result(result: Result, sessions: tuple[str, ...]) -> Subject:
+    """Sessions of a cell of a run, with their place."""
+    assert result.evaluation
+    return Subject(
+        result.file,
+        result.row,
+        result.prompt,
+        result.model,
+        sessions,
+        result.evaluation,
+        result.verdict,
+    )
+
+
+def subjects_of(desk: Desk, wanted: Wanted) -> list[Subject]:
+    """Everything that can be labelled of what is selected: answered, and judged somehow."""
+    found: list[Subject] = []
+    plan = desk.plan(wanted)
+    for one in settle(plan, desk.settings.verdict):
+        cell = one.cell
+        if cell.case.evaluation is None:
+            continue
+        for sessions in cell.subjects(plan.sessions):
+            found.append(
+                Subject(
+                    cell.file,
+                    cell.case.row,
+                    cell.prompt,
+                    cell.candidate.id,
+                    sessions,
+                    cell.case.evaluation,
+                    one.verdict,
+                )
+            )
+    return found
+
+
+def find_named(
+    desk: Desk, case: str, models: tuple[str, ...], prompt: str | None, *, every: bool
+) -> list[Subject]:
+    """What the command line names; raises `EvalstoreError` when that is nothing, or several.
+
+    With `every` it may be several.
+    """
+    session = None if "::" in case or "." in case else _session(desk, case)
+    if session is not None:
+        return [_of_session(desk, session)]
+    path, named = _without_prompt(desk, case)
+    found = subjects_of(desk, Wanted(paths=(path,), models=models))
+    if found and (prompt or named):
+        found = _of_prompt(desk, found, prompt or named)
+    if found and not every:
+        _require_one(desk, case, found)
+    if not found:
+        raise EvalstoreError(
+            f"'{case}' has no answer that could be labelled",
+            hint="'evalstore run' asks for answers; a case that nothing judges has no verdict",
+        )
+    return found
+
+
+def _without_prompt(desk: Desk, case: str) -> tuple[str, str]:
+    """A case as it is printed, and the system prompt behind it; empty when there is none."""
+    try:
+        desk.targets((case,))
+    except EvalstoreError:
+        printed = _WITH_PROMPT.fullmatch(case)
+        if printed is None:
+            raise
+        desk.targets((printed["case"],))
+        return printed["case"], printed["prompt"]
+    return case, ""
+
+
+def _of_prompt(desk: Desk, found: list[Subject], named: str) -> list[Subject]:
+    """Those with this system prompt: its name, or the first digits of its id."""
+    names = {one.prompt: prompt_label(desk, one.prompt) for one in found}
+    meant = [id for id, name in names.items() if name == named]
+    if not meant and len(named) >= _FEWEST_DIGITS:
+        meant = [id for id in names if id and id.startswith(named)]
+    if len(meant) != 1:
+        raise EvalstoreError(
+            f"no system prompt is called '{named}'",
+            hint="name one with --prompt: " + _some(names.values()),
+        )
+    return [one for one in found if one.prompt == meant[0]]
+
+
+def _require_one(desk: Desk, case: str, found: list[Subject]) -> None:
+    """Raise `EvalstoreError` when these are more than one case, candidate and system prompt."""
+    cases = {(one.file, one.row) for one in found}
+    if len(cases) > 1:
+        raise EvalstoreError(
+            f"'{case}' is {len(cases)} cases",
+            hint="name one, or add --all: " + _some(f"{file}::{row}" for file, row in cases),
+        )
+    models = {one.model for one in found}
+    if len(models) > 1:
+        raise EvalstoreError(
+            f"{len(models)} candidates have answered '{case}'",
+            hint="name one with --model, or add --all: " + _some(models),
+        )
+    prompts = {one.prompt for one in found}
+    if len(prompts) > 1:
+        names = _some(prompt_label(desk, one) for one in prompts)
+        raise EvalstoreError(
+            f"'{case}' was answered with {len(prompts)} system prompts",
+            hint=f"name one with --prompt, or add --all: {names}",
+        )
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = sorted(set(names))
+    return ", ".join(listed[:5]) + (", …" if len(listed) > 5 else "")
+
+
+def _session(desk: Desk, text: str) -> str | None:
+    """The id of a session, when the text is the start of one."""
+    try:
+        kind, id = resolve(desk.store, text)
+    except RevisionError:
+        return None
+    if kind != "session":
+        raise EvalstoreError(
+            f"'{text}' is a {kind}, and a session or a case can be labelled",
+            hint="'evalstore show' names the sessions of a run",
+        )
+    return id
+
+
+def _of_session(desk: Desk, session: str) -> Subject:
+    """A session with its place: as the workspace asks for it now, else as a run has seen it."""
+    with suppress(EvalstoreError):  # what is wrong with other files does not matter here
+        for one in subjects_of(desk, Wanted()):
+            if session in one.sessions:
+                return one
+    for _, run in desk.store.find_runs(limit=_RUNS):
+        for seen in read_results(desk.store, run):
+            if session in seen.sessions and seen.evaluation is not None:
+                judged = desk.store.find_evaluations(seen.evaluations).values()
+                together = (one.sessions for one in judged if session in one.sessions)
+                sessions = next(together, (session,))
+                return subject_of_result(seen, sessions)
+    raise EvalstoreError(
+        f"session {session[:8]} is of no case that is judged",
+        hint=f"the workspace and the newest {_RUNS} runs were searched",
+    )

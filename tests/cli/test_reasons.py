@@ -1,0 +1,128 @@
+"""The reason that `status`, `diff` and `log FILE` give is what was edited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import tree
+from tests.cli.conftest import Echo
+from tests.cli.test_run import edit
+
+CHECK = "\n---\n\n~~~checks\n- {allEqual: , scope: case}\n~~~\n"
+ONE = f"---\nrepetitions: 3\n---\n\n# 👤\n\nHi\n{CHECK}"
+TWO = f"# ▶ first ×2\n\n# 👤\n\nHi\n\n# ▶ second\n\n# 👤\n\nHo\n{CHECK}"
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "change", "reason", "edits", "pair"),
+    [
+        pytest.param(
+            *(ONE, "repetitions: 3", "repetitions: 2"),
+            (".M", 0, 1, "repetitions: 3 -> 2"),
+            "repetitions: 3 -> 2",
+            ["repetitions: 3 -> 2"],
+            "repetitions 3 -> 2",
+            id="fewer repetitions",
+        ),
+        pytest.param(
+            *(ONE, "repetitions: 3", "repetitions: 4"),
+            ("M.", 1, 0, "answers 3 -> 4"),
+            "new answer",
+            ["repetitions: 3 -> 4"],
+            "repetitions 3 -> 4",
+            id="more repetitions",
+        ),
+        pytest.param(
+            *(TWO, "first ×2", "first"),
+            (".M", 0, 1, "conversation 1, repetitions: 2 -> 1"),
+            "conversation 1, repetitions: 2 -> 1",
+            ["conversation 1, repetitions: 2 -> 1"],
+            "repetitions changed",
+            id="fewer repetitions of a run",
+        ),
+        pytest.param(
+            *(TWO, "Ho", "Hey"),
+            ("M.", 1, 0, "test changed: message 1 line 1: Ho -> Hey"),
+            "new answer",
+            ["conversation 2, message 1 line 1: Ho -> Hey"],
+            "test changed",
+            id="an edit of the second conversation",
+        ),
+    ],
+)
+def test_the_number_of_conversations_is_told(
+    echo: Echo,
+    documents: Any,
+    text: str,
+    old: str,
+    new: str,
+    change: tuple[str, int, int, str],
+    reason: str,
+    edits: list[str],
+    pair: str,
+) -> None:
+    file = tree(Path(), {"tests/t.md": text}) / "tests/t.md"
+    documents("run")
+    edit(file, old, new)
+    found = documents("status")
+    assert [tuple(one.values()) for one in found["changes"]] == [
+        (change[0], "tests/t.md", *change[1:])
+    ]
+    assert {one["reason"] for one in found["items"] if one["kind"] == "judge"} == {reason}
+    documents("run")
+    assert said(documents("log", "tests/t.md")["runs"][0]["edits"]) == edits
+    compared = documents("diff", "@~1", "@")
+    assert [said(one["edits"]) for one in compared["edits"]] == [edits]
+    assert [one["reason"] for one in compared["changed"]] == [pair]
+
+
+def said(edits: list[dict[str, str | None]]) -> list[str]:
+    """Edits as they are printed."""
+    return [
+        f"{one['what']}: {one['was']} -> {one['now']}" if one["was"] else str(one["what"])
+        for one in edits
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "reason"),
+    [
+        ("evalstore.yaml", "candidates", "attempts: 2\ncandidates", "attempts 1 -> 2"),
+        (
+            *("evalstore.yaml", "candidates:"),
+            *("candidatesTemperature: 0.5\ncandidates:", "temperature 0 -> 0.5"),
+        ),
+        ("models/one.yaml", "costs:", "providerModelCode: other\ncosts:", "model changed"),
+    ],
+    ids=["attempts", "temperature", "model"],
+)
+def test_another_answer_has_a_reason(
+    workspace: Path, documents: Any, file: str, old: str, new: str, reason: str
+) -> None:
+    documents("run")
+    edit(workspace / file, old, new)
+    documents("run", "--yes")
+    assert {one["reason"] for one in documents("diff", "@~1", "@")["changed"]} == {reason}
+
+
+def test_an_answer_that_was_drawn_again_has_no_other_reason(
+    workspace: Path, documents: Any
+) -> None:
+    documents("run")
+    documents("run", "--refresh", "--yes")
+    found = documents("diff", "@~1", "@")
+    assert {one["reason"] for one in found["changed"]} == {"another answer"}
+
+
+def test_a_judgement_that_is_made_in_another_way_says_so(workspace: Path, documents: Any) -> None:
+    checks = "The answer must be warm.\n\n~~~checks\n- equals: Snow.\n~~~\n"
+    edit(workspace / "tests/weather.md", "The answer must be warm.\n", checks)
+    documents("run")
+    edit(workspace / "tests/weather.md", "- equals", "evaluator: always\nchecks:\n- equals")
+    found = documents("status")["items"]
+    assert {one["reason"] for one in found} == {
+        "judged by: checks, models -> checks, models, always"
+    }

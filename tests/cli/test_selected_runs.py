@@ -1,0 +1,96 @@
+"""What a run was about is told wherever its figures are."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.cli.main import commands
+from evalstore.operations.orders import Wanted, describe_selection, leaves_out
+from tests.cli.conftest import Evalstore
+
+ONE = "tests/weather.md::city=Oslo"
+ARGUMENTS: dict[str, tuple[Any, str]] = {
+    "paths": ((ONE, "tests/a b.md"), f"{ONE} 'tests/a b.md'"),
+    "tags": (("a", "b"), "-t a -t b"),
+    "exclude_tags": (("a",), "--exclude-tag a"),
+    "name": ("a and b", "-k 'a and b'"),
+    "models": (("m", "n"), "-m m -m n"),
+    "evaluators": (("j",), "-J j"),
+    "attempts": (3, "-r 3"),
+    "changed": (True, "--changed"),
+    "last_failed": (True, "--lf"),
+    "sample": (5, "--sample 5"),
+    "seed": (1, "--seed 1"),
+    "shard": ("1/4", "--shard 1/4"),
+    "limit": (7, "--limit 7"),
+    "refresh": (True, ""),
+    "max_age": ("30d", ""),
+    "retry_errors": (True, "--retry-errors"),
+    "offline": (True, "--offline"),
+    "keep_going": (True, "--keep-going"),
+}
+"""What a run keeps of its command line: a value, and how it is told."""
+
+
+@pytest.fixture
+def selected(workspace: Path, evalstore: Evalstore) -> Path:
+    """A workspace whose newest run was about one row."""
+    evalstore("run")
+    evalstore("run", ONE)
+    return workspace
+
+
+def test_log_shows_the_arguments(selected: Path, evalstore: Evalstore, documents: Any) -> None:
+    assert f"<when>\n    arguments: {ONE}\n    complete: " in evalstore("log").stdout
+    assert evalstore("log").stdout.count("arguments:") == 1
+    assert f"({ONE})" in evalstore("log", "--oneline").stdout
+    assert f"    arguments: {ONE}\n" in evalstore("show").stdout
+    assert [one["selection"] for one in documents("log")["runs"]] == [ONE, None]
+    assert [one["selection"] for one in documents("ls", "runs")["runs"]] == [ONE, None]
+
+
+def test_statistics_say_what_they_are_about(
+    selected: Path, evalstore: Evalstore, documents: Any
+) -> None:
+    assert evalstore("stats").stdout.startswith(f"run <short>, <when>, only {ONE}\n")
+    assert evalstore("stats", "@~1").stdout.startswith("run <short>, <when>\n")
+    assert [documents("stats", run)["selection"] for run in ("@", "@~1")] == [ONE, None]
+
+
+def test_a_comparison_says_what_its_sides_are_about(selected: Path, documents: Any) -> None:
+    (note,) = documents("diff")["notes"]
+    assert f"was about {ONE} (1 case): 1 other as in the last run before it" in note
+    (note,) = documents("diff", "@~1", "@")["notes"]
+    assert f"was about {ONE} (1 case): only those are compared" in note
+    assert documents("diff", "@~1", "@~1")["notes"] == []
+
+
+def test_every_argument_that_a_run_keeps_is_known() -> None:
+    assert {one.name for one in fields(Wanted)} == ARGUMENTS.keys()
+
+
+@pytest.mark.parametrize("field", ARGUMENTS)
+def test_every_argument_that_a_run_keeps_is_told_as_it_is_written(field: str) -> None:
+    value, expected = ARGUMENTS[field]
+    said = describe_selection({"selection": Wanted(**{field: value}).document()})
+    assert said == expected
+    known = {option for one in commands().commands["run"].params for option in one.opts}  # type: ignore[attr-defined]
+    assert not said.startswith("-") or said.split()[0] in known
+
+
+@pytest.mark.parametrize(
+    ("selection", "leaves"),
+    [
+        ({}, False),
+        ({"paths": ["tests/a.md"]}, True),
+        ({"models": ["m"]}, True),
+        ({"lastFailed": True}, True),
+        ({"attempts": 3, "evaluators": ["j"], "refresh": True}, False),
+    ],
+)
+def test_what_leaves_out_some_cases(selection: dict[str, Any], leaves: bool) -> None:
+    assert leaves_out({"selection": selection}) == leaves

@@ -1,0 +1,173 @@
+"""Where an answer or a failure belongs: its case, its group and its system prompt are told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstore.operations.browsing import cases
+from evalstore.operations.orders import Where
+from evalstore.operations.reading import session_of
+from tests.builders import tree
+from tests.cli.conftest import Echo, Evalstore
+from tests.cli.test_run import edit
+
+GROUP = """\
+---
+replacements:
+  word: [a, b]
+---
+
+# 👤
+
+{{word}}
+
+---
+
+~~~checks
+- {regex: '[ab]'}
+- {allEqual: , scope: group}
+~~~
+"""
+PROMPTED = """\
+---
+systemPrompts: [brief, null]
+---
+
+# 👤
+
+a
+
+---
+
+~~~checks
+- equals: a
+~~~
+"""
+BRIEF = "---\nid: brief\n---\n\nBe brief.\n"
+NUMBERED = """\
+---
+replacements:
+  number: [%s]
+---
+
+# 👤
+
+{{number}}
+
+---
+
+~~~checks
+- equals: x
+~~~
+"""
+
+
+@pytest.mark.parametrize("pending", [5, 6, 30])
+@pytest.mark.parametrize("failing", [3, 20, 40])
+def test_every_failure_that_is_listed_has_its_reason(
+    echo: Echo, evalstore: Evalstore, pending: int, failing: int
+) -> None:
+    words = [f"down{number}" for number in range(pending)]
+    words += [f"up{number}" for number in range(failing)]
+    tree(Path(), {"tests/t.md": NUMBERED % ", ".join(sorted(words, key=lambda one: one[::-1]))})
+    echo.failing = "down"
+    shown = evalstore("run").stdout
+    listed = re.findall(r"^fail +.*\n(.*)$", shown, re.MULTILINE)
+    assert listed
+    assert all("expected 'x', found 'up" in reason for reason in listed)
+    if pending + failing <= 20:
+        assert len(re.findall("^pending  ", shown, re.MULTILINE)) == (pending <= 5) * pending
+    assert (f"{pending} pending (-v lists all)" in shown) == (pending > 5)
+
+
+@pytest.fixture
+def group(echo: Echo, documents: Any) -> dict[str, Any]:
+    """A file whose rows pass alone and fail together; the cells by row."""
+    tree(Path(), {"tests/t.md": GROUP})
+    return {one["row"]: one for one in documents("run")["cases"]}
+
+
+@pytest.mark.parametrize("member", [None, "word=a"])
+def test_an_answer_of_a_group_shows_the_failure_of_the_group_first(
+    group: dict[str, Any], evalstore: Evalstore, member: str | None
+) -> None:
+    if member:  # a newer run knows the member alone
+        evalstore("run", f"tests/t.md::{member}")
+    head, *lines = evalstore("show", group["all rows"]["session"]).stdout.splitlines()
+    assert head.startswith("session ")
+    assert lines[:2] == ["tests/t.md [all rows]  fail", "tests/t.md [word=a]  pass"]
+    reason = "expected equal answers: answer 1 is 'a', answer 2 is 'b'"
+    assert lines[2] == (
+        f"fail  by checks  <short>  {reason}  (2 sessions judged together) [all rows]"
+    )
+    assert lines[3] == "pass  by checks  <short>  [word=a]"
+
+
+def test_a_verdict_of_another_case_is_not_one_of_earlier_instructions(
+    group: dict[str, Any],
+) -> None:
+    where = Where(Path.cwd())
+    found = {row.row: row.results[0] for row in cases(where, None).rows}
+    for row in ("all rows", "word=a"):
+        result = found[row]
+        assert result
+        view = session_of(where, result.sessions[0], result)
+        assert [(one.verdict, one.why_not) for one in view.opinions] == [
+            (result.verdict, ""),
+            *([(("pass", "judged in another case"))] if row == "all rows" else []),
+        ]
+
+
+@pytest.fixture
+def prompted(echo: Echo) -> Path:
+    """A workspace whose file is asked with a system prompt and without one."""
+    tree(Path(), {"tests/t.md": PROMPTED, "prompts/brief.md": BRIEF})
+    return Path.cwd()
+
+
+def test_a_session_of_several_system_prompts_names_its_own(
+    prompted: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    found = [one["session"] for one in documents("run")["cases"]]
+    places = [evalstore("show", id).stdout.splitlines()[1] for id in found]
+    assert places == ["tests/t.md (brief)", "tests/t.md (no prompt)"]
+
+
+def test_a_run_names_the_system_prompts(
+    prompted: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    run = documents("run")["run"]
+    assert evalstore("show", run).stdout.splitlines()[-2:] == [
+        "pass  tests/t.md (brief)      scripted/one  <short>",
+        "pass  tests/t.md (no prompt)  scripted/one  <short>",
+    ]
+    results = documents("show", run)["related"]["results"]
+    assert [one["prompt"] is None for one in results] == [False, True]
+
+
+def test_failures_name_the_system_prompt(
+    prompted: Path, echo: Echo, documents: Any, evalstore: Evalstore
+) -> None:
+    echo.failing = "a"
+    evalstore("run")
+    listed = evalstore("log", "--failures").stdout
+    assert sorted(re.findall(r"tests/t\.md \(.*?\)", listed)) == [
+        "tests/t.md (brief)",
+        "tests/t.md (no prompt)",
+    ]
+    for one in documents("log", "--failures")["failures"]:
+        name = "brief" if one["prompt"] else "no prompt"
+        for id in (one["failure"], one["question"]):
+            assert evalstore("show", id).stdout.splitlines()[1] == f"tests/t.md ({name})"
+
+
+def test_one_system_prompt_is_not_named(
+    prompted: Path, documents: Any, evalstore: Evalstore
+) -> None:
+    edit(prompted / "tests/t.md", "[brief, null]", "[brief]")
+    (case,) = documents("run")["cases"]
+    assert evalstore("show", case["session"]).stdout.splitlines()[1] == "tests/t.md"

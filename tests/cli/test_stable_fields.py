@@ -1,0 +1,245 @@
+"""Every field that `docs/documents.schema.json` names is printed, and a test sees it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.builders import HELLO, tree
+from tests.cli.conftest import Evalstore
+from tests.cli.test_documents import SCHEMA, name_of, schema_of
+from tests.cli.test_run import edit
+from tests.formats.lve_repository import definition, instance
+
+OPTIONAL = {
+    *("diff.models", "log.runs[].edits", "log --failures.file"),
+    *(f"diff.{group}[].answers" for group in ("broke", "fixed", "changed", "new", "gone")),
+    "show.related",
+    "ls cases --full.cases[].messages[][].name",
+    *("trust.variables", "trust.paths"),
+    *(f"stats.groups[].{key}" for key in ("file", "model", "prompt", "tag")),
+}
+"""Fields that a document has only when an option, or what is stored, asks for them."""
+STABLE = {
+    "check": "problems files cases",
+    "check.problems[]": "file line column severity message hint",
+    "ls cases.cases[]": "file row tests evaluation tags",
+    "ls cases --full.cases[]": (
+        "file row tests evaluation tags messages systemPrompts instructions checks"
+    ),
+    "status": "ask judge reuse skipped cost items",
+    "status.items[]": "kind file row prompt model evaluator reason was now",
+    "run": "run status asked judged reused failed verdicts cost gate cases",
+    "run.verdicts": "pass fail undecided error pending",
+    "run.cases[]": "file row prompt model verdict score feedback session sessions",
+    "diff": "from to broke fixed changed new gone unchanged statistics",
+    **{
+        f"diff.{group}[]": "file row prompt model was now reason"
+        for group in ("broke", "fixed", "changed", "new", "gone")
+    },
+    "log.runs[]": (
+        "run started ended message status asked judged reused verdicts cost gitCommit gitDirty"
+    ),
+    "show": "kind id",
+    "fsck": "checked problems",
+    "fsck.problems[]": "kind id message",
+}
+"""Fields that programs rely on: none of them is ever missing."""
+
+
+def _objects(schema: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The places in a document that hold objects with fields of their own, and their schemas."""
+    if "$ref" in schema:
+        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    if "properties" in schema:
+        yield path, schema
+        for name, inner in schema["properties"].items():
+            yield from _objects(inner, f"{path}.{name}")
+    if "items" in schema:
+        yield from _objects(schema["items"], f"{path}[]")
+    for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        yield from _objects(one, path)
+
+
+def _all_objects() -> Iterator[tuple[str, Any]]:
+    for name, schema in SCHEMA["$defs"].items():
+        if schema.get("properties", {}).get("format"):
+            yield from _objects(schema, name)
+
+
+def test_fields_that_may_be_missing_are_known() -> None:
+    found = {
+        f"{path}.{name}"
+        for path, schema in _all_objects()
+        for name in schema["properties"]
+        if name not in schema.get("required", ())
+    }
+    assert found == OPTIONAL
+
+
+@pytest.mark.parametrize("place", STABLE)
+def test_stable_fields_are_required(place: str) -> None:
+    schemas = [schema for path, schema in _all_objects() if path == place]
+    assert schemas
+    for schema in schemas:
+        assert set(STABLE[place].split()) <= set(schema["required"])
+
+
+# --- every field is printed by some command ----------------------------------------------
+
+GROUPED = """\
+---
+systemPrompts: [brief, null]
+---
+
+# ⚙️
+
+Be brief.
+
+# 👤
+
+Hi `{{_file:note.txt}}`
+
+# 🤖 @first
+
+# 👤
+
+And Rome?
+
+---
+
+It must be warm, unlike {{first}} `{{_file:note.txt}}`
+
+~~~checks
+- {contains: Warm}
+~~~
+"""
+MESSAGES = """\
+---
+messages:
+  - {role: user, content: Hi, name: Ada}
+  - {role: assistant, content: }
+  - {role: user, content: Ho}
+---
+---
+
+E
+"""
+FILES = {
+    "tests/grouped.md": GROUPED,
+    "tests/messages.md": MESSAGES,
+    "tests/note.txt": "a note",
+    "prompts/brief.md": "---\nid: brief\n---\n\nBe brief.\n",
+    "tools/look.yaml": "id: look\nname: look\ndescription: It looks.\nparameters: {type: object}\n",
+    "schemas/answer.json": '{"id": "answer", "schema": {"type": "object"}}',
+    "tests/tooled.md": ("---\nstructuredResponseSchema: answer\n---\n# 👤\n\nOslo\n\n---\n\nE\n"),
+}
+
+
+BROKEN_JUDGE = "responses:\n  - {error: {status: 404}}\n"
+
+
+def _see(schema: Any, value: Any, path: str, seen: set[str]) -> None:
+    """Note which fields of a schema a document has."""
+    if "$ref" in schema:
+        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        if jsonschema.Draft202012Validator({**one, "$defs": SCHEMA["$defs"]}).is_valid(value):
+            _see(one, value, path, seen)
+    if isinstance(value, dict):
+        for name, inner in schema.get("properties", {}).items():
+            if name in value:
+                seen.add(f"{path}.{name}")
+                _see(inner, value[name], f"{path}.{name}", seen)
+    if isinstance(value, list) and "items" in schema:
+        for one in value:
+            _see(schema["items"], one, f"{path}[]", seen)
+
+
+def test_every_field_is_printed(
+    workspace: Path, documents: Any, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: set[str] = set()
+
+    def show(*command: str) -> Any:
+        found = documents(*command)
+        jsonschema.Draft202012Validator(schema_of(command)).validate(found)
+        name = name_of(command)
+        _see(SCHEMA["$defs"][name], found, name, seen)
+        return found
+
+    monkeypatch.setenv("EVALSTORE_TRUST_FILE", str(workspace.parent / "trusted"))
+    tree(workspace, FILES)
+    show("run", "--yes")
+    edit(workspace / "tests/weather.md", "How is", "And how is")
+    edit(workspace / "tests/weather.md", "must be warm", "must be short")
+    (workspace / "tests/tooled.md").unlink()
+    show("status")
+    show("diff", "--answers")
+    run = show("run", "--yes")
+    edit(workspace / "models/judge.yaml", "responses:\n", BROKEN_JUDGE)
+    edit(workspace / "tests/weather.md", "must be short", "must be warm and short")
+    show("judge")
+    show("log", "--failures", "tests/weather.md")
+    edit(workspace / "models/judge.yaml", BROKEN_JUDGE, "responses:\n")
+    show("judge")
+    edit(workspace / "tests/weather.md", "must be warm and short", "must be warm")
+    tree(workspace, {"tests/new.md": "# 👤\n\nHi\n\n---\n\nE\n"})
+    show("run", "--yes")
+    for sides in (("@~1", "@"), ("@", "@~1"), ("@~3", "@"), ("@", "@~3")):
+        show("diff", *sides, "--answers")
+    show("diff", "--model", "scripted/one", "--vs", "scripted/one")
+    show("label", "tests/weather.md::city=Oslo", "fail", "--as", "Ada")
+    show("log", "tests/weather.md")
+    show("show", run["cases"][0]["session"])
+    show("stats", "--by", "model,prompt,tag,file")
+    show("grep", "Warm")
+    tree(workspace, {"models/away.yaml": "id: mini\nprovider: openai\n"})
+    show("doctor", "--no-ping")
+    show("doctor", "--no-ping", "-m", "mini")
+    for command in (("version",), ("init",), ("ls", "runs"), ("ls", "checks")):
+        show(*command)
+    for kind in ("tests", "cases", "models", "evaluators", "prompts", "tools", "schemas", "tags"):
+        show("ls", kind)
+    show("ls", "cases", "--full")
+    _import(workspace, show)
+    _trust(workspace, show, evalstore)
+    tree(workspace, {"tests/bad.md": "---\na: [\n---\n# 👤\n\nx\n\n---\n\ny\n"})
+    show("check")
+    with sqlite3.connect(workspace / ".evalstore/store.db") as store:
+        store.execute("UPDATE tests SET content = '{}'")
+    show("fsck")
+    everything = {
+        f"{path}.{name}" for path, schema in _all_objects() for name in schema["properties"]
+    }
+    assert sorted(everything - seen) == []
+
+
+def _import(workspace: Path, show: Callable[..., Any]) -> None:
+    tree(workspace, {"source/s.jsonl": '{"input": "a", "ideal": "b"}\n{"input": "c"}\n'})
+    show("import", "openai-evals", "source/s.jsonl")
+    place = "repository/trust/colours/acme--m1"
+    lve = {
+        f"{place}/test.json": json.dumps(definition()),
+        f"{place}/instances/a.jsonl": instance({}),
+    }
+    tree(workspace, {**lve, "models/dummy.yaml": "id: dummy/dummy\nprovider: scripted\n"})
+    show("import", "lve", "repository", "--sessions")
+
+
+def _trust(workspace: Path, show: Callable[..., Any], evalstore: Evalstore) -> None:
+    tree(workspace, {"tests/mine.py": "def judge(given):\n    return True\n"})
+    show("trust", "tests/mine.py")
+    evalstore("trust", "env", "DESK_KEY", "localhost:8000")
+    outside = tree(workspace.parent / "away", {"x.md": HELLO}) / "x.md"
+    (workspace / "tests/away.md").symlink_to(outside)
+    evalstore("check", "--allow-outside")
+    found = show("trust", "--list")
+    show("trust", "--revoke", found["paths"][0]["path"])
+    (workspace / "tests/away.md").unlink()
