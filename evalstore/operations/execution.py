@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -239,18 +239,17 @@ async def _run_until_stopped(
             outcome.over_budget = outcome.time_is_up = True
             stop(f"time is up ({longest:g} s)")
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        _handle(loop, number, interrupt)
     watcher.interruptible(partial(_call_in, loop, interrupt))
     if longest is not None:
         loop.call_later(longest, end)
-    async with executor:
-        for plan in plans:
-            doing = asyncio.create_task(executor.carry_out(plan))
-            with suppress(asyncio.CancelledError):
-                await doing
-            doing = None
-            finish(plan, outcome)
+    with _handling(loop, (signal.SIGINT, signal.SIGTERM), interrupt):
+        async with executor:
+            for plan in plans:
+                doing = asyncio.create_task(executor.carry_out(plan))
+                with suppress(asyncio.CancelledError):
+                    await doing
+                doing = None
+                finish(plan, outcome)
     return outcome
 
 
@@ -260,10 +259,24 @@ def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(call)
 
 
-def _handle(
-    loop: asyncio.AbstractEventLoop, number: signal.Signals, handler: Callable[[], None]
-) -> None:
+@contextmanager
+def _handling(
+    loop: asyncio.AbstractEventLoop,
+    numbers: Collection[signal.Signals],
+    handler: Callable[[], None],
+) -> Iterator[None]:
+    """Have signals handled in the loop, and give them back before it is closed.
+
+    A loop that is closed first leaves Python a pipe for signals that is closed as well.
+    """
+    earlier = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        # Not in the main thread, or Windows: Ctrl-C then ends at once.
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, handler)
     try:
-        loop.add_signal_handler(number, handler)
-    except (NotImplementedError, RuntimeError, ValueError):
-        return  # not the main thread, or Windows: Ctrl-C then ends at once
+        yield
+    finally:
+        for number, before in earlier.items():
+            if loop.remove_signal_handler(number):
+                signal.signal(number, before)

@@ -71,6 +71,22 @@ sys.exit(run())
 """Interrupts itself when it closes a connection of the store."""
 
 
+AT_LOOP_CLOSE = """
+import os, signal, sys
+from asyncio.selector_events import BaseSelectorEventLoop as Loop
+from evalstore.__main__ import run
+
+def close(loop, close_pipe=Loop._close_self_pipe):
+    close_pipe(loop)
+    signal.signal(signal.SIGINT, lambda *_: None)
+    os.kill(os.getpid(), signal.SIGINT)
+
+Loop._close_self_pipe = close
+sys.exit(run())
+"""
+"""Is interrupted when a run has ended and its event loop is closed; nothing handles that."""
+
+
 def started(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program, *arguments],
@@ -116,6 +132,12 @@ def test_once_the_command_is_done_its_exit_code_stays(workspace: Path, how: str)
 def test_while_the_store_is_closed(workspace: Path) -> None:
     ran = started(AT_CLOSE, "fsck")
     assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
+
+
+def test_while_the_event_loop_is_closed(workspace: Path) -> None:
+    ran = started(AT_LOOP_CLOSE, "run", "--yes", "--fail-on", "none")
+    assert ran.returncode == 0, ran.stderr
+    assert "Exception ignored" not in ran.stderr
 
 
 def test_a_program_in_the_background_ignores_it(workspace: Path) -> None:
