@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from evalstore import restoring
-from evalstore.errors import FileProblem
+from evalstore.errors import FileProblem, LimitProblem, NotRunError
 from evalstore.messages import SAMPLE, is_text
 from evalstore.sandbox import evaluate, show
 from evalstore.settling import Held, describe_answers
@@ -329,14 +329,18 @@ def show_answer(answer: Reply, nonce: str = "") -> str:
 def show_sample(expression: str, held: Held, nonce: str) -> str:
     """The value of an expression over `sample`: texts as data between marks, numbers as they are.
 
-    What it mentions may be missing, such as the JSON of an answer that is not JSON.
+    What it mentions may be missing, such as the JSON of an answer that is not JSON. Raises
+    `NotRunError` for what reaches a limit, or cannot be computed here and now: a judge that is
+    told otherwise would judge something else.
     """
     scope = {SAMPLE: describe_answers([held])[SAMPLE]}
     try:
         value = evaluate(expression, 1, scope)
-    except FileProblem:
+        text = str(show(value))
+    except LimitProblem as problem:
+        raise NotRunError(f"'{expression}' has no value: {problem.message}") from problem
+    except (FileProblem, ValueError, RecursionError):  # such as NaN, which is not JSON
         return _remark(f"The answer has no value for '{expression}'", nonce)
-    text = str(show(value))
     return text if value is None or isinstance(value, bool | int | float) else fence(text, nonce)
 
 

@@ -567,6 +567,9 @@ class Executor:
                 evaluator=judge.evaluator,
                 model=door.model.id,
             )
+        except NotRunError as error:
+            self._failed[key] += 1
+            self._ledger.not_run(error, subject, item.cell.case.evaluation, judge.evaluator)
         else:
             self._ledger.evaluation(evaluation)
             self._look_at_verdict(item.cell)

@@ -114,8 +114,9 @@ def _build_tree(
     try:
         for row, _ in _rows(test, drafter.filler, data):
             columns.add(texts_of(drafter.values(row)))
-    except FileProblem as problem:
-        result.problems += problem.all_at(test.path)
+    except FileProblem:
+        for _ in _draft(test, drafter, data, desk, MOST_CASES):
+            pass  # which finds the problems of all rows
         return
     labeller = columns.labeller()
     builder = CaseTreeBuilder(lambda description: result.keep("cases", description))

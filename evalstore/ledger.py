@@ -153,15 +153,17 @@ class Ledger:
             )
         )
 
-    def not_run(self, error: NotRunError, subject: str, evaluation: str) -> None:
-        """Count and log checks of an evaluation version that could not be run on a subject."""
+    def not_run(
+        self, error: NotRunError, subject: str, evaluation: str, evaluator: str = CHECKS
+    ) -> None:
+        """Count and log what an evaluation version computes of a subject, and could not here."""
         self._count_failure(str(error))
         self.writer.put_failure(
             Failure(
                 question=None,
                 subject=subject,
                 evaluation=evaluation,
-                evaluator=CHECKS,
+                evaluator=evaluator,
                 kind=NOT_RUN,
                 message=str(error),
                 at=self._rim.now(),

@@ -86,24 +86,34 @@ def by_age(told: Iterable[tuple[Told, Case, int]], desk: Desk) -> list[OlderCase
     for cell, case, began in entries:
         lives.setdefault((cell.file, case.key), {}).setdefault(case.tests, began)
     found: list[OlderCases] = []
+    gathered: dict[tuple[int, str], _Gathered] = {}
     for cell, case, _ in entries:
         life = list(lives[cell.file, case.key])
         age = len(life) - 1 - life.index(case.tests)
         while len(found) <= age:
             found.append(OlderCases())
-        _add(found[age], cell, case, desk)
+        index = gathered.setdefault((age, cell.file), _Gathered()).add(case)
+        found[age].cells.append(replace(cell, index=index))
+    for (age, file), cases in gathered.items():
+        found[age].files[file] = replace(desk.reading.files[file], cases=tuple(cases.cases))
     return found
 
 
-def _add(older: OlderCases, cell: Told, case: Case, desk: Desk) -> None:
-    """Add a cell, and its case to those of its file, with a label of its own."""
-    file = older.files.get(cell.file) or replace(desk.reading.files[cell.file], cases=())
-    places = [(one.key, one.tests) for one in file.cases]
-    if (case.key, case.tests) not in places:
-        label = case.row
-        while any(one.row == label for one in file.cases):
-            label += "'"
-        file = replace(file, cases=(*file.cases, replace(case, row=label)))
-        places.append((case.key, case.tests))
-    older.files[cell.file] = file
-    older.cells.append(replace(cell, index=places.index((case.key, case.tests))))
+class _Gathered:
+    """The older cases of a file, each with a label of its own."""
+
+    def __init__(self) -> None:
+        self.cases: list[Case] = []
+        self._places: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._labels: set[str] = set()
+
+    def add(self, case: Case) -> int:
+        """Where the case is among them."""
+        place = self._places.setdefault((case.key, case.tests), len(self.cases))
+        if place == len(self.cases):
+            label = case.row
+            while label in self._labels:
+                label += "'"
+            self._labels.add(label)
+            self.cases.append(replace(case, row=label))
+        return place

@@ -9,6 +9,9 @@ from unittest import mock
 
 import pytest
 
+from evalstore import bounded_process
+from evalstore.bounded_process import call
+from evalstore.errors import NotRunError
 from evalstore.providers.scripted import ScriptedProvider
 from evalstore.values import Reply, Request
 from tests.builders import tree
@@ -213,6 +216,38 @@ def test_instructions_can_use_what_is_known_of_the_answer(
     talk: Path, documents: Any, instructions: str, shown: str
 ) -> None:
     assert shown in shown_to_judge(talk, documents, instructions)
+
+
+@pytest.mark.parametrize("answer", ["NaN", "[NaN]", '{"a": Infinity}'])
+def test_an_answer_with_a_number_that_json_lacks_has_no_value(
+    talk: Path, documents: Any, answer: str
+) -> None:
+    (talk / "models/one.yaml").write_text(
+        f"{{id: one, provider: scripted, responses: [{{answer: {json.dumps(answer)}}}]}}"
+    )
+    shown = shown_to_judge(talk, documents, "It is {{ sample.output_json }}.")
+    assert "It is [N: The answer has no value for 'sample.output_json']." in shown
+
+
+def test_what_cannot_be_computed_now_leaves_the_case_pending(talk: Path, evalstore: Any) -> None:
+    """A judge that was told something else would judge something else, for good."""
+    (talk / "tests/talk.md").write_text(
+        "# 👤\n\nName it.\n\n---\n\nNot {{ sample.output_text | replace('a', 'b') }}.\n"
+    )
+    judge = talk / "models/judge.yaml"
+    judge.write_text("{id: judge, provider: scripted, responses: [{answer: {pass: true}}]}")
+
+    def too_busy(_module: str, function: str, what: str, *arguments: Any, **options: Any) -> Any:
+        if what == "value":
+            raise NotRunError("the machine is too busy")
+        return call(_module, function, what, *arguments, **options)
+
+    with mock.patch.object(bounded_process, "call", too_busy):
+        ran = evalstore("run")
+    assert (ran.exit_code, "pending" in ran.stdout) == (3, True)
+    assert "the machine is too busy" in ran.stdout + ran.stderr
+    again = evalstore("run")
+    assert (again.exit_code, "0 asked, 1 judged" in again.stdout) == (0, True)
 
 
 def test_what_they_use_of_the_answer_is_shown_and_listed(talk: Path, evalstore: Any) -> None:
