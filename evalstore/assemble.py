@@ -139,7 +139,7 @@ class Material:
             top_p=test.options.top_p,
             seed=question.seed,
             stop=test.options.stop,
-            provider_options=_joined(options, test.options.provider_options or {}),
+            provider_options={**options, **(test.options.provider_options or {})},
         )
         return request, test
 
@@ -380,15 +380,6 @@ def fence(text: str, nonce: str) -> str:
     return "".join(
         part.text for part in _fenced("response", [Text(text)], nonce) if isinstance(part, Text)
     )
-
-
-def _joined(model: Mapping[str, Json], test: Mapping[str, Json]) -> dict[str, Json]:
-    """The options of a model and of a test; those of the test win, but for tools, which add up."""
-    joined = {**model, **test}
-    first, second = model.get("tools"), test.get("tools")
-    if isinstance(first, list) and isinstance(second, list):
-        joined["tools"] = [*first, *second]
-    return joined
 
 
 def _fenced(what: str, parts: Outgoing, nonce: str) -> Outgoing:

@@ -388,10 +388,11 @@ def test_an_answer_cannot_pretend_what_is_said_about_it(answer: Reply) -> None:
     assert NONCE not in forged
 
 
-def test_tools_in_the_options_of_a_test_join_those_of_its_model(bench: Bench) -> None:
+def test_tools_in_the_options_of_a_test_replace_those_of_its_model(bench: Bench) -> None:
     options = Options(provider_options={"tools": [{"type": "b"}], "k": 2})
     test = TestVersion((Message("user", (Text("Hi"),)),), options=options)
     id = bench.keep("test", hashing.describe_test(test))
     model = {"tools": [{"type": "a"}], "k": 1}
     request, _ = bench.material.ask(Question(id, None, "m", 0), "code", 9, model)
-    assert request.provider_options == {"tools": [{"type": "a"}, {"type": "b"}], "k": 2}
+    # The ids of neither say anything else, so what is sent must stay what it was.
+    assert request.provider_options == {"tools": [{"type": "b"}], "k": 2}
