@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore import restoring
@@ -24,6 +25,7 @@ from evalstore.values import (
     Reply,
     Request,
     Role,
+    Session,
     TestVersion,
     Text,
     ToolVersion,
@@ -36,6 +38,10 @@ _RUNTIME = re.compile(r"\{\{(" + "|".join(RUNTIME_NAMES) + r")\}\}")
 _SHARED_KINDS = frozenset({"prompt", "tool", "schema"})
 """Kinds of content that many questions use: they stay in memory."""
 _MOST_AHEAD = 2_000
+_SESSIONS_AHEAD = 50
+"""Sessions that are read with one, as the next calls need them."""
+_MOST_SESSIONS = 200
+"""Sessions in memory, when others are read ahead."""
 
 Outgoing = list[Text | FilePart]
 
@@ -47,6 +53,7 @@ class Material:
         self._store = store
         self._shared: dict[str, Json] = {}
         self._ahead: dict[str, Json] = {}
+        self._sessions: dict[str, Session] = {}
 
     def keep(self, contents: Mapping[str, Json]) -> None:
         """Keep contents, by id, that will be wanted soon; only the last thousands are kept."""
@@ -64,6 +71,20 @@ class Material:
         if kind in _SHARED_KINDS:
             self._shared[id] = content
         return content
+
+    def sessions(self, ids: Sequence[str], following: Iterable[str] = ()) -> tuple[Session, ...]:
+        """Stored sessions; raises `StoreError` when one is missing.
+
+        Some of the `following`, which will be wanted next, are read with them.
+        """
+        if any(id not in self._sessions for id in ids):
+            if len(self._sessions) > _MOST_SESSIONS:
+                self._sessions.clear()
+            some = islice((id for id in following if id not in self._sessions), _SESSIONS_AHEAD)
+            self._sessions |= self._store.find_sessions([*ids, *some])
+        missing = [id for id in ids if id not in self._sessions]
+        loaded = self._store.load_sessions(missing) if missing else {}
+        return tuple([self._sessions.get(id) or loaded[id] for id in ids])
 
     def test(self, id: str) -> TestVersion:
         """A test version."""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from evalstore.asking import Asking
@@ -110,6 +110,8 @@ class Executor:
         """Key of what is under way -> how many of its answers or judgements are still to come."""
         self._answers: dict[str, Session] = {}
         """New sessions whose question has other answers to come."""
+        self._to_load: dict[str, None] = {}
+        """Sessions that judges will be shown and that are not in memory, in order."""
         self._owed: set[str] = set()
         """Keys of judgements that are queued, or have failed."""
         self._sharing_cells: dict[str, list[Cell]] = {}
@@ -120,6 +122,7 @@ class Executor:
             for question in dict.fromkeys(cell.questions):
                 self._sharing_cells.setdefault(question, []).append(cell)
         doors = (*self.candidates.values(), *self.judges.values())
+        self._work_of = self._by_account(plan)
         self._lanes = {
             account.name: Lane(
                 self._calls.pace(account), self._work, self._fetcher(account.name), self._changed
@@ -276,25 +279,32 @@ class Executor:
         assert item.judge is not None
         return self.judges[item.judge.evaluator].account.name
 
-    def _planned(self, account: str) -> Iterator[Ask | Judgement]:
-        """The plan's work for an account: judgements of stored sessions, then questions."""
+    def _by_account(self, plan: Plan) -> dict[str, list[Ask | Judgement]]:
+        """What of a plan can be done at once, by account: judgements, then questions."""
         to_check = {
-            (one.sessions, one.cell.case.evaluation)
-            for one in self.plan.judgements
-            if one.judge is None
+            (one.sessions, one.cell.case.evaluation) for one in plan.judgements if one.judge is None
         }
-        for one in self.plan.judgements:
-            if not one.sessions or one.judge is None or key_of(one) in self._failed:
+        found: dict[str, list[Ask | Judgement]] = {}
+        for one in plan.judgements:
+            if not one.sessions or one.judge is None:
                 continue  # a session that is still to be asked is judged when it is there
             if (one.sessions, one.cell.case.evaluation) in to_check:
                 continue  # whether a model judges depends on the checks
-            if self._account_of(one) == account and (key := key_of(one)) not in self._owed:
+            found.setdefault(self._account_of(one), []).append(one)
+        for ask in plan.asks:
+            found.setdefault(self._account_of(ask), []).append(ask)
+        return found
+
+    def _planned(self, account: str) -> Iterator[Ask | Judgement]:
+        """The plan's work for an account: judgements of stored sessions, then questions."""
+        for item in self._work_of.get(account, ()):
+            key = key_of(item)
+            if isinstance(item, Ask):
+                if (count := item.count - self._failed[key]) > 0:
+                    yield replace(item, count=count)
+            elif key not in self._failed and key not in self._owed:
                 self._owed.add(key)
-                yield one
-        for ask in self.plan.asks:
-            count = ask.count - self._failed[ask.question_id]
-            if self._account_of(ask) == account and count > 0:
-                yield replace(ask, count=count)
+                yield item
 
     def _fetcher(self, account: str) -> Callable[[int], Awaitable[list[_Job] | None]]:
         planned = self._planned(account)
@@ -313,6 +323,8 @@ class Executor:
         for item in claimed.items:
             self._left[key_of(item)] = item.count
             jobs += [_Job(item, self.sharing.look_at_clock())] * item.count
+            if isinstance(item, Judgement):
+                self._to_load |= dict.fromkeys(item.sessions)
         for key in claimed.done:
             self._ledger.writer.give(key)
         owed: list[Ask | Judgement] = []
@@ -402,9 +414,16 @@ class Executor:
             finally:  # whatever happens: this is paid
                 id = self._ledger.session(question, session)
                 self._answers[id] = session
+                self._read_evaluations(question)
                 await self._run_checks((id,), self._alone(question), (session,))
                 self._judge_soon((id,), self._wanting(question, all_answers=True), session)
         self._one_less(question)
+
+    def _read_evaluations(self, question: str) -> None:
+        """Read at once what an answer is judged by, when it is by more than was read ahead."""
+        told = {one.case.evaluation for one in self._sharing_cells[question]} - {None}
+        if len(told) > 1:
+            self.material.keep(self.store.load_contents("evaluation", filter(None, told)))
 
     def _wanting(self, question: str, *, all_answers: bool) -> list[Cell]:
         """The cells of a question that want all its answers, or those that want only some."""
@@ -436,9 +455,12 @@ class Executor:
             for subject in cell.subjects(answers):
                 if any(missing_judgements(cell, self._votes(subject_of(subject)))):
                     due.setdefault(subject, []).append(cell)
+        if not due:
+            return
         # Another run that works on the same answers may judge them, too.
         self.sharing.look_for_votes({subject_of(one): self._votes(subject_of(one)) for one in due})
         owed: list[Judgement] = []
+        self._to_load |= dict.fromkeys(chain.from_iterable(due))
         for subject, wanting in due.items():
             sessions = await self._load(subject)
             await self._run_checks(subject, wanting, sessions)
@@ -540,6 +562,7 @@ class Executor:
             lane = self._lanes[self._account_of(one)]
             keeps = len(sessions) == 1 and lane.backlog < _KEPT_IN_MEMORY
             kept = sessions[0] if keeps else None
+            self._to_load |= {} if keeps else dict.fromkeys(ids)
             lane.put([_Job(one, self.sharing.look_at_clock(), kept)] * one.count)
 
     async def _judge(self, item: Judgement, session: Session | None) -> None:
@@ -574,8 +597,9 @@ class Executor:
 
     async def _load(self, ids: Subject) -> tuple[Session, ...]:
         await self._ledger.writer.settled()
-        loaded = self.store.load_sessions(ids)
-        return tuple(loaded[id] for id in ids)
+        for id in ids:
+            self._to_load.pop(id, None)
+        return self.material.sessions(ids, self._to_load)
 
 
 async def _see_through(work: Awaitable[T]) -> T:

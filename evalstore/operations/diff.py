@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from evalstore.assemble import show_answer
 from evalstore.errors import EvalstoreError
 from evalstore.fields import suggest
+from evalstore.operations.contents import Contents
 from evalstore.operations.desk import Desk, open_desk, open_store
-from evalstore.operations.history import file_edits
+from evalstore.operations.file_edits import find_edits
 from evalstore.operations.orders import Wanted, Where, is_partial
 from evalstore.operations.results import (
     as_result,
@@ -24,7 +25,7 @@ from evalstore.report.difference import Difference, unified
 from evalstore.selection import Selection
 from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import read_tree
-from evalstore.values import RECORDED, CaseFile, Json
+from evalstore.values import RECORDED, Case, CaseFile, Json
 
 if TYPE_CHECKING:
     from evalstore.report.statistics import Rate
@@ -205,16 +206,12 @@ def diff(
         was, now = (_only(side, wanted.models) for side in (was, now))
         comparison = compare(_comparable(was, now, selection), _comparable(now, was, selection))
         both = {one.file for one in was.results} & {one.file for one in now.results}
-        edits = {
-            path: file_edits(
-                desk.store,
-                was.files[was.nodes[path]],
-                now.files[node],
-                desk.reading.contents,
-            )
+        edited = {
+            path: (was.files[was.nodes[path]], now.files[node])
             for path, node in sorted(now.nodes.items())
             if was.nodes.get(path, node) != node and path in both and selection.covers_file(path)
         }
+        edits = find_edits(Contents(desk.store, desk.reading.contents), edited)
         sides = _listed(comparison)
         return Diff(
             was.name,
@@ -345,9 +342,15 @@ def _places(one: Result) -> set[tuple[str, str, str, Any]]:
     }
 
 
+def _names(row: Case | Result) -> tuple[tuple[str, str], ...]:
+    """What a row is known by."""
+    return ("key", row.key), ("row", row.row)
+
+
 def _comparable(side: _Side, other: _Side, selection: Selection) -> list[Result]:
     """The selected cells of a side, without those that the other side knew but did not run."""
     there = {place for one in other.results for place in _places(one)}
+    rows: dict[str, frozenset[tuple[str, str]]] = {}
 
     def counts(one: Result) -> bool:
         if not selection.covers_file(one.file):
@@ -357,8 +360,10 @@ def _comparable(side: _Side, other: _Side, selection: Selection) -> list[Result]
         node = other.nodes.get(one.file)
         if node is None or (other.models is not None and one.model not in other.models):
             return True
-        cases = other.files[node].cases
-        return all(one.key != case.key and one.row != case.row for case in cases)
+        if node not in rows:
+            cases = other.files[node].cases
+            rows[node] = frozenset(name for case in cases for name in _names(case))
+        return rows[node].isdisjoint(_names(one))
 
     return [one for one in side.results if counts(one)]
 

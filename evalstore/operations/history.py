@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,16 +9,18 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.messages import is_text
+from evalstore.operations.contents import Contents
 from evalstore.operations.desk import open_store, open_workspace
 from evalstore.operations.failures import describe_failures, find_places
+from evalstore.operations.file_edits import find_edits
 from evalstore.operations.results import VERDICTS, read_results
 from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
-from evalstore.report.difference import Difference, Find, differ_evaluations, differ_tests
+from evalstore.report.difference import Difference
 from evalstore.restoring import restore_case_file, restore_question
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import find_entry, read_tree
-from evalstore.values import CaseFile, Json, Vote
+from evalstore.values import Json, Vote
 
 if TYPE_CHECKING:
     from evalstore.operations.failures import Place
@@ -107,6 +108,7 @@ def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
         if content["snapshot"] in nodes
     ]
     files = store.load_case_files(list({node for _, _, node in known}))
+    contents = Contents(store)
     for number, (id, content, node) in enumerate(known):
         before = known[number + 1][2] if number + 1 < len(known) else None
         if node == before:
@@ -116,56 +118,11 @@ def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
         ]
         verdicts = {word: words.count(word) for word in VERDICTS}
         edits = (
-            [Difference("new")] if before is None else file_edits(store, files[before], files[node])
+            [Difference("new")]
+            if before is None
+            else find_edits(contents, {file: (files[before], files[node])})[file]
         )
         yield LogEntry(id, content, verdicts, tuple(edits or [Difference("labels or tags only")]))
-
-
-def file_edits(
-    store: Store, was: CaseFile, now: CaseFile, fresh: Mapping[str, tuple[str, str]] | None = None
-) -> list[Difference]:
-    """What differs between two versions of a test file: the first difference of each kind of edit.
-
-    `fresh` holds contents that are not stored yet, by id: kind and canonical JSON.
-    """
-    find = finder(store, fresh or {})
-    found: dict[str, Difference] = {}
-    old_by_key = {case.key: case for case in was.cases}
-    old_by_row = {case.row: case for case in was.cases}
-    for case in now.cases:
-        old = old_by_key.get(case.key) or old_by_row.get(case.row)
-        if old is None:
-            found.setdefault(f"row {case.row}", Difference(f"row {case.row or case.key} is new"))
-            continue
-        if old.tests != case.tests:
-            was_test, now_test = (find("test", one.tests[0]) or {} for one in (old, case))
-            for one in differ_tests(was_test, now_test, find, lambda _kind, _id: None):
-                found.setdefault(one.what, one)
-        if old.evaluation != case.evaluation:
-            was_told, now_told = (
-                (find("evaluation", one.evaluation) or {}) if one.evaluation else {}
-                for one in (old, case)
-            )
-            for one in differ_evaluations(was_told, now_told, find):
-                found.setdefault(one.what, one)
-        if old.prompts != case.prompts:
-            found.setdefault("system prompts", Difference("system prompts changed"))
-    kept = {case.key for case in now.cases} | {case.row for case in now.cases}
-    for case in was.cases:
-        if case.key not in kept and case.row not in kept:
-            found.setdefault(f"gone {case.row}", Difference(f"row {case.row or case.key} is gone"))
-    return list(found.values())
-
-
-def finder(store: Store, fresh: Mapping[str, tuple[str, str]]) -> Find:
-    """Finds contents by kind and id, first among those that are not stored yet."""
-
-    def find(kind: str, id: str) -> Json:
-        if id in fresh:
-            return json.loads(fresh[id][1])
-        return store.load_contents(kind, [id]).get(id)
-
-    return find
 
 
 @dataclass

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -111,7 +110,7 @@ def _check(
     problems += find_unknown_prices(reading, today())
     problems += find_untrusted(where, workspace, store, reading)
     selection = Selection(find_targets(where, workspace, reading, paths))
-    tests = [path for path in reading.tests if selection.covers_file(path)]
+    tests = {path for path in reading.tests if selection.covers_file(path)}
     problems = [one for one in problems if one.file not in reading.tests or one.file in tests]
     cases = sum(len(file.cases) for path, file in reading.files.items() if path in tests)
     return Checked(problems, len(tests), cases)
@@ -207,7 +206,9 @@ def _tests(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
 
 def _cases(desk: Desk, wanted: Wanted, full: bool) -> Listing:
     rows: list[dict[str, Json]] = []
-    for path, case in _selected(desk, wanted):
+    selected = _selected(desk, wanted)
+    contents = _contents(desk, [case for _, case in selected]) if full else {}
+    for path, case in selected:
         row: dict[str, Json] = {
             "file": path,
             "row": case.row,
@@ -216,13 +217,13 @@ def _cases(desk: Desk, wanted: Wanted, full: bool) -> Listing:
             "tags": list(case.tags),
         }
         if full:
-            row |= _full_case(desk, case)
+            row |= _full_case(case, contents)
         rows.append(row)
     return Listing("cases", rows, ("file", "row", "tests", "evaluation", "tags"))
 
 
-def _full_case(desk: Desk, case: Case) -> dict[str, Json]:
-    evaluation = _content(desk, "evaluation", case.evaluation) if case.evaluation else {}
+def _full_case(case: Case, contents: Mapping[str, Json]) -> dict[str, Json]:
+    evaluation = contents[case.evaluation] if case.evaluation else {}
     instructions = restoring.restore_parts(evaluation.get("instructions", ()))
     return {
         "messages": [
@@ -230,7 +231,7 @@ def _full_case(desk: Desk, case: Case) -> dict[str, Json]:
                 {"role": message.role, "filled": True}
                 if message.filled
                 else {"role": message.role, "content": _parts(message.parts)}
-                for message in restoring.restore_test(_content(desk, "test", test)).messages
+                for message in restoring.restore_test(contents[test]).messages
             ]
             for test in case.tests
         ],
@@ -240,9 +241,11 @@ def _full_case(desk: Desk, case: Case) -> dict[str, Json]:
     }
 
 
-def _content(desk: Desk, kind: str, id: str) -> Json:
-    fresh = desk.reading.contents.get(id)
-    return json.loads(fresh[1]) if fresh else desk.store.load_any(kind, id).content
+def _contents(desk: Desk, cases: Sequence[Case]) -> dict[str, Json]:
+    """The contents of the tests and evaluations of these cases, by id; raises `StoreError`."""
+    tests = [id for case in cases for id in case.tests]
+    told = [case.evaluation for case in cases if case.evaluation]
+    return desk.load_contents("test", tests) | desk.load_contents("evaluation", told)
 
 
 def _parts(parts: tuple[Part, ...]) -> Json:

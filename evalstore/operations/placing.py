@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.cells import Candidate, ask_of
 from evalstore.errors import EvalstoreError
 from evalstore.formats.base import Left, Recorded
+from evalstore.operations.contents import in_portions
 from evalstore.operations.keeping import IMPORTED, History, Told
 from evalstore.operations.orders import Wanted
 from evalstore.operations.rows_by_value import NotPlacedError, Rows, read_rows
@@ -87,6 +87,7 @@ class _Placer:
         self._rows: dict[str, Rows] = {}
         self._candidates: dict[str, list[Candidate] | str] = {}
         self._turns: dict[str, int] = {}
+        """Test version -> how many answers its conversation has."""
         self._times: Counter[tuple[str, str, str, int]] = Counter()
         self._held: dict[_Place, list[_Held]] = {}
         self._told: dict[_Place, str] = {}
@@ -134,7 +135,7 @@ class _Placer:
         candidate: Candidate,
     ) -> tuple[str, ...]:
         for one, test in zip(entries, case.tests, strict=True):
-            turns = self._turns_of(test)
+            turns = self._turns[test]
             if len(one.answers) != turns:
                 raise NotPlacedError(
                     f"there are {len(one.answers)} answers in a conversation that asks for {turns}"
@@ -183,22 +184,19 @@ class _Placer:
         )
         return (history.add_evaluation(evaluation),)
 
-    def _turns_of(self, test: str) -> int:
-        """How many answers a conversation has."""
-        if test not in self._turns:
-            fresh = self._desk.reading.contents.get(test)
-            content = (
-                json.loads(fresh[1]) if fresh else self._desk.store.load_any("test", test).content
-            )
-            self._turns[test] = 1 + sum("filled" in one for one in content["messages"])
-        return self._turns[test]
-
     # --- where
 
     def _rows_of(self, file: str) -> Rows:
         if file not in self._rows:
-            self._rows[file] = read_rows(self._desk, file)
+            self._rows[file] = rows = read_rows(self._desk, file)
+            self._count_turns(dict.fromkeys(test for case in rows.cases for test in case.tests))
         return self._rows[file]
+
+    def _count_turns(self, tests: Iterable[str]) -> None:
+        """Note how many answers each of these conversations has."""
+        for some in in_portions(tests):
+            for test, content in self._desk.load_contents("test", some).items():
+                self._turns[test] = 1 + sum("filled" in one for one in content["messages"])
 
     def _candidate(self, first: Recorded, case: Case) -> Candidate:
         """The candidate that a later run asks, if one has the model and the temperature."""

@@ -127,7 +127,7 @@ def build_leaves(
         cell = result.cell
         described = {
             "case": cell.index,
-            "prompt": cell.case.prompts.index(cell.prompt) or None,
+            "prompt": cell.prompt_number or None,
             "model": cell.candidate.id,
             "wanted": cell.wanted if cell.wanted > 1 else None,
             "verdict": result.verdict,
@@ -236,7 +236,7 @@ def as_result(found: CellResult) -> Result:
         file=cell.file,
         row=cell.case.row,
         key=cell.case.key,
-        prompt_number=cell.case.prompts.index(cell.prompt),
+        prompt_number=cell.prompt_number,
         prompt=cell.prompt,
         model=cell.candidate.id,
         test=cell.case.tests[0],
@@ -264,13 +264,11 @@ def prompt_labels(
     desk: Desk, places: Iterable[CellResult | Result | Item]
 ) -> dict[str, dict[str | None, str]]:
     """What to call each system prompt, for the test files that have several."""
-    prompts: dict[str, list[str | None]] = {}
+    prompts: dict[str, dict[str | None, None]] = {}
     for one in places:
         file = one.cell.file if isinstance(one, CellResult) else one.file
         prompt = one.cell.prompt if isinstance(one, CellResult) else one.prompt
-        seen = prompts.setdefault(file, [])
-        if prompt not in seen:
-            seen.append(prompt)
+        prompts.setdefault(file, {})[prompt] = None
     return {
         file: {prompt: prompt_label(desk, prompt) for prompt in found}
         for file, found in prompts.items()
@@ -282,8 +280,8 @@ def prompt_label(desk: Desk, prompt: str | None) -> str:
     """What to call a system prompt: its name now, else its id."""
     if prompt is None:
         return "no prompt"
-    name = desk.name_of_version("prompt", prompt)
-    if name is None:
+    place = desk.place_of_version("prompt", prompt)
+    if place is None:
         return prompt[:8]
-    versions = desk.reading.names["prompts"][name]
-    return name if len(versions) == 1 else f"{name} {versions.index(prompt) + 1}"
+    name, number = place
+    return name if len(desk.reading.names["prompts"][name]) == 1 else f"{name} {number + 1}"

@@ -133,6 +133,9 @@ def find_changes(
     old = desk.store.load_case_files([before[path] for path in (*changed, *gone)])
     found: list[Change] = []
     renamed: set[str] = set()
+    by_file: dict[str, list[Item]] = {}
+    for item in items:
+        by_file.setdefault(item.file, []).append(item)
     for path in sorted(nodes.keys() - before.keys()):
         source = by_node.get(nodes[path])
         if source:
@@ -142,19 +145,20 @@ def find_changes(
             count = len(desk.reading.files[path].cases)
             found.append(Change("A ", path, count, 0, 0, "new"))
     for path in changed:
-        change = _change(path, old[before[path]], desk.reading.files[path], items)
+        here = by_file.get(path, [])
+        change = _change(path, old[before[path]], desk.reading.files[path], here)
         if change:
             found.append(change)
     for path, id in gone.items():
         if path not in renamed and path not in broken:
             found.append(Change("D ", path, 0, 0, len(old[id].cases), "retired"))
     if narrows:
-        touched = {item.file for item in items}
-        found = [one for one in found if one.file in touched]
+        found = [one for one in found if one.file in by_file]
     return sorted(found, key=lambda one: one.file)
 
 
-def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Change | None:
+def _change(path: str, was: CaseFile, now: CaseFile, here: list[Item]) -> Change | None:
+    """How a file differs; `here` is what is to be done in it."""
     tests = {_shown(case) for case in was.cases}
     evaluations = {(case.tests, case.evaluation) for case in was.cases}
     shown = [case for case in now.cases if _shown(case) not in tests]
@@ -167,7 +171,6 @@ def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Chang
     gone = sum(1 for case in was.cases if case.key not in kept and case.row not in kept)
     if not shown and not told and not gone:
         return None
-    here = [item for item in items if item.file == path]
     new = {item.row for item in here if item.kind != "judge" and item.reason == "new row"}
     asked = {item.row for item in here if item.kind != "judge"} - new
     judged = {item.row for item in here if item.kind == "judge"} - asked - new
