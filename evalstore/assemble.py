@@ -61,6 +61,10 @@ class Material:
             self._ahead.clear()
         self._ahead |= contents
 
+    def lacking(self, ids: Iterable[str]) -> list[str]:
+        """Those of some versions that are not in memory, as far as they are kept when read."""
+        return list(islice((id for id in ids if id not in self._ahead), _MOST_AHEAD))
+
     def content(self, kind: str, id: str) -> Json:
         """The content of a version."""
         if id in self._shared:

@@ -116,11 +116,14 @@ class Executor:
         """Keys of judgements that are queued, or have failed."""
         self._sharing_cells: dict[str, list[Cell]] = {}
         """Question id -> the cells it answers."""
+        self._most: dict[str, int] = {}
+        """Question id -> how many answers that one of these cells wants which wants most."""
         self._answered: set[str] = set()
         """Questions all of whose answers are there, and that several conversations share."""
         for cell in plan.cells:
-            for question in dict.fromkeys(cell.questions):
+            for question, _, wanted in cell.asked():
                 self._sharing_cells.setdefault(question, []).append(cell)
+                self._most[question] = max(wanted, self._most.get(question, 0))
         doors = (*self.candidates.values(), *self.judges.values())
         self._work_of = self._by_account(plan)
         self._lanes = {
@@ -319,6 +322,7 @@ class Executor:
         """The jobs of those of these items that nobody else works on, and that are still open."""
         claimed = await self.sharing.claim(items)
         self.material.keep(claimed.contents)
+        self._read_evaluations(one for one in claimed.items if isinstance(one, Ask))
         jobs: list[_Job] = []
         for item in claimed.items:
             self._left[key_of(item)] = item.count
@@ -342,6 +346,18 @@ class Executor:
         if self._answered:
             await self._judge_together()
         return jobs + (await self._claim(owed) if owed else [])
+
+    def _read_evaluations(self, asks: Iterable[Ask]) -> None:
+        """Read at once by what the answers are judged in other cells than the asked ones."""
+        told = {
+            cell.case.evaluation: None
+            for ask in asks
+            for cell in self._sharing_cells[ask.question_id]
+            if cell is not ask.cell
+        }
+        lacking = self.material.lacking(id for id in told if id is not None)
+        if lacking:
+            self.material.keep(self.store.load_contents("evaluation", lacking))
 
     async def _ask_others(self) -> None:
         """Take over what other runs have left, and take note of what they have brought."""
@@ -414,20 +430,13 @@ class Executor:
             finally:  # whatever happens: this is paid
                 id = self._ledger.session(question, session)
                 self._answers[id] = session
-                self._read_evaluations(question)
                 await self._run_checks((id,), self._alone(question), (session,))
                 self._judge_soon((id,), self._wanting(question, all_answers=True), session)
         self._one_less(question)
 
-    def _read_evaluations(self, question: str) -> None:
-        """Read at once what an answer is judged by, when it is by more than was read ahead."""
-        told = {one.case.evaluation for one in self._sharing_cells[question]} - {None}
-        if len(told) > 1:
-            self.material.keep(self.store.load_contents("evaluation", filter(None, told)))
-
     def _wanting(self, question: str, *, all_answers: bool) -> list[Cell]:
         """The cells of a question that want all its answers, or those that want only some."""
-        most = max(cell.wanted_of(question) for cell in self._sharing_cells[question])
+        most = self._most[question]
         return [cell for cell in self._alone(question) if (cell.wanted == most) == all_answers]
 
     def _alone(self, question: str) -> list[Cell]:

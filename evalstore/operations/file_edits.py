@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def find_edits(
     contents: Contents, files: Mapping[str, tuple[CaseFile, CaseFile]]
 ) -> dict[str, list[Difference]]:
-    """What differs between two versions of each of these test files, by path."""
-    found: dict[str, dict[str, Difference]] = {path: {} for path in files}
+    """What differs between the two versions under each of these names."""
+    found: dict[str, dict[str, Difference]] = {name: {} for name in files}
     rows = (
         (path, old, case) for path, (was, now) in files.items() for old, case in _pairs(was, now)
     )

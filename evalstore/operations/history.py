@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
@@ -13,7 +15,7 @@ from evalstore.operations.contents import Contents
 from evalstore.operations.desk import open_store, open_workspace
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.file_edits import find_edits
-from evalstore.operations.results import VERDICTS, read_results
+from evalstore.operations.results import VERDICTS, read_results, results_of
 from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
 from evalstore.report.difference import Difference
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from evalstore.operations.orders import Where
     from evalstore.store import Store
 
+_RUNS_AT_ONCE = 50
+"""Runs whose results on a file are read together."""
 _RUNS = 20
 """The newest runs: in them the place of a session is searched."""
 
@@ -107,22 +111,30 @@ def _file_log(store: Store, file: str) -> Iterator[LogEntry]:
         for id, content in runs
         if content["snapshot"] in nodes
     ]
+    earlier: list[str | None] = [*(node for _, _, node in known[1:]), None]
+    changed = [
+        (*run, before) for run, before in zip(known, earlier, strict=True) if run[2] != before
+    ]
     files = store.load_case_files(list({node for _, _, node in known}))
-    contents = Contents(store)
-    for number, (id, content, node) in enumerate(known):
-        before = known[number + 1][2] if number + 1 < len(known) else None
-        if node == before:
-            continue
-        words: list[str] = [
-            one.verdict or "pending" for one in read_results(store, content, only=file)
-        ]
-        verdicts = {word: words.count(word) for word in VERDICTS}
-        edits = (
-            [Difference("new")]
-            if before is None
-            else find_edits(contents, {file: (files[before], files[node])})[file]
+    versions = {id: (files[before], files[node]) for id, _, node, before in changed if before}
+    edits = find_edits(Contents(store), versions)
+    results = {content["results"] for _, content, _, _ in changed}
+    leaves = find_entry(results, file, store.load_nodes)
+    left = iter(changed)
+    while some := list(islice(left, _RUNS_AT_ONCE)):
+        wanted = {leaves[run["results"]] for _, run, _, _ in some if run["results"] in leaves}
+        loaded = store.load_leaves(wanted)
+        files |= store.load_case_files(
+            list({leaf["cases"] for leaf in loaded.values()} - files.keys())
         )
-        yield LogEntry(id, content, verdicts, tuple(edits or [Difference("labels or tags only")]))
+        for id, content, _, before in some:
+            leaf = loaded.get(leaves.get(content["results"], ""))
+            cells = results_of(file, leaf, files) if leaf else ()
+            words = Counter[str](one.verdict or "pending" for one in cells)
+            found = edits[id] if before else [Difference("new")]
+            yield LogEntry(
+                id, content, in_order(words), tuple(found or [Difference("labels or tags only")])
+            )
 
 
 @dataclass
