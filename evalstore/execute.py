@@ -17,7 +17,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from evalstore.asking import Asking
-from evalstore.assemble import Material
+from evalstore.assemble import Judged, Material
 from evalstore.bursts import Bursts
 from evalstore.calls import CallFailed, Calls, Door, LeaseLostError, Limits, Rim
 from evalstore.code_checks import Allows, CodeChecks
@@ -110,8 +110,8 @@ class Executor:
         """Key of what is under way -> how many of its answers or judgements are still to come."""
         self._answers: dict[str, Session] = {}
         """New sessions whose question has other answers to come."""
-        self._to_load: dict[str, None] = {}
-        """Sessions that judges will be shown and that are not in memory, in order."""
+        self._waiting: dict[str, dict[Judged, None]] = {}
+        """By account what its judgements are about that wait to be made, in order."""
         self._owed: set[str] = set()
         """Keys of judgements that are queued, or have failed."""
         self._sharing_cells: dict[str, list[Cell]] = {}
@@ -327,8 +327,7 @@ class Executor:
         for item in claimed.items:
             self._left[key_of(item)] = item.count
             jobs += [_Job(item, self.sharing.look_at_clock())] * item.count
-            if isinstance(item, Judgement):
-                self._to_load |= dict.fromkeys(item.sessions)
+            self._note_waiting(item)
         for key in claimed.done:
             self._ledger.writer.give(key)
         owed: list[Ask | Judgement] = []
@@ -469,9 +468,12 @@ class Executor:
         # Another run that works on the same answers may judge them, too.
         self.sharing.look_for_votes({subject_of(one): self._votes(subject_of(one)) for one in due})
         owed: list[Judgement] = []
-        self._to_load |= dict.fromkeys(chain.from_iterable(due))
+        left = iter(due)
         for subject, wanting in due.items():
-            sessions = await self._load(subject)
+            if not self.material.has(subject, None):
+                await self._ledger.writer.settled()
+                self.material.read_ahead(chain([(subject, None)], ((one, None) for one in left)))
+            sessions = self.material.sessions(subject)
             await self._run_checks(subject, wanting, sessions)
             owed += self._check_and_find(subject, wanting, sessions)
         if owed:
@@ -571,7 +573,7 @@ class Executor:
             lane = self._lanes[self._account_of(one)]
             keeps = len(sessions) == 1 and lane.backlog < _KEPT_IN_MEMORY
             kept = sessions[0] if keeps else None
-            self._to_load |= {} if keeps else dict.fromkeys(ids)
+            self._note_waiting(one)
             lane.put([_Job(one, self.sharing.look_at_clock(), kept)] * one.count)
 
     async def _judge(self, item: Judgement, session: Session | None) -> None:
@@ -582,7 +584,7 @@ class Executor:
         key, judge = key_of(item), item.judge
         door = self.judges[judge.evaluator]
         try:
-            sessions = (session,) if session else await self._load(item.sessions)
+            sessions = await self._read(item, session)
             evaluation = await self._judging.consult(
                 judge,
                 item.sessions,
@@ -604,11 +606,22 @@ class Executor:
             self._look_at_verdict(item.cell)
         self._one_less(key)
 
-    async def _load(self, ids: Subject) -> tuple[Session, ...]:
-        await self._ledger.writer.settled()
-        for id in ids:
-            self._to_load.pop(id, None)
-        return self.material.sessions(ids, self._to_load)
+    def _note_waiting(self, item: Ask | Judgement) -> None:
+        """Note that a judgement will be made, so that others are read with it."""
+        if isinstance(item, Judgement):
+            waiting = self._waiting.setdefault(self._account_of(item), {})
+            waiting[item.sessions, item.cell.case.evaluation] = None
+
+    async def _read(self, item: Judgement, session: Session | None) -> tuple[Session, ...]:
+        """The sessions of a judgement; what the next ones are about is read with them."""
+        waiting = self._waiting.get(self._account_of(item), {})
+        judged = (item.sessions, item.cell.case.evaluation)
+        if session is None and not self.material.has(*judged):
+            await self._ledger.writer.settled()
+            if not self.material.has(*judged):
+                self.material.read_ahead(chain([judged], waiting))
+        waiting.pop(judged, None)
+        return (session,) if session else self.material.sessions(item.sessions)
 
 
 async def _see_through(work: Awaitable[T]) -> T:
