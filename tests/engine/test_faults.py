@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from evalstore.providers import openai_compatible
+from evalstore.providers import answer_size
 from tests import endpoint
 from tests.engine.conftest import Place, Ran
 
@@ -66,7 +66,7 @@ STOPPING = {
 
 @pytest.fixture(autouse=True)
 def _small_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_compatible, "MAX_ANSWER", 1_000_000)
+    monkeypatch.setattr(answer_size, "MAX_ANSWER", 1_000_000)
 
 
 def options(fault: str) -> tuple[str, ...]:
