@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from evalstore import restoring
 from evalstore.errors import FileProblem, LimitProblem, NotRunError
@@ -28,6 +29,7 @@ from evalstore.values import (
     Request,
     Role,
     SampleRef,
+    Session,
     TestVersion,
     Text,
     ToolVersion,
@@ -40,8 +42,14 @@ _RUNTIME = re.compile(r"\{\{(" + "|".join(RUNTIME_NAMES) + r")\}\}")
 _SHARED_KINDS = frozenset({"prompt", "tool", "schema"})
 """Kinds of content that many questions use: they stay in memory."""
 _MOST_AHEAD = 2_000
+_JUDGED_AHEAD = 100
+"""Judgements for which is read what they are about, when it is read for one of them."""
+_MOST_SESSIONS = 200
+"""Sessions in memory besides those that were read last."""
 
 Outgoing = list[Text | FilePart]
+Judged = tuple[Sequence[str], str | None]
+"""What a judgement is about: ids of its sessions, and of its evaluation version."""
 
 
 class Material:
@@ -51,12 +59,16 @@ class Material:
         self._store = store
         self._shared: dict[str, Json] = {}
         self._ahead: dict[str, Json] = {}
+        self._sessions: dict[str, Session] = {}
 
     def keep(self, contents: Mapping[str, Json]) -> None:
         """Keep contents, by id, that will be wanted soon; only the last thousands are kept."""
-        if len(self._ahead) > _MOST_AHEAD:
-            self._ahead.clear()
         self._ahead |= contents
+        _drop_oldest(self._ahead, _MOST_AHEAD + len(contents))
+
+    def lacking(self, ids: Iterable[str]) -> list[str]:
+        """Those of some versions that are not in memory, as far as they are kept when read."""
+        return list(islice((id for id in ids if id not in self._ahead), _MOST_AHEAD))
 
     def content(self, kind: str, id: str) -> Json:
         """The content of a version."""
@@ -68,6 +80,33 @@ class Material:
         if kind in _SHARED_KINDS:
             self._shared[id] = content
         return content
+
+    def has(self, ids: Iterable[str], evaluation: str | None) -> bool:
+        """Whether what a judgement is about is in memory: its sessions and its evaluation."""
+        told = evaluation is None or evaluation in self._ahead
+        return told and all(id in self._sessions for id in ids)
+
+    def read_ahead(self, judged: Iterable[Judged]) -> None:
+        """Read together what the first of these judgements are about, as far as it is stored."""
+        sessions: dict[str, None] = {}
+        told: dict[str, None] = {}
+        for ids, evaluation in islice(judged, _JUDGED_AHEAD):
+            sessions |= dict.fromkeys(id for id in ids if id not in self._sessions)
+            if evaluation is not None and evaluation not in self._ahead:
+                told[evaluation] = None
+            if len(sessions) >= _MOST_SESSIONS:
+                break
+        if sessions:
+            self._sessions |= self._store.find_sessions(sessions)
+            _drop_oldest(self._sessions, _MOST_SESSIONS + len(sessions))
+        if told:
+            self.keep(self._store.load_contents("evaluation", told))
+
+    def sessions(self, ids: Sequence[str]) -> tuple[Session, ...]:
+        """Stored sessions; raises `StoreError` when one is missing."""
+        missing = [id for id in ids if id not in self._sessions]
+        loaded = self._store.load_sessions(missing) if missing else {}
+        return tuple([self._sessions.get(id) or loaded[id] for id in ids])
 
     def test(self, id: str) -> TestVersion:
         """A test version."""
@@ -247,6 +286,12 @@ class Material:
                 elif piece:
                     result.append(Text(piece))
         return only_user_files(message.role, result)
+
+
+def _drop_oldest(kept: dict[str, Any], most: int) -> None:
+    """Drop what was kept first, until there are at most so many."""
+    for id in list(islice(kept, max(len(kept) - most, 0))):
+        del kept[id]
 
 
 def next_request(request: Request, answers: Sequence[Reply]) -> tuple[Request, bool]:

@@ -68,6 +68,8 @@ class Cell:
     attempts: int
     """How often each conversation is held, and what comes of it judged."""
     judges: tuple[Judge, ...]
+    prompt_number: int
+    """Of the system prompt among those of the case."""
 
     @property
     def question(self) -> Question:
@@ -183,7 +185,7 @@ def lay_out(
                 if lacks:
                     skipped.append(Skipped(path, case.row, candidate.id, tuple(lacks)))
                     continue
-                for prompt in case.prompts:
+                for number, prompt in enumerate(case.prompts):
                     cells.append(
                         Cell(
                             path,
@@ -194,6 +196,7 @@ def lay_out(
                             ask_all(case, prompt, candidate),
                             1 if case.recorded else attempts or file.attempts or candidate.attempts,
                             wanted_judges,
+                            number,
                         )
                     )
             taken += len(cells) + len(skipped) > before

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from evalstore.asking import Asking
-from evalstore.assemble import Material
+from evalstore.assemble import Judged, Material
 from evalstore.bursts import Bursts
 from evalstore.calls import CallFailed, Calls, Door, LeaseLostError, Limits, Rim
 from evalstore.code_checks import Allows, CodeChecks
@@ -110,16 +110,22 @@ class Executor:
         """Key of what is under way -> how many of its answers or judgements are still to come."""
         self._answers: dict[str, Session] = {}
         """New sessions whose question has other answers to come."""
+        self._waiting: dict[str, dict[Judged, None]] = {}
+        """By account what its judgements are about that wait to be made, in order."""
         self._owed: set[str] = set()
         """Keys of judgements that are queued, or have failed."""
         self._sharing_cells: dict[str, list[Cell]] = {}
         """Question id -> the cells it answers."""
+        self._most: dict[str, int] = {}
+        """Question id -> how many answers that one of these cells wants which wants most."""
         self._answered: set[str] = set()
         """Questions all of whose answers are there, and that several conversations share."""
         for cell in plan.cells:
-            for question in dict.fromkeys(cell.questions):
+            for question, _, wanted in cell.asked():
                 self._sharing_cells.setdefault(question, []).append(cell)
+                self._most[question] = max(wanted, self._most.get(question, 0))
         doors = (*self.candidates.values(), *self.judges.values())
+        self._work_of = self._by_account(plan)
         self._lanes = {
             account.name: Lane(
                 self._calls.pace(account), self._work, self._fetcher(account.name), self._changed
@@ -276,25 +282,32 @@ class Executor:
         assert item.judge is not None
         return self.judges[item.judge.evaluator].account.name
 
-    def _planned(self, account: str) -> Iterator[Ask | Judgement]:
-        """The plan's work for an account: judgements of stored sessions, then questions."""
+    def _by_account(self, plan: Plan) -> dict[str, list[Ask | Judgement]]:
+        """What of a plan can be done at once, by account: judgements, then questions."""
         to_check = {
-            (one.sessions, one.cell.case.evaluation)
-            for one in self.plan.judgements
-            if one.judge is None
+            (one.sessions, one.cell.case.evaluation) for one in plan.judgements if one.judge is None
         }
-        for one in self.plan.judgements:
-            if not one.sessions or one.judge is None or key_of(one) in self._failed:
+        found: dict[str, list[Ask | Judgement]] = {}
+        for one in plan.judgements:
+            if not one.sessions or one.judge is None:
                 continue  # a session that is still to be asked is judged when it is there
             if (one.sessions, one.cell.case.evaluation) in to_check:
                 continue  # whether a model judges depends on the checks
-            if self._account_of(one) == account and (key := key_of(one)) not in self._owed:
+            found.setdefault(self._account_of(one), []).append(one)
+        for ask in plan.asks:
+            found.setdefault(self._account_of(ask), []).append(ask)
+        return found
+
+    def _planned(self, account: str) -> Iterator[Ask | Judgement]:
+        """The plan's work for an account: judgements of stored sessions, then questions."""
+        for item in self._work_of.get(account, ()):
+            key = key_of(item)
+            if isinstance(item, Ask):
+                if (count := item.count - self._failed[key]) > 0:
+                    yield replace(item, count=count)
+            elif key not in self._failed and key not in self._owed:
                 self._owed.add(key)
-                yield one
-        for ask in self.plan.asks:
-            count = ask.count - self._failed[ask.question_id]
-            if self._account_of(ask) == account and count > 0:
-                yield replace(ask, count=count)
+                yield item
 
     def _fetcher(self, account: str) -> Callable[[int], Awaitable[list[_Job] | None]]:
         planned = self._planned(account)
@@ -309,10 +322,12 @@ class Executor:
         """The jobs of those of these items that nobody else works on, and that are still open."""
         claimed = await self.sharing.claim(items)
         self.material.keep(claimed.contents)
+        self._read_evaluations(one for one in claimed.items if isinstance(one, Ask))
         jobs: list[_Job] = []
         for item in claimed.items:
             self._left[key_of(item)] = item.count
             jobs += [_Job(item, self.sharing.look_at_clock())] * item.count
+            self._note_waiting(item)
         for key in claimed.done:
             self._ledger.writer.give(key)
         owed: list[Ask | Judgement] = []
@@ -330,6 +345,18 @@ class Executor:
         if self._answered:
             await self._judge_together()
         return jobs + (await self._claim(owed) if owed else [])
+
+    def _read_evaluations(self, asks: Iterable[Ask]) -> None:
+        """Read at once by what the answers are judged in other cells than the asked ones."""
+        told = {
+            cell.case.evaluation: None
+            for ask in asks
+            for cell in self._sharing_cells[ask.question_id]
+            if cell is not ask.cell
+        }
+        lacking = self.material.lacking(id for id in told if id is not None)
+        if lacking:
+            self.material.keep(self.store.load_contents("evaluation", lacking))
 
     async def _ask_others(self) -> None:
         """Take over what other runs have left, and take note of what they have brought."""
@@ -408,7 +435,7 @@ class Executor:
 
     def _wanting(self, question: str, *, all_answers: bool) -> list[Cell]:
         """The cells of a question that want all its answers, or those that want only some."""
-        most = max(cell.wanted_of(question) for cell in self._sharing_cells[question])
+        most = self._most[question]
         return [cell for cell in self._alone(question) if (cell.wanted == most) == all_answers]
 
     def _alone(self, question: str) -> list[Cell]:
@@ -436,11 +463,17 @@ class Executor:
             for subject in cell.subjects(answers):
                 if any(missing_judgements(cell, self._votes(subject_of(subject)))):
                     due.setdefault(subject, []).append(cell)
+        if not due:
+            return
         # Another run that works on the same answers may judge them, too.
         self.sharing.look_for_votes({subject_of(one): self._votes(subject_of(one)) for one in due})
         owed: list[Judgement] = []
+        left = iter(due)
         for subject, wanting in due.items():
-            sessions = await self._load(subject)
+            if not self.material.has(subject, None):
+                await self._ledger.writer.settled()
+                self.material.read_ahead(chain([(subject, None)], ((one, None) for one in left)))
+            sessions = self.material.sessions(subject)
             await self._run_checks(subject, wanting, sessions)
             owed += self._check_and_find(subject, wanting, sessions)
         if owed:
@@ -540,6 +573,7 @@ class Executor:
             lane = self._lanes[self._account_of(one)]
             keeps = len(sessions) == 1 and lane.backlog < _KEPT_IN_MEMORY
             kept = sessions[0] if keeps else None
+            self._note_waiting(one)
             lane.put([_Job(one, self.sharing.look_at_clock(), kept)] * one.count)
 
     async def _judge(self, item: Judgement, session: Session | None) -> None:
@@ -550,7 +584,7 @@ class Executor:
         key, judge = key_of(item), item.judge
         door = self.judges[judge.evaluator]
         try:
-            sessions = (session,) if session else await self._load(item.sessions)
+            sessions = await self._read(item, session)
             evaluation = await self._judging.consult(
                 judge,
                 item.sessions,
@@ -575,10 +609,22 @@ class Executor:
             self._look_at_verdict(item.cell)
         self._one_less(key)
 
-    async def _load(self, ids: Subject) -> tuple[Session, ...]:
-        await self._ledger.writer.settled()
-        loaded = self.store.load_sessions(ids)
-        return tuple(loaded[id] for id in ids)
+    def _note_waiting(self, item: Ask | Judgement) -> None:
+        """Note that a judgement will be made, so that others are read with it."""
+        if isinstance(item, Judgement):
+            waiting = self._waiting.setdefault(self._account_of(item), {})
+            waiting[item.sessions, item.cell.case.evaluation] = None
+
+    async def _read(self, item: Judgement, session: Session | None) -> tuple[Session, ...]:
+        """The sessions of a judgement; what the next ones are about is read with them."""
+        waiting = self._waiting.get(self._account_of(item), {})
+        judged = (item.sessions, item.cell.case.evaluation)
+        if session is None and not self.material.has(*judged):
+            await self._ledger.writer.settled()
+            if not self.material.has(*judged):
+                self.material.read_ahead(chain([judged], waiting))
+        waiting.pop(judged, None)
+        return (session,) if session else self.material.sessions(item.sessions)
 
 
 async def _see_through(work: Awaitable[T]) -> T:

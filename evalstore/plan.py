@@ -212,17 +212,18 @@ def plan_judgements(
             complete += 1
             subject = hashing.subject_of(sessions)
             stored = votes.get(subject, ())
-            counting = [
-                vote
-                for vote in stored
-                if vote.human
-                or (
-                    vote.started >= bound.since
-                    and not (vote.verdict in again and vote.started < begun)
-                )
-            ]
-            plan.votes[subject] = counting
-            plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
+            counting = plan.votes.get(subject)
+            if counting is None:
+                counting = plan.votes[subject] = [
+                    vote
+                    for vote in stored
+                    if vote.human
+                    or (
+                        vote.started >= bound.since
+                        and not (vote.verdict in again and vote.started < begun)
+                    )
+                ]
+                plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
             for judge, count in _lacking(cell, counting, before_checks=True):
                 one = Judgement(cell, sessions, judge, count)
                 why = _why_again(one, stored, bound, again)

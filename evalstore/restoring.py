@@ -27,7 +27,7 @@ from evalstore.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from evalstore.hashing import Description
 
@@ -49,6 +49,21 @@ def restore_test(content: Description) -> TestVersion:
             provider_options=options.get("providerOptions"),
         ),
     )
+
+
+def versions_in(content: Description) -> Iterator[tuple[str, str]]:
+    """The versions of other kinds that a test or an evaluation names: kind and id of each.
+
+    They are its tools and schemas, and the evaluator prompts of its checks.
+    """
+    for id in content.get("tools", ()):
+        yield "tool", id
+    if isinstance(content.get("schema"), str):
+        yield "schema", content["schema"]
+    for id in content.get("prompts", ()):
+        yield "prompt", id
+    for check in content.get("checks", ()):
+        yield from versions_in(check)
 
 
 def restore_messages(messages: Json) -> tuple[Message, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.cells import limit_of
 from evalstore.errors import StoreLockedError
+from evalstore.judge_prompts import shows_question
 from evalstore.plan import CHECKS, Ask, Judgement, Plan, counts
 from evalstore.promptly import promptly
+from evalstore.restoring import versions_in
 from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS, Leases
 
 if TYPE_CHECKING:
+    from evalstore.cells import Cell
     from evalstore.store import Store
     from evalstore.values import Json, Session, Vote
 
@@ -30,6 +33,30 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
 """Seconds until we look again whether others are done."""
 
 Item = Ask | Judgement
+
+
+_OFTEN_SHARED = ("prompt", "tool", "schema")
+
+
+def _made_of(item: Item) -> Iterator[tuple[str, str]]:
+    """The kinds and ids of the versions that a call, or what follows from it, is made of."""
+    case = item.cell.case
+    if isinstance(item, Ask) and case.recorded:
+        yield "model", case.recorded
+    elif isinstance(item, Ask):
+        yield from _asked_in(item.cell, item.number)
+    elif item.judge:
+        yield "prompt", item.judge.prompt
+    if case.evaluation:
+        yield "evaluation", case.evaluation
+
+
+def _asked_in(cell: Cell, number: int | None = None) -> Iterator[tuple[str, str]]:
+    """The kinds and ids of what a candidate is shown, in one conversation or in all."""
+    for test in cell.case.tests if number is None else (cell.case.tests[number],):
+        yield "test", test
+    if cell.prompt:
+        yield "prompt", cell.prompt
 
 
 def key_of(item: Item) -> str:
@@ -75,6 +102,10 @@ class Sharing:
     def open(self, plan: Plan) -> None:
         """Go over to a plan."""
         self._plan = plan
+        self._read: set[tuple[str, str]] = set()
+        """Kind and id of contents that were read ahead and that others may be made of, too."""
+        self._showing: set[str] = set()
+        """Evaluator prompts among them that show the judge what the candidate was asked."""
         self._held: dict[str, Item] = {}
         """What other runs work on, by key."""
         self._looking = False
@@ -103,9 +134,13 @@ class Sharing:
         """Take note of what others have said of subjects with these known votes, by their ids."""
         found = self._store.find_votes(known)
         for subject, votes in found.items():
-            ids = self._plan.passed_over | {vote.id for vote in known[subject]}
-            found[subject] = [vote for vote in votes if vote.id not in ids]
+            ids = {vote.id for vote in known[subject]}
+            found[subject] = [vote for vote in votes if self._is_new(vote, ids)]
         self._take_votes(found)
+
+    def _is_new(self, vote: Vote, known: Collection[str]) -> bool:
+        """Whether nobody knew a vote when the plan was made; `known` are ids."""
+        return vote.id not in known and vote.id not in self._plan.passed_over
 
     def _take_votes(self, found: Mapping[str, Sequence[Vote]]) -> None:
         for subject, votes in found.items():
@@ -126,23 +161,26 @@ class Sharing:
     def _look_for_answers(self, asks: list[Ask], claimed: Claimed) -> None:
         """Sort out the questions that were answered after the plan was made."""
         found = self._store.find_samples(ask.question_id for ask in asks)
+        new: dict[str, list[str]] = {}
         for ask in asks:
             question = ask.question_id
             known = self._plan.newest.get(question, -1)
-            new = [
-                sample
+            ids = [
+                sample.id
                 for sample in found.get(question, ())
                 if sample.started > known and counts(sample, limit_of(ask.cell))
             ][: ask.count]
-            if new:
-                ids = [sample.id for sample in new]
-                loaded = self._store.load_sessions(ids)
-                claimed.sessions[question] = {id: loaded[id] for id in ids}
-                claimed.votes |= self._store.find_votes(ids)
-            if len(new) < ask.count:
-                claimed.items.append(replace(ask, count=ask.count - len(new)))
+            if ids:
+                new[question] = ids
+            if len(ids) < ask.count:
+                claimed.items.append(replace(ask, count=ask.count - len(ids)))
             else:
                 claimed.done.append(question)
+        if new:
+            every = [id for ids in new.values() for id in ids]
+            loaded = self._store.load_sessions(every)
+            claimed.sessions |= {one: {id: loaded[id] for id in ids} for one, ids in new.items()}
+            claimed.votes |= self._store.find_votes(every)
 
     def _look_for_votes(self, judgements: list[Judgement], claimed: Claimed) -> None:
         """Sort out the judgements that were made after the plan was made."""
@@ -152,11 +190,10 @@ class Sharing:
             assert subject
             assert one.judge
             known = {vote.id for vote in self._plan.votes.get(subject, ())}
-            known |= self._plan.passed_over
             new = [
                 vote
                 for vote in found.get(subject, ())
-                if vote.id not in known
+                if self._is_new(vote, known)
                 and vote.evaluation == one.cell.case.evaluation
                 and vote.evaluator == one.judge.evaluator
             ]
@@ -168,12 +205,32 @@ class Sharing:
                 claimed.done.append(key_of(one))
 
     def _read_ahead(self, items: list[Item]) -> dict[str, Json]:
-        tests = {item.question.test for item in items if isinstance(item, Ask)}
-        told = {item.cell.case.evaluation for item in items if item.cell.case.evaluation}
-        return {
-            **self._store.load_contents("test", tests),
-            **self._store.load_contents("evaluation", told),
+        """What the items are made of; what many share is read only with the first of them."""
+        found = self._load({one for item in items for one in _made_of(item)})
+        self._showing |= {
+            id for id, one in found.items() if one["kind"] == "prompt" and shows_question(one)
         }
+        questions = {
+            one
+            for item in items
+            if isinstance(item, Judgement) and item.judge
+            if item.judge.prompt in self._showing or len(item.sessions) > 1
+            for one in _asked_in(item.cell)
+        }
+        found |= self._load(questions)
+        inner = {one for content in found.values() for one in versions_in(content)}
+        return found | self._load(inner)
+
+    def _load(self, wanted: set[tuple[str, str]]) -> dict[str, Json]:
+        """Contents by kind and id, without those of the plan that were read before."""
+        by_kind: dict[str, list[str]] = {}
+        for kind, id in wanted - self._read:
+            by_kind.setdefault(kind, []).append(id)
+        self._read |= {one for one in wanted if one[0] in _OFTEN_SHARED}
+        found: dict[str, Json] = {}
+        for kind, ids in by_kind.items():
+            found |= self._store.load_contents(kind, ids)
+        return found
 
     # --- others
 

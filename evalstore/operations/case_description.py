@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,17 +19,19 @@ if TYPE_CHECKING:
 class CaseDescriber:
     """Describes cases of a workspace; the runs of the last test file are kept."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, cases: Sequence[Case]) -> None:
+        """What `cases` are made of is read at once; raises `StoreError` when a part is missing."""
         self._desk = desk
+        tests = [id for case in cases for id in case.tests]
+        told = [case.evaluation for case in cases if case.evaluation]
+        self._contents = desk.load_contents("test", tests) | desk.load_contents("evaluation", told)
         self._runs: tuple[str, tuple[Run, ...]] = ("", ())
 
     def describe(self, path: str, case: Case) -> dict[str, Json]:
         """The messages, system prompts, instructions and checks of a case of a test file."""
-        evaluation = self._content("evaluation", case.evaluation) if case.evaluation else {}
+        evaluation = self._contents[case.evaluation] if case.evaluation else {}
         instructions = restoring.restore_parts(evaluation.get("instructions", ()))
-        conversations = [
-            restoring.restore_test(self._content("test", test)).messages for test in case.tests
-        ]
+        conversations = [restoring.restore_test(self._contents[id]).messages for id in case.tests]
         runs = self._runs_of(path, conversations)
         return {
             "messages": [
@@ -41,10 +42,6 @@ class CaseDescriber:
             "instructions": _parts(instructions) if instructions else "",
             "checks": evaluation.get("checks", []),
         }
-
-    def _content(self, kind: str, id: str) -> Json:
-        fresh = self._desk.reading.contents.get(id)
-        return json.loads(fresh[1]) if fresh else self._desk.store.load_any(kind, id).content
 
     def _runs_of(
         self, path: str, conversations: Sequence[tuple[Message, ...]]

@@ -5,9 +5,10 @@ Every operation starts here. Nothing here calls a model.
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,8 +23,9 @@ from evalstore.plan import UNSETTLED, Bound, Plan, plan_asks, plan_judgements
 from evalstore.selection import Placed, Selection, Target
 from evalstore.settings import find_root
 from evalstore.store import Store
+from evalstore.store.contents import require
 from evalstore.store.trees import build_tree
-from evalstore.values import RECORDED, Case, CaseFile, Verdict
+from evalstore.values import RECORDED, Case, CaseFile, Json, Verdict
 from evalstore.workspace import Reading, Workspace
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ class Desk(Participants):
         self.code = CodeTrust(where, workspace, store, reading)
         self.left_out: list[Problem] = []
         """Errors of test files that are left out."""
+        self._places: dict[str, dict[str, tuple[str, int]]] = {}
+        """Kind -> the names and numbers of versions by id."""
 
     def snapshot(self) -> tuple[str, dict[str, tuple[str, str]]]:
         """The id of the tree of all cases as they are now, and its nodes."""
@@ -260,10 +264,25 @@ class Desk(Participants):
 
     def name_of_version(self, kind: str, id: str) -> str | None:
         """The name that files use for a version now."""
-        for name, ids in self.reading.names.get(f"{kind}s", {}).items():
-            if id in ids:
-                return name
-        return None
+        place = self.place_of_version(kind, id)
+        return place[0] if place else None
+
+    def place_of_version(self, kind: str, id: str) -> tuple[str, int] | None:
+        """The name that files use for a version now, and its number among those of that name."""
+        if kind not in self._places:
+            places = self._places.setdefault(kind, {})
+            for name, ids in self.reading.names.get(f"{kind}s", {}).items():
+                for number, version in enumerate(ids):
+                    places.setdefault(version, (name, number))
+        return self._places[kind].get(id)
+
+    def load_contents(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
+        """The contents of versions, read now or stored; raises `StoreError` when one is missing."""
+        fresh = self.reading.contents
+        wanted = list(dict.fromkeys(ids))
+        found = {id: json.loads(fresh[id][1]) for id in wanted if id in fresh}
+        stored = [id for id in wanted if id not in found]
+        return found | require(self.store.load_contents(kind, stored), stored, kind)
 
 
 class Keeper:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from evalstore.assemble import show_answer
 from evalstore.errors import EvalstoreError
 from evalstore.fields import suggest
+from evalstore.operations.contents import Contents
 from evalstore.operations.desk import Desk, open_desk, open_store
 from evalstore.operations.diff_sides import (
     WORKSPACE,
@@ -20,7 +21,7 @@ from evalstore.operations.diff_sides import (
     run_side,
     workspace_side,
 )
-from evalstore.operations.history import file_edits
+from evalstore.operations.file_edits import find_edits
 from evalstore.operations.orders import Wanted, Where
 from evalstore.operations.results import join_feedback, prompt_labels
 from evalstore.report.compare import (
@@ -189,16 +190,12 @@ def diff(
         comparison = compare(comparable(filled, now, selection), comparable(now, filled, selection))
         name_gone(comparison)
         both = {one.file for one in filled.results} & {one.file for one in now.results}
-        edits = {
-            path: file_edits(
-                desk.store,
-                filled.files[filled.nodes[path]],
-                now.files[node],
-                desk.reading.contents,
-            )
+        edited = {
+            path: (filled.files[filled.nodes[path]], now.files[node])
             for path, node in sorted(now.nodes.items())
             if filled.nodes.get(path, node) != node and path in both and selection.covers_file(path)
         }
+        edits = find_edits(Contents(desk.store, desk.reading.contents), edited)
         sides = _listed(comparison)
         return Diff(
             was.name,

@@ -13,7 +13,7 @@ from evalstore.report.compare import Comparison, Known, Pair, Result
 from evalstore.report.file_pairs import pair_files
 from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import read_tree
-from evalstore.values import RECORDED, CaseFile
+from evalstore.values import RECORDED, Case, CaseFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -104,6 +104,7 @@ def name_gone(found: Comparison) -> None:
 def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
     """The selected cells of a side, without those that the other side knew but did not run."""
     there = _all_places(other.results)
+    rows: dict[str, frozenset[tuple[str, str]]] = {}
 
     def counts(one: Result) -> bool:
         if not selection.covers_file(one.file):
@@ -113,10 +114,17 @@ def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
         node = other.nodes.get(one.file)
         if node is None or (other.models is not None and one.model not in other.models):
             return True
-        cases = other.files[node].cases
-        return all(one.key != case.key and one.row != case.row for case in cases)
+        if node not in rows:
+            cases = other.files[node].cases
+            rows[node] = frozenset(name for case in cases for name in _names(case))
+        return rows[node].isdisjoint(_names(one))
 
     return [one for one in side.results if counts(one)]
+
+
+def _names(row: Case | Result) -> tuple[tuple[str, str], ...]:
+    """What a row is known by."""
+    return ("key", row.key), ("row", row.row)
 
 
 def _all_places(results: Iterable[Result]) -> set[_Place]:
@@ -154,12 +162,13 @@ def fill_in(desk: Desk, was: Side, now: Side, selection: Selection) -> Side:
     results = list(was.results)
     leaves: dict[str, str] = {}
     whole = {one.file for one in missing} - {one.file for one in was.results}
+    prompts = _Prompts(now)
     for entries in _earlier(desk, was.name, now, {one.file for one in missing}):
         portions = iterate_entries(desk.store, entries)
         before = Known(one for some in portions for one, _ in some if not one.is_missing)
         left = []
         for one in missing:
-            found = before.find(one, _prompts(now, one))
+            found = before.find(one, prompts.of(one))
             if found is None:
                 left.append(one)
                 continue
@@ -199,7 +208,16 @@ def _earlier(desk: Desk, run: str, now: Side, paths: set[str]) -> Iterator[dict[
         yield fresh
 
 
-def _prompts(side: Side, one: Result) -> tuple[str | None, ...]:
-    """All system prompts of a cell's case."""
-    cases = side.files[side.nodes[one.file]].cases
-    return next((case.prompts for case in cases if case.key == one.key), (one.prompt,))
+class _Prompts:
+    """All system prompts of the cases of a side, to be found among many."""
+
+    def __init__(self, side: Side) -> None:
+        self._side = side
+        self._known: dict[str, dict[str, tuple[str | None, ...]]] = {}
+
+    def of(self, one: Result) -> tuple[str | None, ...]:
+        """All system prompts of a cell's case."""
+        if one.file not in self._known:
+            cases = self._side.files[self._side.nodes[one.file]].cases
+            self._known[one.file] = {case.key: case.prompts for case in cases}
+        return self._known[one.file].get(one.key, (one.prompt,))

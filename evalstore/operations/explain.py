@@ -7,15 +7,16 @@ No reason is guessed: each is a difference between two stored descriptions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evalstore import hashing
+from evalstore.operations.contents import Contents, in_portions
 from evalstore.operations.renames import pair_with_workspace
 from evalstore.operations.retries import failed_judgements, failed_questions
 from evalstore.plan import CHECKS, Ask, Judgement, Plan
-from evalstore.report.case_edits import differ_cases
+from evalstore.report.case_edits import differ_cases, versions_compared
 from evalstore.report.difference import (
     Difference,
     differ_evaluations,
@@ -41,6 +42,11 @@ _NAMED = (
 _RUNS_BACK = 20
 """How many runs are searched for a relative."""
 
+_FEW_PROMPTS = 8
+"""System prompts of a case that are looked through one by one."""
+
+T = TypeVar("T")
+
 
 class Reason(NamedTuple):
     """Why something is to be done, and the first thing that differs."""
@@ -57,7 +63,34 @@ class _Known(NamedTuple):
 
     case: Case
     run: Json
-    file: CaseFile
+
+
+class _Run(NamedTuple):
+    """A run that may know a case otherwise."""
+
+    content: Json
+    snapshot: str
+    candidates: str
+    """As JSON."""
+
+
+class RowIndex:
+    """The rows of a test file as it was, to be found among many."""
+
+    def __init__(self, file: CaseFile) -> None:
+        self._cases = file.cases
+        self._by_key: dict[str, int] = {}
+        self._by_row: dict[str, int] = {}
+        for number, case in enumerate(file.cases):  # of equal rows the first one is found
+            self._by_key.setdefault(case.key, number)
+            self._by_row.setdefault(case.row, number)
+
+    def find(self, case: Case) -> Case | None:
+        """The case of the same row: by its values, by its label, or the only one."""
+        number = self._by_key.get(case.key, self._by_row.get(case.row))
+        if number is None and len(self._cases) == 1 and not case.row:
+            number = 0
+        return None if number is None else self._cases[number]
 
 
 @dataclass
@@ -65,31 +98,51 @@ class Explainer:
     """Explains the items of one plan."""
 
     desk: Desk
-    _runs: list[Json] | None = None
+    _runs: list[_Run] | None = None
     _trees: dict[str, dict[str, str]] = field(default_factory=dict)
     _pairs: dict[str, dict[str, str]] = field(default_factory=dict)
     """By snapshot: the path that each test file had in it."""
     _files: dict[str, CaseFile] = field(default_factory=dict)
-    _contents: dict[str, Json] = field(default_factory=dict)
+    """By node."""
+    _rows: dict[str, RowIndex] = field(default_factory=dict)
+    """The rows of some of them."""
+    _prompts: dict[int, tuple[Case, Collection[str | None]]] = field(default_factory=dict)
+    """Of cases that have many: each case with them, so that its number stays its own."""
+
+    def __post_init__(self) -> None:
+        """Know where contents are."""
+        desk = self.desk
+        self._contents = Contents(desk.store, desk.reading.contents, desk.contents)
+        self.find = self._contents.find
 
     def asks(self, plan: Plan) -> list[tuple[Ask, Reason]]:
         """Every question with its reason."""
         failed = failed_questions(self.desk, plan) if self.runs else {}
-        self._prefetch("test", (id for ask in plan.asks for id in self._tests_near(ask.cell)))
-        return [(ask, self._ask(ask, failed)) for ask in plan.asks]
+        found: list[tuple[Ask, Reason]] = []
+        for some in in_portions(plan.asks):
+            self._contents.read_ahead(one for ask in some for one in self._compared(ask))
+            found += [(ask, self._ask(ask, failed)) for ask in some]
+        return found
 
     def judgements(self, plan: Plan) -> list[tuple[Judgement, Reason]]:
         """Every judgement with its reason."""
         failed = failed_judgements(self.desk, plan) if plan.judgements else {}
-        return [(one, self._judgement(one, plan, failed)) for one in plan.judgements]
+        found: list[tuple[Judgement, Reason]] = []
+        for some in in_portions(plan.judgements):
+            self._contents.read_ahead(found for one in some for found in self._judged(one, plan))
+            found += [(one, self._judgement(one, plan, failed)) for one in some]
+        return found
 
     # --- history
 
     @property
-    def runs(self) -> list[Json]:
-        """The contents of the newest runs, newest first."""
+    def runs(self) -> list[_Run]:
+        """The newest runs, newest first."""
         if self._runs is None:
-            self._runs = [content for _, content in self.desk.store.find_runs(limit=_RUNS_BACK)]
+            self._runs = [
+                _Run(content, content["snapshot"], json.dumps(content.get("candidates")))
+                for _, content in self.desk.store.find_runs(limit=_RUNS_BACK)
+            ]
         return self._runs
 
     def tree(self, root: str) -> dict[str, str]:
@@ -102,19 +155,23 @@ class Explainer:
 
     def known(self, file: str, case: Case) -> Iterator[_Known]:
         """How earlier runs knew this case, newest first; equal snapshots count once."""
-        seen: set[str] = set()
+        seen: set[tuple[str, str]] = set()
         for run in self.runs:
-            root = run["snapshot"]
-            path = self._path_in(root, file)
-            node = self.tree(root)[path] if path else None
-            key = f"{node}:{json.dumps(run.get('candidates'))}"
-            if node is None or key in seen:
+            path = self._path_in(run.snapshot, file)
+            node = self.tree(run.snapshot)[path] if path else None
+            if node is None or (node, run.candidates) in seen:
                 continue
-            seen.add(key)
-            old = self._files.get(node)
-            found = same_row(case, old) if old else None
-            if found and old:
-                yield _Known(found, run, old)
+            seen.add((node, run.candidates))
+            rows = self._rows_of(node)
+            found = rows.find(case) if rows else None
+            if found:
+                yield _Known(found, run.content)
+
+    def _rows_of(self, node: str) -> RowIndex | None:
+        """The rows of a test file as it was; None when the store does not have them."""
+        if node not in self._rows and node in self._files:
+            self._rows[node] = RowIndex(self._files[node])
+        return self._rows.get(node)
 
     def _path_in(self, root: str, file: str) -> str | None:
         """The path that a test file had in a snapshot; None: it was not there."""
@@ -124,26 +181,32 @@ class Explainer:
 
     # --- contents
 
-    def find(self, kind: str, id: str) -> Json:
-        """The content of a version, read now or stored; None when it is nowhere."""
-        if id in self._contents:
-            return self._contents[id]
-        fresh = self.desk.reading.contents.get(id) or self.desk.contents.get(id)
-        content = (
-            json.loads(fresh[1]) if fresh else self.desk.store.load_contents(kind, [id]).get(id)
-        )
-        if content is not None:
-            self._contents[id] = content
-        return content
+    def _compared(self, ask: Ask) -> Iterator[tuple[str, str | None]]:
+        """What the reason of a question is likely to be found in, by kind and id."""
+        case = ask.cell.case
+        for known in self.known(ask.cell.file, case):
+            old = known.case
+            if case.tests[ask.number] not in old.tests:
+                yield from (("test", case.tests[ask.number]), ("test", _at(old.tests, ask.number)))
+            elif case.prompts != old.prompts:
+                yield "prompt", ask.cell.prompt
+                yield "prompt", _at(old.prompts, ask.cell.prompt_number)
+            elif case.recorded != old.recorded:
+                yield from (("model", case.recorded), ("model", old.recorded))
+            else:
+                continue
+            return
 
-    def _prefetch(self, kind: str, ids: Iterable[str]) -> None:
-        wanted = [id for id in dict.fromkeys(ids) if id not in self._contents]
-        self._contents |= self.desk.store.load_contents(kind, wanted)
-
-    def _tests_near(self, cell: Cell) -> Iterator[str]:
-        for known in self.known(cell.file, cell.case):
-            yield known.case.tests[0]
-            break
+    def _judged(self, one: Judgement, plan: Plan) -> Iterator[tuple[str, str | None]]:
+        """The same of a judgement."""
+        votes = plan.votes.get(one.subject, ()) if one.subject else ()
+        now = one.cell.case.evaluation
+        if one.subject and not votes:
+            old = next((old for old in self._relatives(one) if old != one.cell.case), None)
+            yield from versions_compared(old, one.cell.case) if old else ()
+        elif votes and now and all(vote.evaluation != now for vote in votes):
+            yield "evaluation", now
+            yield "evaluation", self._evaluation_before(one, votes[-1].evaluation)
 
     # --- reasons
 
@@ -174,7 +237,7 @@ class Explainer:
                 return reason
         if is_known:
             return Reason("not taken yet" if cell.case.recorded else "not answered yet")
-        if any(self._path_in(run["snapshot"], cell.file) for run in self.runs):
+        if any(self._path_in(run.snapshot, cell.file) for run in self.runs):
             return Reason("new row")
         return Reason("new test")
 
@@ -187,7 +250,7 @@ class Explainer:
         )
         relative = self._relative(cell, case, model)
         if cell.case.tests[number] not in case.tests:
-            old = case.tests[min(number, len(case.tests) - 1)]
+            old = _at(case.tests, number)
             if len(case.tests) > 1 and old in cell.case.tests:
                 return Reason("new conversation", relative=relative)
             found = differ_tests(
@@ -197,8 +260,8 @@ class Explainer:
                 self.desk.name_of_version,
             )
             return _reason(found, "test changed", relative)
-        if cell.prompt not in case.prompts:
-            position = cell.case.prompts.index(cell.prompt)
+        if cell.prompt not in self._prompts_of(case):
+            position = cell.prompt_number
             before = case.prompts[position] if position < len(case.prompts) else None
             if before is None or cell.prompt is None:
                 return Reason(
@@ -232,10 +295,18 @@ class Explainer:
         version = self.find("model", case.recorded) if case.recorded else None
         return "\n".join(version["options"]["answers"]) if version else ""
 
+    def _prompts_of(self, case: Case) -> Collection[str | None]:
+        """The system prompts of a case as it was, to be found among many."""
+        if len(case.prompts) <= _FEW_PROMPTS:
+            return case.prompts
+        if id(case) not in self._prompts:
+            self._prompts[id(case)] = case, frozenset(case.prompts)
+        return self._prompts[id(case)][1]
+
     def _relative(self, cell: Cell, case: Case, model: Json) -> str | None:
         if model is None:
             return None
-        prompt = cell.prompt if cell.prompt in case.prompts else case.prompts[0]
+        prompt = cell.prompt if cell.prompt in self._prompts_of(case) else case.prompts[0]
         temperature = model.get("temperature") if case.temperature is None else case.temperature
         return hashing.question_id(
             Question(case.tests[0], prompt, model["model"], temperature, case.seed)
@@ -274,22 +345,22 @@ class Explainer:
 
     def _judged_otherwise(self, one: Judgement) -> Reason | None:
         """What differs from the nearest relative that this candidate answered; None: nothing."""
-        cell = one.cell
-        for known in self.known(cell.file, cell.case):
-            ids = [candidate["id"] for candidate in known.run.get("candidates", ())]
-            if cell.prompt not in known.case.prompts or cell.candidate.id not in (*ids, RECORDED):
-                continue
-            found = list(
-                differ_cases(
-                    replace(known.case, prompts=cell.case.prompts),
-                    cell.case,
-                    self.find,
-                    self.desk.name_of_version,
-                )
-            )
+        for old in self._relatives(one):
+            name = self.desk.name_of_version
+            found = list(differ_cases(old, one.cell.case, self.find, name))
             if found:
                 return _reason(found, "case changed")
         return None
+
+    def _relatives(self, one: Judgement) -> Iterator[Case]:
+        """The case of a judgement as runs had it whose answers it is about, newest first."""
+        cell = one.cell
+        for known in self.known(cell.file, cell.case):
+            ids = [candidate["id"] for candidate in known.run.get("candidates", ())]
+            if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._prompts_of(
+                known.case
+            ):
+                yield replace(known.case, prompts=cell.case.prompts)
 
     def _evaluation_before(self, one: Judgement, newest: str) -> str:
         """The evaluation version this case had last, else the newest that judged the session."""
@@ -324,10 +395,6 @@ def _reason(found: list[Difference], what: str, relative: str | None = None) -> 
     return Reason(text + more, first.was, first.now, relative)
 
 
-def same_row(case: Case, file: CaseFile) -> Case | None:
-    """The case of the same row: by its values, by its label, or the only one."""
-    for attribute in ("key", "row"):
-        for old in file.cases:
-            if getattr(old, attribute) == getattr(case, attribute):
-                return old
-    return file.cases[0] if len(file.cases) == 1 and not case.row else None
+def _at(ids: Sequence[T], number: int) -> T:
+    """The one with this number, or the last."""
+    return ids[min(number, len(ids) - 1)]

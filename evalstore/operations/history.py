@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
 from evalstore.case_tree import find_same
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.messages import is_text
+from evalstore.operations.contents import Contents
 from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.failures import describe_failures, find_places
+from evalstore.operations.file_edits import find_edits
 from evalstore.operations.orders import describe_selection, leaves_out
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.renames import follow_file, name_in_newest_run
-from evalstore.operations.results import VERDICTS, read_results
+from evalstore.operations.results import VERDICTS, iterate_cells, read_results
 from evalstore.operations.targets import name_file
 from evalstore.operations.times import iso
-from evalstore.report.case_edits import differ_files
-from evalstore.report.difference import Difference, Find
+from evalstore.report.difference import Difference
 from evalstore.restoring import restore_case_file, restore_question
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import find_entry, read_tree
-from evalstore.values import CaseFile, Json, Vote
+from evalstore.values import Json, Vote
 
 if TYPE_CHECKING:
     from evalstore.operations.failures import Place
@@ -126,41 +127,47 @@ def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
         if node is not None
     ]
     files = store.load_case_files(list({node for _, _, _, node in known}))
-    for number, (id, content, file, node) in enumerate(known):
-        _, _, path, before = known[number + 1] if number + 1 < len(known) else (None,) * 4
-        if file == path and before and find_same(node, files[node], {before: files[before]}):
-            continue
-        renamed = [Difference("renamed", path, file)] if path and path != file else []
-        words: list[str] = [
-            one.verdict or "pending" for one in read_results(store, content, only=file)
-        ]
-        verdicts = {word: words.count(word) for word in VERDICTS}
-        edits = (
-            [Difference("new")] if before is None else file_edits(store, files[before], files[node])
-        )
-        edits = [*renamed, *edits] or [Difference("labels or tags only")]
-        yield LogEntry(id, content, verdicts, tuple(edits))
+    changed: list[_Changed] = []
+    for number, (id, content, path, node) in enumerate(known):
+        _, _, old, before = known[number + 1] if number + 1 < len(known) else (None,) * 4
+        if old != path or not before or not find_same(node, files[node], {before: files[before]}):
+            changed.append(_Changed(id, content, path, node, old, before))
+    versions = {one.run: (files[one.before], files[one.node]) for one in changed if one.before}
+    edits = find_edits(Contents(store), versions)
+    words = _count_words(store, changed)
+    for one in changed:
+        found = edits[one.run] if one.before else [Difference("new")]
+        if one.old and one.old != one.path:
+            found = [Difference("renamed", one.old, one.path), *found]
+        found = found or [Difference("labels or tags only")]
+        yield LogEntry(one.run, one.content, in_order(words[one.run]), tuple(found))
 
 
-def file_edits(
-    store: Store, was: CaseFile, now: CaseFile, fresh: Mapping[str, tuple[str, str]] | None = None
-) -> list[Difference]:
-    """What differs between two versions of a test file: the first difference of each kind of edit.
+class _Changed(NamedTuple):
+    """A run that has a test file otherwise than the run before it."""
 
-    `fresh` holds contents that are not stored yet, by id: kind and canonical JSON.
-    """
-    return differ_files(was, now, finder(store, fresh or {}), lambda _kind, _id: None)
+    run: str
+    content: Json
+    path: str
+    node: str
+    old: str | None
+    """The path that it had before."""
+    before: str | None
+    """The node that it had before."""
 
 
-def finder(store: Store, fresh: Mapping[str, tuple[str, str]]) -> Find:
-    """Finds contents by kind and id, first among those that are not stored yet."""
-
-    def find(kind: str, id: str) -> Json:
-        if id in fresh:
-            return json.loads(fresh[id][1])
-        return store.load_contents(kind, [id]).get(id)
-
-    return find
+def _count_words(store: Store, changed: Sequence[_Changed]) -> dict[str, Counter[str]]:
+    """How often each verdict is among the results on a file, by run."""
+    roots: dict[str, set[str]] = {}
+    for one in changed:
+        roots.setdefault(one.path, set()).add(one.content["results"])
+    leaves = {path: find_entry(some, path, store.load_nodes) for path, some in roots.items()}
+    of_runs = {one.run: leaves[one.path].get(one.content["results"]) for one in changed}
+    words: dict[str | None, Counter[str]] = {leaf: Counter() for leaf in of_runs.values()}
+    for some in iterate_cells(store, {leaf: leaf for leaf in words if leaf}):
+        for leaf, _, cell in some:
+            words[leaf][cell.get("verdict") or "pending"] += 1
+    return {run: words[leaf] for run, leaf in of_runs.items()}
 
 
 @dataclass

@@ -113,7 +113,7 @@ def _check(
     problems += _find_refused_keys(workspace, reading)
     problems += find_untrusted(where, workspace, store, reading)
     selection = Selection(find_targets(where, workspace, reading, paths))
-    tests = [path for path in reading.tests if selection.covers_file(path)]
+    tests = {path for path in reading.tests if selection.covers_file(path)}
     problems = [one for one in problems if one.file not in reading.tests or one.file in tests]
     cases = sum(len(file.cases) for path, file in reading.files.items() if path in tests)
     return Checked(problems, len(tests), cases)
@@ -224,8 +224,9 @@ def _tests(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
 
 def _cases(desk: Desk, wanted: Wanted, full: bool) -> Listing:
     rows: list[dict[str, Json]] = []
-    describer = CaseDescriber(desk)
-    for path, case in _selected(desk, wanted):
+    selected = _selected(desk, wanted)
+    describer = CaseDescriber(desk, [case for _, case in selected] if full else ())
+    for path, case in selected:
         row: dict[str, Json] = {
             "file": path,
             "row": case.row,

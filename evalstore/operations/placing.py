@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore.cells import Candidate, ask_of
 from evalstore.errors import EvalstoreError
 from evalstore.formats.base import Left, Recorded
+from evalstore.operations.contents import in_portions
 from evalstore.operations.keeping import IMPORTED, History, Told
 from evalstore.operations.older_cases import OlderVersions, by_age
 from evalstore.operations.orders import Wanted
@@ -88,6 +89,7 @@ class _Placer:
         self._rows: dict[str, Rows] = {}
         self._candidates: dict[str, list[Candidate] | str] = {}
         self._turns: dict[str, int] = {}
+        """Test version -> how many answers its conversation has."""
         self._times: Counter[tuple[str, str, str, int]] = Counter()
         self._older = OlderVersions(desk, placed.history)
         self._numbers: dict[tuple[str, str, tuple[str, ...]], int] = {}
@@ -210,21 +212,24 @@ class _Placer:
 
     def _turns_of(self, test: str) -> int:
         """How many answers a conversation has."""
-        if test not in self._turns:
-            fresh = self.placed.history.contents.get(test)
-            fresh = fresh or self._desk.reading.contents.get(test)
-            content = (
-                json.loads(fresh[1]) if fresh else self._desk.store.load_any("test", test).content
-            )
-            self._turns[test] = 1 + sum("filled" in one for one in content["messages"])
+        if test not in self._turns:  # of a test as it was before
+            _, text = self.placed.history.contents[test]
+            self._turns[test] = _count_turns(json.loads(text))
         return self._turns[test]
 
     # --- where
 
     def _rows_of(self, file: str) -> Rows:
         if file not in self._rows:
-            self._rows[file] = read_rows(self._desk, file)
+            self._rows[file] = rows = read_rows(self._desk, file)
+            self._read_turns(dict.fromkeys(test for case in rows.cases for test in case.tests))
         return self._rows[file]
+
+    def _read_turns(self, tests: Iterable[str]) -> None:
+        """Note how many answers each of these conversations has."""
+        for some in in_portions(tests):
+            for test, content in self._desk.load_contents("test", some).items():
+                self._turns[test] = _count_turns(content)
 
     def _candidate(self, first: Recorded, case: Case) -> Candidate:
         """The candidate that a later run asks, if one has the model and the temperature."""
@@ -304,6 +309,11 @@ class _Placer:
 
     def _began(self, held: _Held) -> int:
         return self.placed.history.sessions[held.sessions[0]][0].started
+
+
+def _count_turns(test: Json) -> int:
+    """How many answers a conversation has."""
+    return 1 + sum("filled" in one for one in test["messages"])
 
 
 def _asks_at(candidate: Candidate, case: Case) -> float | None:

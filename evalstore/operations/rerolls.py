@@ -6,13 +6,15 @@ turns some failures into passes, so the pass rate of reused answers rises with e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from evalstore.operations.results import iterate_file
+from evalstore.case_tree import has_parts
+from evalstore.operations.results import iterate_entries
 from evalstore.report.compare import Known
-from evalstore.store.trees import read_tree
+from evalstore.store.trees import read_tree, read_trees
 from evalstore.values import RECORDED, Case, Json
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ _MOST_RUNS = 200
 """Earlier runs that are looked at."""
 _MOST_CELLS = 200_000
 """About how many results are read to compare them; a file with more is left out."""
+_TREES_AT_ONCE = 20
+_FILES_AT_ONCE = 50
+_FEW_CELLS = 1_000
+"""Results of a file that is read together with others."""
 
 Keep = Callable[["Result", Case], bool]
 """Whether a result counts."""
@@ -69,21 +75,25 @@ def count_rerolls(store: Store, run: str, content: Json, keep: Keep) -> Rerolls:
     """
     found = Rerolls()
     current = read_tree(content["results"], store.load_nodes)
-    earlier: dict[str, list[str]] = {}
+    earlier: dict[str, dict[str, None]] = {}
     before = content["results"]
-    for results in _earlier_trees(store, run, content["started"]):
-        found.runs += 1
-        if results == before:
-            continue
-        # What both trees have was listed with the later one.
-        for path, leaf in read_tree(results, store.load_nodes, unlike=before).items():
-            if leaf != current.get(path, leaf) and leaf not in earlier.setdefault(path, []):
-                earlier[path].append(leaf)
-        before = results
+    trees = _earlier_trees(store, run, content["started"])
+    while some := list(islice(trees, _TREES_AT_ONCE)):
+        found.runs += len(some)
+        # What two trees in a row have was listed with the later one.
+        pairs = list(zip(some, [before, *some], strict=False))
+        for entries in read_trees(pairs, store.load_nodes):
+            for path, leaf in entries.items():
+                if leaf != current.get(path, leaf):
+                    earlier.setdefault(path, {})[leaf] = None
+        before = some[-1]
     left = _MOST_CELLS
-    for path in sorted(earlier):
-        if left > 0 and earlier[path]:
-            left -= _compare_file(store, path, [current[path], *earlier[path]], keep, found)
+    paths = iter(sorted(earlier))
+    while left > 0 and (batch := list(islice(paths, _FILES_AT_ONCE))):
+        files = {path: [current[path], *earlier[path]] for path in batch}
+        for group in _groups(store, files):
+            if left > 0:
+                left -= _compare(store, group, keep, found)
     return found
 
 
@@ -100,38 +110,58 @@ def _earlier_trees(store: Store, run: str, started: int) -> Iterator[str]:
                     return
 
 
-def _compare_file(
-    store: Store, path: str, leaves: Sequence[str], keep: Keep, found: Rerolls
-) -> int:
-    """Count the results of a file, of which `leaves` are the newest first.
+Files = Mapping[str, Sequence[str]]
+"""From paths to the nodes of their results, the newest first."""
 
-    Returns how many results were read.
-    """
+
+def _groups(store: Store, files: Files) -> Iterator[Files]:
+    """The files with few results together, and each of the others alone."""
+    roots = store.load_leaves(leaves[0] for leaves in files.values())
+    few: dict[str, Sequence[str]] = {}
+    for path, leaves in files.items():
+        root = roots[leaves[0]]
+        if has_parts(root) or len(root["cells"]) > _FEW_CELLS:
+            yield {path: leaves}
+        else:
+            few[path] = leaves
+    if few:
+        yield few
+
+
+def _compare(store: Store, files: Files, keep: Keep, found: Rerolls) -> int:
+    """Count the results of some files; returns how many results were read."""
+    waiting: dict[str, list[tuple[Result, Case]]] = {}
     read = 0
-    waiting: list[tuple[Result, Case]] = []
-    for number, id in enumerate(leaves):
-        cells = _cells(store, path, id)
+    for number in range(max(map(len, files.values()))):
+        wanted = {
+            path: leaves[number]
+            for path, leaves in files.items()
+            if number < len(leaves) and (number == 0 or waiting[path])
+        }
+        if not wanted:
+            break
+        cells = _cells(store, wanted)
         read += len(cells)
         if len(cells) > _MOST_CELLS:
             break
         if number == 0:
-            waiting = [
-                (one, case)
-                for one, case in cells
-                if one.verdict and one.model != RECORDED and keep(one, case)
-            ]
+            waiting = {path: [] for path in wanted}
+            for one, case in cells:
+                if one.verdict and one.model != RECORDED and keep(one, case):
+                    waiting[one.file].append((one, case))
             continue
         known = Known(one for one, _ in cells)
-        waiting = [one for one in waiting if not _is_counted(*one, known, found)]
-        if not waiting or read > _MOST_CELLS:
+        for path in wanted:
+            waiting[path] = [one for one in waiting[path] if not _is_counted(*one, known, found)]
+        if read > _MOST_CELLS:
             break
     return read
 
 
-def _cells(store: Store, path: str, leaf: str) -> list[tuple[Result, Case]]:
-    """The results of a file with their cases; no more than tell that there are too many."""
+def _cells(store: Store, leaves: Mapping[str, str]) -> list[tuple[Result, Case]]:
+    """The results of files with their cases; no more than tell that there are too many."""
     cells: list[tuple[Result, Case]] = []
-    for some in iterate_file(store, path, leaf):
+    for some in iterate_entries(store, leaves):
         cells += some
         if len(cells) > _MOST_CELLS:
             break

@@ -129,7 +129,7 @@ def build_leaves(
         cell = result.cell
         described = {
             "case": cell.index,
-            "prompt": cell.case.prompts.index(cell.prompt) or None,
+            "prompt": cell.prompt_number or None,
             "model": cell.candidate.id,
             "wanted": cell.wanted if cell.wanted > 1 else None,
             "verdict": result.verdict,
@@ -195,12 +195,6 @@ def iterate_cells(
             ]
 
 
-def iterate_file(store: Store, path: str, leaf: str) -> Iterator[list[tuple[Result, Case]]]:
-    """The results of a file, each with its case; `leaf` is the node that has them."""
-    for some in iterate_cells(store, {leaf: leaf}):
-        yield [(_result(path, case, cell), case) for _, case, cell in some]
-
-
 def results_of(
     store: Store, path: str, rows: Mapping[str, Collection[str]]
 ) -> dict[str, list[Result]]:
@@ -262,7 +256,7 @@ def as_result(found: CellResult) -> Result:
         file=cell.file,
         row=cell.case.row,
         key=cell.case.key,
-        prompt_number=cell.case.prompts.index(cell.prompt),
+        prompt_number=cell.prompt_number,
         prompt=cell.prompt,
         model=cell.candidate.id,
         test=cell.case.tests[0],
@@ -291,13 +285,11 @@ def prompt_labels(
     desk: Desk, places: Iterable[CellResult | Result | Item]
 ) -> dict[str, dict[str | None, str]]:
     """What to call each system prompt, for the test files that have several."""
-    prompts: dict[str, list[str | None]] = {}
+    prompts: dict[str, dict[str | None, None]] = {}
     for one in places:
         file = one.cell.file if isinstance(one, CellResult) else one.file
         prompt = one.cell.prompt if isinstance(one, CellResult) else one.prompt
-        seen = prompts.setdefault(file, [])
-        if prompt not in seen:
-            seen.append(prompt)
+        prompts.setdefault(file, {})[prompt] = None
     return {
         file: {prompt: prompt_label(desk, prompt) for prompt in found}
         for file, found in prompts.items()
@@ -309,8 +301,8 @@ def prompt_label(desk: Desk, prompt: str | None) -> str:
     """What to call a system prompt: its name now, else its id."""
     if prompt is None:
         return "no prompt"
-    name = desk.name_of_version("prompt", prompt)
-    if name is None:
+    place = desk.place_of_version("prompt", prompt)
+    if place is None:
         return prompt[:8]
-    versions = desk.reading.names["prompts"][name]
-    return name if len(versions) == 1 else f"{name} {versions.index(prompt) + 1}"
+    name, number = place
+    return name if len(desk.reading.names["prompts"][name]) == 1 else f"{name} {number + 1}"

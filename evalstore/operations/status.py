@@ -167,6 +167,9 @@ def find_changes(
     broken = {problem.file for problem in (*desk.reading.errors, *desk.left_out)}
     leaves = {before[path] for path in (*changed.values(), *gone)}
     old_files |= desk.store.load_case_files(leaves - old_files.keys())
+    by_file: dict[str, list[Item]] = {}
+    for item in items:
+        by_file.setdefault(item.file, []).append(item)
     found = [
         Change("A ", path, len(desk.reading.files[path].cases), 0, 0, "new")
         for path in nodes.keys() - pairs.keys()
@@ -174,7 +177,8 @@ def find_changes(
     for path, old in pairs.items():
         change = None
         if path in changed:
-            change = _change(path, old_files[before[old]], desk.reading.files[path], items)
+            was, here = old_files[before[old]], by_file.get(path, [])
+            change = _change(path, was, desk.reading.files[path], here)
         if path != old:
             change = _as_renamed(change or Change("R ", path, 0, 0, 0, ""), old)
         if change:
@@ -184,8 +188,7 @@ def find_changes(
         for path in gone - broken
     ]
     if narrows:
-        touched = {item.file for item in items}
-        found = [one for one in found if one.file in touched]
+        found = [one for one in found if one.file in by_file]
     return sorted(found, key=lambda one: (one.file, one.code))
 
 
@@ -195,7 +198,8 @@ def _as_renamed(change: Change, old: str) -> Change:
     return replace(change, reason=reason)
 
 
-def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Change | None:
+def _change(path: str, was: CaseFile, now: CaseFile, here: list[Item]) -> Change | None:
+    """How a file differs; `here` is what is to be done in it."""
     known = {_shown(case) for case in was.cases}
     shown = [case for case in now.cases if _shown(case) not in known]
     fewer = _only_fewer(shown, was)
@@ -211,7 +215,6 @@ def _change(path: str, was: CaseFile, now: CaseFile, items: list[Item]) -> Chang
     gone = sum(1 for case in was.cases if case.key not in kept and case.row not in kept)
     if not shown and not told and not gone:
         return None
-    here = [item for item in items if item.file == path]
     new = {item.row for item in here if item.kind != "judge" and item.reason == "new row"}
     asked = {item.row for item in here if item.kind != "judge"} - new
     judged = {item.row for item in here if item.kind == "judge"} - asked - new

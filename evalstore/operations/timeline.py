@@ -14,7 +14,7 @@ from evalstore import restoring
 from evalstore.case_tree import find_same
 from evalstore.errors import EvalstoreError
 from evalstore.operations.desk import open_desk, open_store, open_workspace
-from evalstore.operations.explain import same_row
+from evalstore.operations.explain import RowIndex
 from evalstore.operations.orders import Wanted
 from evalstore.operations.renames import follow_file, name_in_newest_run, name_in_workspace
 from evalstore.operations.results import as_result, prompt_label, results_of, settle
@@ -203,7 +203,9 @@ def _follow(spans: Sequence[_Span], files: Mapping[str, CaseFile], row: str) -> 
         assert known is not None
         for number in numbers:
             node = spans[number].node
-            spans[number].case = same_row(known, files[node]) if node and node in files else None
+            spans[number].case = (
+                RowIndex(files[node]).find(known) if node and node in files else None
+            )
             known = spans[number].case or known
 
 

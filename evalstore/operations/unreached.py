@@ -35,12 +35,11 @@ def failed_now(desk: Desk, plan: Plan, settled: Iterable[CellResult]) -> set[Pla
     if not questions and not subjects:
         return set()
     return {
-        (one.cell.file, one.cell.case.row, number, one.cell.candidate.id)
+        (one.cell.file, one.cell.case.row, one.cell.prompt_number, one.cell.candidate.id)
         for one in settled
         if one.pending
         if not questions.keys().isdisjoint(one.cell.questions)
         or not subjects.isdisjoint(map(hashing.subject_of, one.cell.subjects(plan.sessions)))
-        for number in (one.cell.case.prompts.index(one.cell.prompt),)
     }
 
 

@@ -30,24 +30,51 @@ def differ_files(was: CaseFile, now: CaseFile, find: Find, name: Name) -> list[D
     left out.
     """
     found: dict[str, Difference] = {}
+    for old, case in pair_cases(was, now):
+        for one in differ_pair(old, case, find, name):
+            found.setdefault(one.what, one)
+    for one in differ_otherwise(was, now):
+        found.setdefault(one.what, one)
+    return list(found.values())
+
+
+def pair_cases(was: CaseFile, now: CaseFile) -> Iterator[tuple[Case | None, Case]]:
+    """The cases of the newer version, each with the one of the older that it was, if any."""
     by_key = {case.key: case for case in was.cases}
     by_row = {case.row: case for case in was.cases}
     for case in now.cases:
-        old = by_key.get(case.key) or by_row.get(case.row)
-        if old is None:
-            row = case.row or case.key
-            found.setdefault(f"row {row}", Difference(f"row {row} is new"))
-        elif old != case:
-            for one in differ_cases(old, case, find, name):
-                found.setdefault(one.what, one)
+        yield by_key.get(case.key) or by_row.get(case.row), case
+
+
+def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator[Difference]:
+    """In what two versions of a case differ; None: there was none."""
+    if was is None:
+        yield Difference(f"row {now.row or now.key} is new")
+    elif was != now:
+        yield from differ_cases(was, now, find, name)
+
+
+def differ_otherwise(was: CaseFile, now: CaseFile) -> Iterator[Difference]:
+    """In what two versions of a test file differ beside the cases that both, or the newer, have."""
     kept = {case.key for case in now.cases} | {case.row for case in now.cases}
     for case in was.cases:
         if case.key not in kept and case.row not in kept:
-            row = case.row or case.key
-            found.setdefault(f"gone {row}", Difference(f"row {row} is gone"))
+            yield Difference(f"row {case.row or case.key} is gone")
     for setting in _SETTINGS:
-        found |= {one.what: one for one in _differ(setting, was, now)}
-    return list(found.values())
+        yield from _differ(setting, was, now)
+
+
+def versions_compared(was: Case, now: Case) -> Iterator[tuple[str, str | None]]:
+    """The kinds and ids of the versions that `differ_cases` looks into."""
+    for kind, old, new in (
+        ("test", was.tests, now.tests),
+        ("evaluation", (was.evaluation,), (now.evaluation,)),
+        ("prompt", was.prompts, now.prompts),
+        ("prompt", was.judge_prompts, now.judge_prompts),
+        ("model", (was.recorded,), (now.recorded,)),
+    ):
+        if old != new:
+            yield from ((kind, id) for id in (*old, *new))
 
 
 def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Difference]:
@@ -93,8 +120,9 @@ def differ_conversations(
                 yield one._replace(what=place + one.what)
         if before[partner] != after[id]:
             yield Difference(f"{place}repetitions", str(before[partner]), str(after[id]))
+    gone = set(old[len(changed) :])
     for number, id in enumerate(before, 1):
-        if id in old[len(changed) :]:
+        if id in gone:
             yield Difference(f"conversation {number} is gone")
     if before == after and tuple(was) != tuple(now):
         yield Difference("order of the conversations")
@@ -104,8 +132,11 @@ def _differ_prompts(
     what: str, was: Sequence[str | None], now: Sequence[str | None], find: Find, name: Name
 ) -> Iterator[Difference]:
     """Prompts that are new or gone; two in the same place are an edit of one."""
-    old = [id for id in was if id and id not in now]
-    new = [id for id in now if id and id not in was]
+    if was == now:
+        return
+    before_all, now_all = set(was), set(now)
+    old = [id for id in was if id and id not in now_all]
+    new = [id for id in now if id and id not in before_all]
     for before, after in zip_longest(old, new, fillvalue=""):
         if before and after:
             edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
@@ -117,7 +148,7 @@ def _differ_prompts(
             yield Difference(f"{what} {shown} is {'new' if after else 'gone'}")
     if (None in was) != (None in now) and not (old and new):
         yield Difference(f"case without {what} is {'new' if None in now else 'gone'}")
-    if not old and not new and set(was) == set(now) and tuple(was) != tuple(now):
+    if not old and not new and before_all == now_all:
         yield Difference(f"order of the {what}s")
 
 

@@ -7,7 +7,7 @@ equal ids, and a changed entry costs a few small nodes whatever the size of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from evalstore import hashing
 from evalstore.store.contents import damaged
@@ -53,24 +53,38 @@ def _build(
 
 def read_tree(root: str, load: Load, *, unlike: str | None = None) -> dict[str, str]:
     """The entries of a tree; with `unlike`, without the subtrees that another tree has too."""
-    entries: dict[str, str] = {}
-    level, other = [root], [unlike] if unlike else []
-    for _ in _levels(root):
-        if not level:
-            break
-        same = set(level) & set(other)
-        level = [id for id in level if id not in same]
-        other = [id for id in other if id not in same] if level else []
-        found = load([*level, *other])
-        following: list[str] = []
-        following_other: list[str] = []
-        for id in level:
-            entries.update(found[id].get("entries", {}))
-            following += found[id].get("children", {}).values()
-        for id in other:
-            following_other += found[id].get("children", {}).values()
-        level, other = list(dict.fromkeys(following)), list(dict.fromkeys(following_other))
+    [entries] = read_trees([(root, unlike)], load)
     return entries
+
+
+def read_trees(trees: Sequence[tuple[str, str | None]], load: Load) -> list[dict[str, str]]:
+    """The same of several trees, each with the other that it is unlike, read together."""
+    entries: list[dict[str, str]] = [{} for _ in trees]
+    levels = [([root], [unlike] if unlike else []) for root, unlike in trees]
+    for _ in _levels(trees[0][0] if trees else ""):
+        levels = [_unlike(level, other) for level, other in levels]
+        wanted = [id for level, other in levels for id in (*level, *other)]
+        if not wanted:
+            break
+        nodes = load(wanted)
+        for found, (level, _) in zip(entries, levels, strict=True):
+            for id in level:
+                found.update(nodes[id].get("entries", {}))
+        levels = [(_below(level, nodes), _below(other, nodes)) for level, other in levels]
+    return entries
+
+
+def _unlike(level: list[str], other: list[str]) -> tuple[list[str], list[str]]:
+    """The nodes that only one of two trees has; none when the first has none of its own."""
+    same = {*level} & {*other}
+    own = [id for id in level if id not in same]
+    return own, [id for id in other if id not in same] if own else []
+
+
+def _below(level: list[str], nodes: Mapping[str, Json]) -> list[str]:
+    return list(
+        dict.fromkeys(id for one in level for id in nodes[one].get("children", {}).values())
+    )
 
 
 def find_entry(roots: Iterable[str], path: str, load: Load) -> dict[str, str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.store.trees import build_tree, find_entry, read_tree
+from evalstore.store.trees import build_tree, find_entry, read_tree, read_trees
 from evalstore.values import Json
 
 maps = st.dictionaries(st.text(min_size=1, max_size=8), st.sampled_from("abc"), max_size=60)
@@ -57,6 +58,15 @@ def test_unlike_leaves_out_nothing_that_differs(one: dict[str, str], other: dict
     found = read_tree(root, Nodes(contents, others).load, unlike=unlike)
     assert found.items() <= one.items()
     assert one.items() - other.items() <= found.items()
+
+
+@given(st.lists(maps, min_size=1, max_size=4))
+def test_trees_that_are_read_together_are_read_as_each_alone(some: list[dict[str, str]]) -> None:
+    roots, contents = zip(*map(build_tree, some), strict=True)
+    pairs = [(root, None) for root in roots] + list(pairwise(roots))
+    nodes = Nodes(*contents)
+    alone = [read_tree(root, nodes.load, unlike=unlike) for root, unlike in pairs]
+    assert read_trees(pairs, nodes.load) == alone
 
 
 def test_a_changed_entry_costs_a_few_small_nodes() -> None:

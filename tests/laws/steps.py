@@ -1,0 +1,151 @@
+"""Counts what a command does: lines of evalstore, comparisons of texts, and SQLite's work."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import evalstore
+from evalstore import hashing
+from evalstore.store import connection as connections
+from evalstore.store import tables
+from evalstore.workspace import Workspace
+
+_PACKAGE = str(Path(evalstore.__file__).parent)
+_INSTRUCTIONS = 50
+"""SQLite counts its own work in portions of so many instructions."""
+
+
+@dataclass
+class Steps:
+    """What was done between the beginning and the end of `counted`."""
+
+    lines: Counter[str] = field(default_factory=Counter)
+    """Lines executed, by the function they are in; a loop on one line counts each turn."""
+    comparisons: Counter[str] = field(default_factory=Counter)
+    """Comparisons of paths and ids, by the function that made them."""
+    selects: Counter[str] = field(default_factory=Counter)
+    """Statements that read, by their text."""
+    instructions: int = 0
+    """What SQLite's virtual machine has executed, in portions."""
+
+
+class _Compared(str):
+    """A text that counts how often it is compared with another one: `in` of a list does so."""
+
+    __slots__ = ()
+    steps: Steps | None = None
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if _Compared.steps is not None:
+            _Compared.steps.comparisons[_name(sys._getframe(1).f_code)] += 1
+        return str.__eq__(self, other)
+
+
+def _name(code: Any) -> str:
+    return f"{code.co_filename.removeprefix(_PACKAGE)}:{code.co_qualname}"
+
+
+@contextmanager
+def counted() -> Iterator[Steps]:
+    """Count the steps of what is done in this context, in all threads that begin in it."""
+    steps = Steps()
+
+    def in_frame(frame: Any, event: str, _argument: Any) -> Any:
+        if event == "line":
+            steps.lines[frame.f_code] += 1
+        return in_frame
+
+    def trace(frame: Any, _event: str, _argument: Any) -> Any:
+        return in_frame if frame.f_code.co_filename.startswith(_PACKAGE) else None
+
+    def work() -> int:
+        steps.instructions += 1
+        return 0
+
+    def told(statement: str) -> None:
+        if statement.lstrip().upper().startswith(("SELECT", "WITH")):
+            steps.selects[statement.split(" IN (")[0].split("= ")[0][:150]] += 1
+
+    harden = connections.harden
+
+    def watch(connection: sqlite3.Connection) -> None:
+        harden(connection)
+        connection.set_progress_handler(work, _INSTRUCTIONS)
+        connection.set_trace_callback(told)
+
+    before = sys.gettrace()
+    with mock.patch.object(connections, "harden", watch), _comparing():
+        _Compared.steps = steps
+        threading.settrace(trace)
+        sys.settrace(trace)
+        try:
+            yield steps
+        finally:
+            sys.settrace(before)
+            threading.settrace(before)
+            _Compared.steps = None
+    lines: Counter[str] = Counter()
+    for code, count in steps.lines.items():
+        lines[_name(code)] += count
+    steps.lines = lines
+
+
+@contextmanager
+def _comparing() -> Iterator[None]:
+    """Make paths and ids count their comparisons."""
+    find_files = Workspace.find_files
+
+    def find(*arguments: Any) -> Any:
+        return {_Compared(path): stamp for path, stamp in find_files(*arguments).items()}
+
+    intern, kept = sys.intern, dict[str, str]()
+
+    def intern_one(text: str) -> str:
+        return kept.setdefault(text, text) if isinstance(text, _Compared) else intern(text)
+
+    with (
+        mock.patch.object(Workspace, "find_files", find),
+        mock.patch.object(sys, "intern", intern_one),
+    ):
+        undo = [
+            _replace(hashing.hash_bytes, lambda made: lambda data: _Compared(made(data))),
+            _replace(hashing.hash_content, lambda made: lambda text: _Compared(made(text))),
+            _replace(tables.as_digits, lambda made: lambda value: _Compared(made(value))),
+        ]
+        try:
+            yield
+        finally:
+            for one in undo:
+                one()
+
+
+def _replace(
+    function: Callable[..., Any], wrap: Callable[[Any], Callable[..., Any]]
+) -> Callable[[], None]:
+    """Replace a function in all modules that have imported it; returns how to undo that."""
+    other = wrap(function)
+    places = [
+        (module, name)
+        for module in list(sys.modules.values())
+        if getattr(module, "__name__", "").startswith("evalstore")
+        for name, value in list(vars(module).items())
+        if value is function
+    ]
+    for module, name in places:
+        setattr(module, name, other)
+
+    def undo() -> None:
+        for module, name in places:
+            setattr(module, name, function)
+
+    return undo
