@@ -113,7 +113,8 @@ def _reply(body: dict[str, Any], bodies: Counter[str]) -> Answer:
     """An answer that only this body has."""
     # A limit of tokens is not a part of a question: an answer counts until it is raised.
     shown = {name: value for name, value in body.items() if not name.startswith("max_")}
-    text = json.dumps(shown, sort_keys=True)
+    # 0 and 0.0 are the same temperature, so the same question.
+    text = json.dumps(json.loads(json.dumps(shown), parse_int=float), sort_keys=True)
     for random_word in {*_NONCE.findall(text), code_of(body) or ""} - {""}:
         text = text.replace(random_word, "")
     digest = hashlib.sha256(text.encode()).hexdigest()
