@@ -278,5 +278,5 @@ def _handling(
         yield
     finally:
         for number, before in earlier.items():
-            if loop.remove_signal_handler(number):
+            if loop.remove_signal_handler(number) and callable(before):
                 signal.signal(number, before)
