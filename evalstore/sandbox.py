@@ -200,6 +200,23 @@ def uses_of(source: str, name: str) -> Uses:
     return Uses(frozenset(keys), whole, guarded)
 
 
+def binds(source: str, name: str) -> bool:
+    """Whether a statement of a source that `undeclared` has accepted gives `name` a value."""
+    if _is_short(source):
+        return _binds_in(source, name)
+    try:
+        return bool(_limited("binds", source, name))
+    except _Failed:  # it has been read before: whoever asks refuses it
+        return True
+
+
+def _binds_in(source: str, name: str) -> bool:
+    from jinja2 import nodes
+
+    named = _environment().parse(source).find_all(nodes.Name)
+    return any(node.name == name and node.ctx != "load" for node in named)
+
+
 def _uses_in(source: str, name: str) -> Uses:
     from jinja2 import nodes
 
@@ -391,6 +408,7 @@ def _uses_document(source: str, name: str) -> Json:
 
 _FUNCTIONS: Mapping[str, Callable[..., Json]] = {
     "names": lambda source: sorted(_names_in(source)),
+    "binds": _binds_in,
     "uses": _uses_document,
     "render": lambda source, scope: _render(source, _decoded(scope)),
     "value": lambda source, scope: _value(source, _decoded(scope)),

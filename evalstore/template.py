@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from evalstore.errors import FileProblem, LimitProblem
-from evalstore.sandbox import SWITCH_OFF, evaluate, is_global, run, undeclared, uses_of
+from evalstore.sandbox import SWITCH_OFF, binds, evaluate, is_global, run, undeclared, uses_of
 
 T = TypeVar("T")
 
@@ -139,8 +139,15 @@ class Template:
     def with_later(self, name: str) -> Template:
         """The same text in which expressions over `name` alone stay, each as a `Later`.
 
-        Statements cannot wait: a name that one of them uses is still among the `names`.
+        Statements cannot wait: a name that one of them uses is still among the `names`. Raises
+        `FileProblem` when one of them gives the name another value.
         """
+        if self.scope is not None and binds(_jinja_source(self.segments), name):
+            raise FileProblem(
+                f"'{name}' is known only when there is an answer: no statement can set it",
+                self.line,
+                hint="rename the variable of the statement",
+            )
         segments = tuple(
             Later(one.source, one.line)
             if isinstance(one, _Expression) and one.names == {name}

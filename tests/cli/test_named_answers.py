@@ -269,3 +269,18 @@ def test_a_statement_cannot_wait_for_the_answer(talk: Path, evalstore: Any) -> N
         "hint: in instructions an expression over it stands by itself, "
         "as in `{{ sample.output_text }}`\n"
     )
+
+
+@pytest.mark.parametrize(
+    "statement", ["{% for sample in [1] %}x{% endfor %}", "{% set sample = 1 %}"]
+)
+def test_a_statement_cannot_give_the_answer_s_name_to_something_else(
+    statement: str, talk: Path, evalstore: Any
+) -> None:
+    text = f"# 👤\n\nHi\n\n---\n\nBy {{{{ sample.model }}}}\n{statement}\n"
+    (talk / "tests/talk.md").write_text(text)
+    assert evalstore("check").stderr == (
+        "error: tests/talk.md:8: 'sample' is known only when there is an answer: "
+        "no statement can set it\n"
+        "hint: rename the variable of the statement\n"
+    )
