@@ -158,15 +158,20 @@ def test_what_a_file_computes_is_limited_together(
     assert "tests/t.md:" in ran.stderr
 
 
+@pytest.mark.parametrize(("for_each", "exit_code"), [(60.0, OK), (0.0, USAGE)])
 def test_many_rows_may_compute_longer_than_few(
+    for_each: float,
+    exit_code: int,
     hostile: Callable[[dict[str, str]], Path],
     evalstore: Evalstore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bounded_process, "_FILE_SECONDS", 0.0)
+    monkeypatch.setattr(bounded_process, "_CALL_SECONDS", for_each)
     values = ", ".join(f"v{number}" for number in range(100))
-    hostile(_shown("{% set y = 'a' %}{{ y }}`{{x}}`", f"replacements: {{x: [{values}]}}"))
-    assert evalstore("check").exit_code == OK
+    text = f"{{% set y = '{for_each}' %}}{{{{ y }}}}`{{{{x}}}}`"  # not one computed before
+    hostile(_shown(text, f"replacements: {{x: [{values}]}}"))
+    assert evalstore("check").exit_code == exit_code
 
 
 def test_a_long_list_of_values_is_refused_before_it_takes_memory(
