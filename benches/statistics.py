@@ -53,11 +53,14 @@ def statistics(setting: Setting) -> Iterator[Figure]:
             pooled += mcnemar(len(found.broke), len(found.fixed)) < 0.05
             interval = found.rates()[0].interval
             misses += not (interval and interval[0] <= truth <= interval[1])
-        alarm, miss, old = (100 * one / setting.draws for one in (alarms, misses, pooled))
-        yield figure("statistics", f"diff, {shape}: false alarms", alarm, "%", most=_MOST)
-        yield figure("statistics", f"stats, {shape}: intervals that miss", miss, "%")
+        percent = 100 / setting.draws
+        yield figure(
+            "statistics", f"diff, {shape}: false alarms", percent * alarms, "%", most=_MOST
+        )
+        yield figure("statistics", f"stats, {shape}: intervals that miss", percent * misses, "%")
         setting.notes.append(
-            f"statistics: {shape}: one table of all rows would give {old:.1f} % false alarms"
+            f"statistics: {shape}: one table of all rows would give {percent * pooled:.1f} %"
+            " false alarms"
         )
 
 

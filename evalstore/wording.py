@@ -63,14 +63,17 @@ def money(amount: float | None, currency: str = "USD") -> str:
     return f"{less}${digits}" if currency == "USD" else f"{less}{digits} {currency}"
 
 
-def likely_price(usd: float | None, guess: int | None) -> str:
-    """What something is likely to cost; `guess` are the tokens that its answers may have."""
+def likely_price(usd: float | None, guess: int | None, *, brief: bool = False) -> str:
+    """What something is likely to cost; `guess` are the tokens that its answers may have.
+
+    With `brief` the guess is not told.
+    """
     if usd is None:
         return "at an unknown price"
     if guess is None or not usd:
         return f"about {money(usd)}"
     most = money(usd).removeprefix("<")
-    return f"up to {most} (at {guess:,} tokens an answer)"
+    return f"up to {most}" if brief else f"up to {most} (at {guess:,} tokens an answer)"
 
 
 def count(number: int) -> str:

@@ -188,7 +188,8 @@ def test_the_order_of_files_and_rows_changes_no_rate(
     assert rate.best_rate is not None
     assert rate.interval[0] <= rate.rate + 1e-12
     assert rate.best_rate <= rate.interval[1] + 1e-12
-    assert 1 <= (rate.effective or 0) <= rate.judged
+    assert rate.effective is not None
+    assert 1 <= rate.effective <= rate.judged
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ price; or what is wrong with the files."""
         else:
             self._listed = list(_listed(found))
             self._prompts = found.prompts
-            price = likely_price(found.cost, found.guess).partition(" (")[0]  # a title is short
+            price = likely_price(found.cost, found.guess, brief=True)
             what = f"{what_to_do(found)}: {price}" if found.items else "nothing"
             self.set_title("what is to do", what, f"{found.reuse:,} answers reused")
             self.set_empty("" if self._listed else self.with_keys(_nothing(found)))

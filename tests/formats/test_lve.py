@@ -300,15 +300,15 @@ def test_an_answer_to_other_messages_keeps_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kept", "reason"),
     [
-        ([{"role": "tool", "content": "x"}], "the kept prompt is no list of messages"),
-        ([{"role": "user", "content": None}], "the kept prompt is no list of messages"),
-        (["text"], "the kept prompt is no list of messages"),
+        ([{"role": "tool", "content": "x"}], "the kept prompt is not a list of messages"),
+        ([{"role": "user", "content": None}], "the kept prompt is not a list of messages"),
+        (["text"], "the kept prompt is not a list of messages"),
         ([{"role": "system", "content": "x"}], "recorded with say nothing to the model"),
         (
             [{"role": "assistant", "content": "x", "variable": "a"}, {"content": "y"}],
             "recorded with say nothing to the model",
         ),
-        ([{"content": "y", "image_url": "a.png"}], '"a.png" is no address of a picture'),
+        ([{"content": "y", "image_url": "a.png"}], '"a.png" is not the address of a picture'),
     ],
 )
 def test_a_kept_prompt_that_cannot_be_one_is_told(

@@ -79,7 +79,7 @@ RUNS: list[Json] = [
     {"name": "b", "prompt": [{"content": "y"}]},
 ]
 LEFT: dict[str, tuple[dict[str, Any], str]] = {
-    "a file": ({"prompt": ASKED}, '"a.png" is no address of a picture'),
+    "a file": ({"prompt": ASKED}, '"a.png" is not the address of a picture'),
     "an unknown name": (
         {"prompt": [{"content": "x", "image_url": "{other}"}]},
         "'{other}' names no parameter",

@@ -29,7 +29,7 @@ from evalstore.formats.lve.instances import (
 from evalstore.formats.lve.judging import Test
 from evalstore.formats.lve.prompts import name_of_turn
 from evalstore.formats.lve.recording import RecordedLine, record
-from evalstore.formats.lve.taking import NotTakenError, line_of, shown
+from evalstore.formats.lve.taking import NotTakenError, check_picture, line_of
 from evalstore.formats.sources import read_source, reason_of
 from evalstore.formats.writing import file_name
 
@@ -258,5 +258,4 @@ class _Reader:
             except (LookupError, TypeError, ValueError) as error:
                 raise NotTakenError(f"the values do not fill the prompt: {error}") from None
             for address in pictures:
-                if not address.startswith(("https://", "http://")):
-                    raise NotTakenError(f"{shown(address)} is no address of a picture (https://…)")
+                check_picture(address)

@@ -277,7 +277,7 @@ def common_options(
 ) -> tuple[dict[str, Json], list[str]]:
     """The options that all calls were made with, and words for those that differ.
 
-    What only the checker's arguments mention is no option of a call.
+    What only the checker's arguments mention is not an option of a call.
     """
     known_options = {**_OPTIONS, **_MORE_OPTIONS}
     others = set(definition.model_columns) - known_options.keys()

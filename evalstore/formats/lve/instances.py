@@ -83,7 +83,7 @@ def _shown(given: dict[str, Json], line: int) -> tuple[tuple[ShownMessage, ...],
     try:
         return tuple(_conversation(run, said) for run in runs)
     except (AttributeError, LookupError, TypeError, ValueError):
-        raise NotTakenError("the kept prompt is no list of messages", line=line) from None
+        raise NotTakenError("the kept prompt is not a list of messages", line=line) from None
 
 
 _ROLES: dict[Json, Role] = {"user": "user", "system": "system", "assistant": "assistant"}

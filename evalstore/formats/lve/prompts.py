@@ -84,7 +84,7 @@ def read_file(text: str) -> Prompt:
 def _read_lines(lines: list[str]) -> list[Json] | None:
     """The messages of JSON lines; None when the lines are something else.
 
-    Raises `NotTakenError` for a blank line, and for one that is no JSON.
+    Raises `NotTakenError` for a blank line, and for one that is not JSON.
     """
     found: list[Json] = []
     problems: list[NotTakenError] = []

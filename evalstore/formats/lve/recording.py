@@ -14,8 +14,7 @@ from evalstore.formats.lve.instances import (
     split_arguments,
 )
 from evalstore.formats.lve.prompts import LAST
-from evalstore.formats.lve.taking import NotTakenError
-from evalstore.formats.lve.taking import shown as shown_text
+from evalstore.formats.lve.taking import NotTakenError, check_picture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,8 +91,7 @@ def _shown_then(
         if all(one.role == "system" for one in messages) or messages[0].text is None:
             raise NotTakenError("the messages that it was recorded with say nothing to the model")
         for address in (one.image for one in messages if one.image):
-            if not address.startswith(("https://", "http://")):
-                raise NotTakenError(f"{shown_text(address)} is no address of a picture (https://…)")
+            check_picture(address)
     return shown
 
 
@@ -120,7 +118,7 @@ def _turns(
 
 
 def _distinct(imported: Imported, lines: Sequence[RecordedLine]) -> Iterator[RecordedLine]:
-    """Each line once: the same answer of the same second is no second answer."""
+    """Each line once: the same answer of the same second counts once."""
     seen: set[str] = set()
     repeated: dict[Path, list[int]] = {}
     for line in lines:

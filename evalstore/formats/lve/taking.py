@@ -42,3 +42,9 @@ def shown(value: Json) -> str:
     """A value for a message, shortened."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:60] + "…"
+
+
+def check_picture(address: str) -> None:
+    """Raise `NotTakenError` unless a picture can be sent by this address."""
+    if not address.startswith(("https://", "http://")):
+        raise NotTakenError(f"{shown(address)} is not the address of a picture (https://…)")

@@ -148,7 +148,9 @@ def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
         return
     for theirs, ours in _OPTIONS.items():
         if ours in options and not _is_option(ours, options[ours]):
-            reason = f"'{theirs}' is not taken over: {flow(options.pop(ours))} is no value for it"
+            reason = (
+                f"'{theirs}' is not taken over: {flow(options.pop(ours))} is not a value for it"
+            )
             imported.warnings.append(Left(str(task.file), reason, task.line()))
     if options:
         parts.front["options"] = options

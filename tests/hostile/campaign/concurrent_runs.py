@@ -46,6 +46,7 @@ def attempt(trial: Trial) -> None:
     hurt = trial.name if trial.name != "random" else chance.choice(("", "stopped", "killed"))
     if hurt.startswith("stopped"):
         running[0].send(signal.SIGSTOP)
+        # It is paused for so long; there is nothing to wait for.
         time.sleep(chance.uniform(0.5, 2) if hurt == "stopped" else LONG)
         running[0].send(signal.SIGCONT)
     elif hurt == "killed":
