@@ -158,7 +158,7 @@ def test_what_a_file_computes_is_limited_together(
     assert "tests/t.md:" in ran.stderr
 
 
-@pytest.mark.parametrize(("for_each", "exit_code"), [(60.0, OK), (0.0, USAGE)])
+@pytest.mark.parametrize(("for_each", "exit_code"), [(60.0, OK), (-1.0, USAGE)])
 def test_many_rows_may_compute_longer_than_few(
     for_each: float,
     exit_code: int,
