@@ -6,7 +6,6 @@ nothing a model says can move the cursor or colour the terminal.
 
 from __future__ import annotations
 
-import html
 import re
 import textwrap
 import unicodedata
@@ -33,9 +32,12 @@ def safe(text: str, *, lines: bool = False) -> str:
 
 def safe_markdown(text: str) -> str:
     """Lines in which characters may also be written as entities, such as `&#x202e;`."""
+    if "&" not in text:
+        return safe(text, lines=True)
+    from html import unescape
 
     def spelled(found: re.Match[str]) -> str:
-        meant = html.unescape(found[0])
+        meant = unescape(found[0])
         return found[0] if meant in ("\n", "\t") or meant.isprintable() else safe(meant)
 
     return _ENTITY.sub(spelled, safe(text, lines=True))

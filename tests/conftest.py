@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from evalstore.store import migrate
 from tests import quick_stores
 
 if TYPE_CHECKING:
@@ -54,15 +53,9 @@ def _nothing_from_outside(
 
 @pytest.fixture(autouse=True, scope="session")
 def _quick_stores() -> Iterator[None]:
-    """Make and write stores quickly; `real_migrations` makes them as the program does."""
+    """Write stores quickly."""
     with quick_stores.quick_stores():
         yield
-
-
-@pytest.fixture
-def real_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make and migrate stores as the program does."""
-    monkeypatch.setattr(migrate, "upgrade", quick_stores.migrated)
 
 
 def _new_folder(factory: pytest.TempPathFactory) -> Path:

@@ -16,7 +16,7 @@ from evalstore.env_files import read_env_files
 from evalstore.errors import EvalstoreError
 from evalstore.operations.times import now
 from evalstore.providers import credentials
-from evalstore.providers.plugged import plugged_in
+from evalstore.providers.plugins import plugged_in
 from evalstore.providers.services import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
 from evalstore.trust import ALLOWED_VARIABLES, Grant, TrustList, default_place, read_allowed
 

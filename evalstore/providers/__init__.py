@@ -1,6 +1,6 @@
 """The doors to language models, opened by kind.
 
-A door is loaded when it is opened: importing this package brings neither aiohttp nor
+A door is loaded when it is opened: importing this package brings neither asyncio, aiohttp nor
 litellm, and a run that needs no litellm never imports it.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from evalstore.base_urls import find_secret, split_base_url
 from evalstore.errors import EvalstoreError
 from evalstore.providers.base import Provider, ProviderError
-from evalstore.providers.plugged import PluggedProvider, plugged_in
+from evalstore.providers.plugins import plugged_in
 from evalstore.providers.services import OLLAMA, OPENAI_COMPATIBLE, SCRIPTED, litellm_name
 from evalstore.values import RECORDED, Json
 
@@ -43,6 +43,8 @@ def open_provider(
             hint="name the provider that has it in its model file; that makes it another model",
         )
     if kind not in OPENAI_COMPATIBLE and kind in plugged_in():
+        from evalstore.providers.plugged import PluggedProvider
+
         return PluggedProvider(kind)
     base_url = _check_url(base_url or OPENAI_COMPATIBLE.get(kind))
     api_key = _check_key(api_key)

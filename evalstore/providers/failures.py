@@ -8,21 +8,17 @@ No message holds a key, a control character, or more than 500 characters.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import os
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from evalstore.providers.base import FAILED_FINISH, RETRY_STATUS, STOP_STATUS, ProviderError
 from evalstore.values import Json
 
-_SLEPT = 1.0
-"""Seconds. A timer that is later than that was held up by more than other work."""
 MESSAGE_LIMIT = 500
 """Characters of a message that are kept."""
 
@@ -184,35 +180,3 @@ def clean(text: str, secrets: Iterable[str] = ()) -> str:
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
     return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
-
-
-@asynccontextmanager
-async def deadline(timeout: float) -> AsyncIterator[None]:
-    """Give what happens inside `timeout` seconds, then raise a `ProviderError`.
-
-    While this process sleeps (a laptop that is closed, a process that is stopped) no time
-    passes: an answer that came in the meantime is read.
-    """
-    loop = asyncio.get_running_loop()
-    scope = asyncio.timeout(None)
-
-    timers: list[asyncio.TimerHandle] = []
-
-    def wait() -> None:
-        timers.append(loop.call_later(timeout, expire, loop.time() + timeout))
-
-    def expire(ends: float) -> None:
-        if loop.time() - ends > _SLEPT:
-            wait()
-        else:
-            scope.reschedule(loop.time())
-
-    wait()
-    try:
-        async with scope:
-            try:
-                yield
-            finally:
-                timers[-1].cancel()
-    except TimeoutError as late:
-        raise ProviderError("timeout", f"no answer within {timeout:g} s", retry=True) from late

@@ -27,9 +27,9 @@ from evalstore.providers.chat_format import (
     unsupported,
 )
 from evalstore.providers.credentials import secret_values
+from evalstore.providers.deadline import deadline
 from evalstore.providers.failures import (
     clean,
-    deadline,
     describe_error,
     find_key_of,
     find_secrets,

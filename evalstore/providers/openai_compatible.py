@@ -22,9 +22,9 @@ from evalstore.providers.chat_format import (
     malformed,
     without_thinking,
 )
+from evalstore.providers.deadline import deadline
 from evalstore.providers.failures import (
     clean,
-    deadline,
     find_error,
     find_secrets,
     status_error,

@@ -10,23 +10,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from evalstore.providers.base import ProviderError
-from evalstore.providers.failures import clean, deadline
+from evalstore.providers.deadline import deadline
+from evalstore.providers.failures import clean
+from evalstore.providers.plugins import plugged_in
 from evalstore.values import Reply, Request, Text
-
-GROUP = "evalstore.providers"
-
-
-@cache
-def plugged_in() -> Mapping[str, EntryPoint]:
-    """The services by kind; none is loaded."""
-    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 class PluggedProvider:

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from evalstore.providers.plugged import plugged_in
+from evalstore.providers.plugins import plugged_in
 from evalstore.providers.services import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
 from evalstore.values import Json
 

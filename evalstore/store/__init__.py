@@ -1,6 +1,6 @@
 """The store: versions, sessions, evaluations, snapshots and runs in one database.
 
-The only package that knows SQLModel. Rows never leave it: values come out. Nothing
+The only package that knows the tables. Rows never leave it: values come out. Nothing
 stored is overwritten or deleted.
 """
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from sqlalchemy import URL, Connection, Engine, create_engine, event
-
-# An interrupt while a connection is closed is logged with a traceback, and raised as well.
-logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
+from threading import Lock
 
 LARGEST_VALUE = 256 * 2**20
 """Bytes of a value, and of a row: files have at most 32 MiB, and old nodes may have more."""
 
-
 _CACHE = 32 * 1024
 """KiB of pages in memory: ids are random, so what is written lies everywhere."""
+_KEPT = 5
+"""Connections that are kept open while nobody uses them."""
 
 
 def harden(connection: sqlite3.Connection) -> None:
@@ -43,32 +40,68 @@ def is_on_read_only_media(path: Path) -> bool:
     )
 
 
-def make_engine(path: Path, busy: int, *, immutable: bool = False) -> Engine:
-    """An engine for the store at a path, which waits `busy` milliseconds for other writers.
+class Pool:
+    """Connections to one file; each serves one thread at a time, and is used again."""
 
-    `immutable`: nobody writes to it.
-    """
-    # Made from parts: as a text, a path with a question mark would be cut off there.
-    url = URL.create("sqlite", database=str(path))
-    if immutable:
-        name = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-        url = URL.create("sqlite", database=name, query={"uri": "true"})
-    engine = create_engine(url, connect_args={"timeout": busy / 1000})
+    def __init__(self, path: Path, busy: int, *, immutable: bool = False) -> None:
+        """`busy` is how many milliseconds to wait for other writers; `immutable`: none comes."""
+        self._path = path
+        self._busy = busy
+        self._immutable = immutable
+        self._idle: list[sqlite3.Connection] | None = []
+        """None when it is closed: then what is given back is closed, too."""
+        self._lock = Lock()
 
-    @event.listens_for(engine, "connect")
-    def _configure(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        harden(connection)
-        cursor.execute(f"PRAGMA busy_timeout = {busy}")
-        cursor.execute("PRAGMA foreign_keys = ON")
-        cursor.execute("PRAGMA synchronous = NORMAL")
-        cursor.execute(f"PRAGMA cache_size = -{_CACHE}")
-        cursor.close()
+    @contextmanager
+    def connect(self) -> Iterator[sqlite3.Connection]:
+        """A connection; what is not committed is rolled back.
 
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        write = connection.get_execution_options().get("evalstore_write")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        Raises errors of sqlite3.
+        """
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        if connection is None:
+            connection = self._make()
+        try:
+            yield connection
+        finally:
+            self._give_back(connection)
 
-    return engine
+    def close(self) -> None:
+        """Close the connections: those that are in use when they are given back."""
+        with self._lock:
+            idle, self._idle = self._idle, None
+        for connection in idle or ():
+            connection.close()
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        try:
+            if connection.in_transaction:
+                connection.rollback()
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            is_kept = self._idle is not None and len(self._idle) < _KEPT
+            if self._idle is not None and is_kept:
+                self._idle.append(connection)
+        if not is_kept:
+            connection.close()
+
+    def _make(self) -> sqlite3.Connection:
+        path = self._path.absolute()
+        connection = sqlite3.connect(
+            f"{path.as_uri()}?mode=ro&immutable=1" if self._immutable else path,
+            timeout=self._busy / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=self._immutable,
+        )
+        try:
+            harden(connection)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection

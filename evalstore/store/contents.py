@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from evalstore import hashing
 from evalstore.errors import StoreError
 from evalstore.store.shapes import ITEMS, SHAPES, make_validator
-from evalstore.store.tables import EVENTS, VERSIONS
-from evalstore.values import Json
+from evalstore.store.table_columns import EVENTS, VERSIONS
+from evalstore.values import WORDS, Json, Word
 
 HINT = "'evalstore fsck' lists what is wrong; restore a copy of the store"
 _DEEPEST = 400
@@ -117,7 +117,7 @@ def iterate_members(table: str, id: str, text: str, name: str) -> Iterator[Json]
 def kinds_of(table: str) -> tuple[str, ...]:
     """The kinds of content that belong into a table."""
     known = {**VERSIONS, **EVENTS}.items()
-    return tuple(kind for kind, model in known if model.__tablename__ == table)
+    return tuple(kind for kind, one in known if one.name == table)
 
 
 def is_of_kind(kind: str, content: Json) -> bool:
@@ -220,3 +220,14 @@ def as_blob(value: Any, table: str, id: str = "") -> bytes:
     if value.__class__ is bytes:
         return bytes(value)
     raise damaged(table, id, "what should be bytes is not")
+
+
+def as_word(value: Any) -> Word:
+    """The word of an evaluation; raises `StoreError` when the store has another one."""
+    for word in WORDS:
+        if word == value:
+            return word
+    raise StoreError(
+        f"the store is damaged: '{value}' is not a verdict",
+        hint="'evalstore fsck' lists what is wrong",
+    )

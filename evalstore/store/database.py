@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, Self
-
-from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import SQLAlchemyError
 
 from evalstore.atomic_write import remove_abandoned, temporary_file
 from evalstore.errors import StoreError
 from evalstore.store import migrate
-from evalstore.store.connection import is_on_read_only_media, make_engine
+from evalstore.store.connection import Pool, is_on_read_only_media
 from evalstore.store.database_errors import explain
+from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.schema import SCHEMA, Foreign, find_foreign
-from evalstore.store.tables import TABLES, Id, as_bytes, as_digits
+from evalstore.store.table_columns import MIGRATION, TABLES, Table
 
 BUSY_SECONDS = 10.0
 _AT_ONCE = 8_000
@@ -33,9 +30,9 @@ _AT_ONCE = 8_000
 class Database:
     """An open SQLite file whose tables are those of this program."""
 
-    def __init__(self, engine: Engine, path: str, busy: int) -> None:
+    def __init__(self, pool: Pool, path: str, busy: int) -> None:
         """`busy` is how many milliseconds to wait for other writers."""
-        self._engine = engine
+        self._pool = pool
         self._busy = busy
         self.path = path
         self.foreign: list[Foreign] = []
@@ -76,7 +73,7 @@ class Database:
 
     @classmethod
     def _open(cls, path: Path, busy: int, *, inspect: bool, immutable: bool = False) -> Self:
-        database = cls(make_engine(path, busy, immutable=immutable), str(path), busy)
+        database = cls(Pool(path, busy, immutable=immutable), str(path), busy)
         try:
             database._bring_up_to_date(inspect=inspect)
             database._file = _identify(path)
@@ -86,42 +83,50 @@ class Database:
         return database
 
     def _bring_up_to_date(self, *, inspect: bool) -> None:
-        with self._connect() as connection:
+        with self._reading() as connection:
             self.foreign = _foreign_in(connection)
             unreadable = [one for one in self.foreign if one.blocks_reading]
             if unreadable and inspect:
                 return
             refuse_foreign(self.path, unreadable)
             found = self._version(connection)
-        if found == migrate.HEAD:
-            return
-        if found is None:
-            self._make_wal()
-        else:
-            unsafe = [one for one in self.foreign if one.blocks_writing and not one.missing]
-            refuse_foreign(self.path, unsafe)
-        with self._migrating() as connection:
-            # Another process may have been faster.
-            found = self._version(connection)
+            is_new = found is None
+            if is_new:
+                # Readers and a writer work side by side; the file remembers it.
+                connection.execute("PRAGMA journal_mode = WAL")
+                found = self._make_tables(connection)
             if found != migrate.HEAD:
-                if found is not None:
-                    self._back_up()
-                migrate.upgrade(connection)
+                unsafe = [one for one in self.foreign if one.blocks_writing and not one.missing]
+                refuse_foreign(self.path, unsafe)
+                self._migrate(connection, copy=not is_new)
             self.foreign = _foreign_in(connection)
 
-    def _make_wal(self) -> None:
-        """Let readers and a writer work side by side; the file remembers it."""
-        with self._translated(), closing(self._engine.raw_connection()) as connection:
-            connection.cursor().execute("PRAGMA journal_mode = WAL")
+    def _make_tables(self, connection: sqlite3.Connection) -> str:
+        """Make the tables, unless another process was faster; returns the migration it is at."""
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            found = self._version(connection)
+            if found is None:
+                migrate.make_tables(connection)
+                found = MIGRATION
+        return found
 
-    def _version(self, connection: Connection) -> str | None:
+    def _migrate(self, connection: sqlite3.Connection, *, copy: bool) -> None:
+        with migrate.transaction(connection) as writing:
+            # Another process may have been faster.
+            if self._version(connection) != migrate.HEAD:
+                if copy:
+                    self._back_up()
+                migrate.upgrade(writing)
+
+    def _version(self, connection: sqlite3.Connection) -> str | None:
         """The migration the store is at; None for an empty file."""
         found = migrate.version_of(connection)
         if found is not None:
             migrate.refuse_newer(found, self.path)
-        elif connection.scalar(text("SELECT count(*) FROM sqlite_master")):
+        elif connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise StoreError(
-                f"'{self.path}' is a database, but no store of evalstore",
+                f"'{self.path}' is a database, but not a store of evalstore",
                 hint="name another file with --store",
             )
         return found
@@ -144,25 +149,16 @@ class Database:
 
     def _copy(self, target: Path) -> None:
         with (
-            self._connect() as connection,
+            self._reading() as connection,
             temporary_file(target) as file,
             closing(sqlite3.connect(file.name)) as copy,
         ):
             copy.execute("PRAGMA journal_mode = OFF")  # one that breaks off is thrown away
-            raw = connection.connection.driver_connection
-            assert isinstance(raw, sqlite3.Connection)
-            raw.backup(copy)
+            connection.backup(copy)
 
     def close(self) -> None:
         """Give the file back."""
-        self._engine.dispose()
-
-    @contextmanager
-    def _migrating(self) -> Iterator[Connection]:
-        with self._translated(), self._engine.connect() as connection:
-            connection = connection.execution_options(evalstore_write=True)
-            with connection.begin():
-                yield connection
+        self._pool.close()
 
     # --- transactions
 
@@ -170,29 +166,19 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise explain(error, self.path) from error
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """The driver's connection, for what is read hundreds of times in a run."""
-        with self._translated(), closing(self._engine.raw_connection()) as pooled:
-            connection = pooled.driver_connection
-            assert isinstance(connection, sqlite3.Connection)
-            yield connection
-
-    @contextmanager
-    def _connect(self) -> Iterator[Connection]:
-        with self._translated(), self._engine.connect() as connection:
+        with self._translated(), self._pool.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self, *, wait: bool = True) -> Iterator[sqlite3.Connection]:
         """A transaction that writes, for the other modules of this package.
 
-        It is the driver's: a run commits a few rows hundreds of times, and to make a statement
-        each time takes longer than to execute it. Without `wait`, `StoreLockedError` is raised
-        at once while another program writes.
+        Without `wait`, `StoreLockedError` is raised at once while another program writes.
         """
         if self._file and self._file != _identify(Path(self.path)):
             # What is written into a file without a name is lost.
@@ -219,23 +205,22 @@ class Database:
 
         Ids are bytes. In a text, bytes that are not UTF-8 are kept as surrogates.
         """
-        with self._connect() as connection:
-            raw = connection.connection.driver_connection
-            assert isinstance(raw, sqlite3.Connection)
-            raw.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        with self._reading() as connection:
+            connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+            connection.execute("BEGIN")  # what other programs write meanwhile is not seen
             try:
                 for table in set(TABLES) - {one.table for one in self.foreign if one.table}:
-                    rows = raw.execute(f'SELECT * FROM "{table}"')
+                    rows = connection.execute(f'SELECT * FROM "{table}"')
                     names = [str(column[0]) for column in rows.description]
                     for row in rows:
                         yield table, dict(zip(names, row, strict=True))
             finally:
-                raw.text_factory = str
+                connection.text_factory = str
 
     def database_problems(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
-        with self._connect() as connection:
-            found = [str(line) for line in connection.scalars(text("PRAGMA integrity_check"))]
+        with self._reading() as connection:
+            found = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
         return [] if found == ["ok"] else found
 
 
@@ -253,8 +238,8 @@ def _remove_partial_copies(store: Path) -> None:
                 path.unlink()
 
 
-def _foreign_in(connection: Connection) -> list[Foreign]:
-    return find_foreign(connection.exec_driver_sql(SCHEMA))
+def _foreign_in(connection: sqlite3.Connection) -> list[Foreign]:
+    return find_foreign(connection.execute(SCHEMA))
 
 
 def refuse_foreign(path: str, foreign: Sequence[Foreign]) -> None:
@@ -277,22 +262,32 @@ def _identify(path: Path) -> tuple[int, int] | None:
 
 
 def select_each(
-    connection: sqlite3.Connection, statement: str, ids: Iterable[str]
+    connection: sqlite3.Connection,
+    statement: str,
+    ids: Iterable[str],
+    rest: str = "",
+    *,
+    as_value: Callable[[str], Any] = as_bytes,
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of a statement that ends with `IN`, for these ids; columns are as SQLite has them."""
+    """Rows of a statement that ends with `IN`, for these ids; columns are as SQLite has them.
+
+    `rest` follows the ids in the statement, and `as_value` makes of an id what it compares.
+    """
     for some in chunks(ids):
         places = ", ".join(["?"] * len(some))
-        query = f"{statement} ({places})"
-        yield from connection.execute(query, [as_bytes(id) for id in some]).fetchall()
+        query = f"{statement} ({places}) {rest}"
+        yield from connection.execute(query, [as_value(id) for id in some]).fetchall()
 
 
-def ensure(connection: sqlite3.Connection, table: Any, rows: Mapping[str, dict[str, Any]]) -> None:
+def ensure(
+    connection: sqlite3.Connection, table: Table, rows: Mapping[str, dict[str, Any]]
+) -> None:
     """Insert what is missing, compare what is there; rows are by id.
 
     Raises `StoreError` when an id stands for other content.
     """
     missing = dict(rows)
-    statement = f"SELECT id, content FROM {table.__tablename__} WHERE id IN"
+    statement = f"SELECT id, content FROM {table.name} WHERE id IN"
     for digits, content in select_each(connection, statement, rows):
         id = as_digits(digits)
         if content != missing.pop(id)["content"]:
@@ -303,34 +298,26 @@ def ensure(connection: sqlite3.Connection, table: Any, rows: Mapping[str, dict[s
     _insert(connection, "INSERT", table, missing)
 
 
-def append(connection: sqlite3.Connection, table: Any, rows: Mapping[str, dict[str, Any]]) -> None:
+def append(
+    connection: sqlite3.Connection, table: Table, rows: Mapping[str, dict[str, Any]]
+) -> None:
     """Insert what is likely to be new; as `ensure` otherwise."""
     if _insert(connection, "INSERT OR IGNORE", table, rows) != len(rows):
         ensure(connection, table, rows)
 
 
 def _insert(
-    connection: sqlite3.Connection, verb: str, table: Any, rows: Mapping[str, dict[str, Any]]
+    connection: sqlite3.Connection, verb: str, table: Table, rows: Mapping[str, dict[str, Any]]
 ) -> int:
     """Insert rows; returns how many."""
-    names, are_ids = _columns(table)
+    names = tuple(table.columns)
     places = ", ".join("?" * len(names))
     values = [
-        tuple(
-            as_bytes(row[name]) if is_id else row[name]
-            for name, is_id in zip(names, are_ids, strict=True)
-        )
+        tuple(as_bytes(row[name]) if name in table.ids else row[name] for name in names)
         for row in rows.values()
     ]
-    statement = f"{verb} INTO {table.__tablename__} ({', '.join(names)}) VALUES ({places})"
+    statement = f"{verb} INTO {table.name} ({', '.join(names)}) VALUES ({places})"
     return connection.executemany(statement, values).rowcount if values else 0
-
-
-@cache
-def _columns(table: Any) -> tuple[list[str], list[bool]]:
-    """The columns of a table, and whether they hold ids."""
-    columns = table.__table__.columns
-    return [one.name for one in columns], [isinstance(one.type, Id) for one in columns]
 
 
 def chunks(ids: Iterable[str]) -> Iterator[list[str]]:

@@ -1,10 +1,8 @@
-"""Errors of SQLite and SQLAlchemy as `StoreError`, in words for the user."""
+"""Errors of SQLite as `StoreError`, in words for the user."""
 
 from __future__ import annotations
 
 import sqlite3
-
-from sqlalchemy.exc import StatementError
 
 from evalstore.errors import StoreError, StoreLockedError
 from evalstore.store.connection import LARGEST_VALUE
@@ -59,11 +57,8 @@ _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 
 def explain(error: Exception, path: str) -> StoreError:
     """What an error of the database means for the store at a path."""
-    cause = (error.orig or error) if isinstance(error, StatementError) else error
-    if isinstance(cause, StoreError):
-        return cause
-    text = str(cause)[:_LONGEST]
-    if getattr(cause, "sqlite_errorcode", 0) & 0xFF in _LOCKED:
+    text = str(error)[:_LONGEST]
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED:
         return StoreLockedError(
             f"the store '{path}' is locked by another program",
             hint="wait until it is done and try again",

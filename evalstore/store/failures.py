@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
-
-from sqlalchemy import Select, func, select
-from sqlmodel import col
 
 from evalstore import hashing
 from evalstore.store.contents import as_time, decode
-from evalstore.store.database import Database, chunks
-from evalstore.store.tables import FailureRow
+from evalstore.store.database import Database, select_each
+from evalstore.store.ids import as_digits
 from evalstore.values import Failure, Json
 
 Place = tuple[str, str | None, str]
@@ -31,72 +29,62 @@ class Failures(Database):
 
     def find_failed(self, questions: Iterable[str]) -> dict[str, Trouble]:
         """The newest failure of each of these questions that has one."""
-        row = FailureRow
+        statement = "SELECT question, id, at, content FROM failures WHERE question IN"
         found: dict[str, Trouble] = {}
-        with self._connect() as connection:
-            for some in chunks(questions):
-                query = (
-                    select(col(row.question), col(row.id), col(row.at), col(row.content))
-                    .where(col(row.question).in_(some))
-                    .order_by(col(row.at), col(row.id))
-                )
-                for question, id, at, content in connection.execute(query):
-                    found[str(question)] = _trouble(id, at, decode("failures", id, content))
+        with self._reading() as connection:
+            rows = select_each(connection, statement, questions, "ORDER BY at, id")
+            for question, id, at, text in rows:
+                digits = as_digits(id)
+                content = decode("failures", digits, text)
+                found[as_digits(question)] = _trouble(digits, at, content)
         return found
 
     def find_failed_judgements(self) -> dict[Place, Trouble]:
         """The newest failure of each judgement that has one."""
-        row = FailureRow
-        query = (
-            select(col(row.id), col(row.at), col(row.content))
-            .where(col(row.question).is_(None))
-            .order_by(col(row.at), col(row.id))
-        )
+        query = "SELECT id, at, content FROM failures WHERE question IS NULL ORDER BY at, id"
         found: dict[Place, Trouble] = {}
-        with self._connect() as connection:
+        with self._reading() as connection:
             for id, at, text in connection.execute(query):
-                content = decode("failures", id, text)
+                digits = as_digits(id)
+                content = decode("failures", digits, text)
                 if content.get("subject") and content.get("evaluator"):
                     place = content["subject"], content.get("evaluation"), content["evaluator"]
-                    found[place] = _trouble(id, at, content)
+                    found[place] = _trouble(digits, at, content)
         return found
 
     def find_failures(self, limit: int | None = None) -> list[tuple[str, Json]]:
         """Failures with their contents, newest first."""
-        return self._load_failures(_newest_failures().limit(limit))
+        query = "SELECT id, content FROM failures ORDER BY at DESC, id LIMIT ?"
+        with self._reading() as connection:
+            found = connection.execute(query, (-1 if limit is None else limit,))
+            return list(_decoded(found))
 
     def find_failures_of(
         self, questions: Iterable[str], subjects: Iterable[str]
     ) -> list[tuple[str, Json]]:
         """The failures to answer these questions and to judge these sessions, newest first."""
-        row, found = FailureRow, dict[str, Json]()
-        for some in chunks(questions):
-            found |= self._load_failures(_newest_failures().where(col(row.question).in_(some)))
-        subject = func.json_extract(col(row.content), "$.subject")
-        for some in chunks(subjects):
-            query = _newest_failures().where(col(row.question).is_(None), subject.in_(some))
-            found |= self._load_failures(query)
+        statement = "SELECT id, content FROM failures WHERE"
+        subject = "question IS NULL AND json_extract(content, '$.subject') IN"
+        with self._reading() as connection:
+            asked = select_each(connection, f"{statement} question IN", questions)
+            judged = select_each(connection, f"{statement} {subject}", subjects, as_value=str)
+            found = dict(_decoded(chain(asked, judged)))
         return sorted(found.items(), key=lambda one: (-one[1]["at"], one[0]))
-
-    def _load_failures(self, query: Select[str, str]) -> list[tuple[str, Json]]:
-        with self._connect() as connection:
-            found = connection.execute(query)
-            return [(id, decode("failures", id, content)) for id, content in found]
 
     def count_failures(self) -> int:
         """How many failures there are."""
-        with self._connect() as connection:
-            return int(connection.scalar(select(func.count()).select_from(FailureRow)) or 0)
+        with self._reading() as connection:
+            return int(connection.execute("SELECT count(*) FROM failures").fetchone()[0])
+
+
+def _decoded(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, Json]]:
+    for id, text in rows:
+        digits = as_digits(id)
+        yield digits, decode("failures", digits, text)
 
 
 def _trouble(id: str, at: object, content: Json) -> Trouble:
     return Trouble(as_time(at, "failures", id), content["message"])
-
-
-def _newest_failures() -> Select[str, str]:
-    return select(col(FailureRow.id), col(FailureRow.content)).order_by(
-        col(FailureRow.at).desc(), col(FailureRow.id)
-    )
 
 
 def failure_rows(failures: Sequence[Failure]) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ from evalstore import hashing, restoring
 from evalstore.errors import StoreError
 from evalstore.store.contents import is_of_kind
 from evalstore.store.store import Store
-from evalstore.store.tables import EVENTS, VERSIONS
+from evalstore.store.table_columns import EVENTS, VERSIONS
 from evalstore.values import FileVersion
 
 _LONGEST = 500
@@ -55,7 +55,7 @@ class _Check:
         self._wanted: list[tuple[str, str, str]] = []
         self._kinds: dict[str, set[str]] = {}
         for kind, table in {**VERSIONS, **EVENTS}.items():
-            self._kinds.setdefault(str(table.__tablename__), set()).add(kind)
+            self._kinds.setdefault(table.name, set()).add(kind)
 
     def row(self, table: str, row: Mapping[str, Any]) -> None:
         """Check one row by itself, and remember what it refers to."""

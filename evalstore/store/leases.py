@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.store.database import select_each
-from evalstore.store.tables import as_bytes, as_digits
+from evalstore.store.ids import as_bytes, as_digits
 
 if TYPE_CHECKING:
     from evalstore.store.store import Store

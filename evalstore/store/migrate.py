@@ -1,17 +1,22 @@
 """Brings a store's tables to the version of this program.
 
-Ordinary opening compares one number and does not import alembic. An older store is
-copied first, then migrated; a newer one is refused.
+Ordinary opening compares one number, and imports neither SQLAlchemy nor alembic. An older store
+is copied first, then migrated; a newer one is refused.
 """
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-
-from sqlalchemy import Connection, text
-from sqlalchemy.exc import DatabaseError
+from typing import TYPE_CHECKING
 
 from evalstore.errors import StoreError
+from evalstore.store.table_columns import MIGRATION, STATEMENTS
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 HEAD = "0003"
 """The newest migration; a test compares it with the folder."""
@@ -26,14 +31,46 @@ def migrations() -> Path:
     return installed if installed.is_dir() else package.parent / "migrations"
 
 
-def version_of(connection: Connection) -> str | None:
+def version_of(connection: sqlite3.Connection) -> str | None:
     """The migration a store is at; None for one without tables."""
     try:
-        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    except DatabaseError as error:
-        if "no such table" in str(error.orig):
+        found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.DatabaseError as error:
+        if "no such table" in str(error):
             return None
         raise
+    return found[0] if found else None
+
+
+def make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of an empty store, as all migrations up to `MIGRATION` would make them."""
+    for statement in STATEMENTS:
+        connection.execute(statement)
+    connection.execute("INSERT INTO alembic_version VALUES (?)", (MIGRATION,))
+
+
+@contextmanager
+def transaction(raw: sqlite3.Connection) -> Iterator[Connection]:
+    """A transaction of SQLAlchemy that writes, on a connection of the driver.
+
+    Errors of the database are raised as those of sqlite3.
+    """
+    from sqlalchemy import create_engine, event
+    from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.pool import StaticPool
+
+    engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except SQLAlchemyError as error:
+        cause = getattr(error, "orig", None)
+        raise cause or sqlite3.DatabaseError(str(error)) from error
 
 
 def upgrade(connection: Connection, folder: Path | None = None, head: str | None = None) -> None:

@@ -15,7 +15,8 @@ from evalstore.store.case_files import (
 )
 from evalstore.store.contents import decode, iterate_members, missing, require, verify
 from evalstore.store.database import Database, select_each
-from evalstore.store.tables import NodeRow, as_digits
+from evalstore.store.ids import as_digits
+from evalstore.store.table_columns import NODES, Table
 from evalstore.values import CaseFile, Json
 
 
@@ -29,7 +30,7 @@ class Nodes(Database):
 
     def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
         """Leaves of snapshots by id; those the store does not have are left out."""
-        return restore_case_files(dict(self._decode(NodeRow, ids, "cases")), self.load_cases)
+        return restore_case_files(dict(self._decode(NODES, ids, "cases")), self.load_cases)
 
     def load_cases(self, ids: Iterable[str]) -> dict[str, Json]:
         """Nodes of cases by id, as they are stored; raises `StoreError` when one is missing."""
@@ -67,7 +68,7 @@ class Nodes(Database):
 
     def load_text(self, node: str) -> str:
         """The canonical JSON of a node; raises `StoreError` when it is missing."""
-        for _, content in self._find(NodeRow, [node]):
+        for _, content in self._find(NODES, [node]):
             verify("nodes", node, content)
             return str(content)
         raise missing("node", node)
@@ -82,17 +83,17 @@ class Nodes(Database):
 
     def _load_nodes(self, ids: Iterable[str], kind: str) -> dict[str, Json]:
         wanted = list(dict.fromkeys(ids))
-        return require(dict(self._decode(NodeRow, wanted, kind)), wanted, "node")
+        return require(dict(self._decode(NODES, wanted, kind)), wanted, "node")
 
     def _decode(
-        self, table: Any, ids: Iterable[str], kind: str | None = None
+        self, table: Table, ids: Iterable[str], kind: str | None = None
     ) -> Iterator[tuple[str, Json]]:
-        name = table.__tablename__
+        name = table.name
         for id, content in self._find(table, ids):
             yield id, decode(name, id, content, kind)
 
-    def _find(self, table: Any, ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
-        statement = f"SELECT id, content FROM {table.__tablename__} WHERE id IN"
+    def _find(self, table: Table, ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
+        statement = f"SELECT id, content FROM {table.name} WHERE id IN"
         with self._reading() as connection:
             for id, content in select_each(connection, statement, ids):
                 yield as_digits(id), content

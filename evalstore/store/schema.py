@@ -12,15 +12,10 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-from evalstore.store.tables import METADATA
+from evalstore.store.table_columns import STATEMENTS
 
 SCHEMA = "SELECT type, name, sql FROM sqlite_master"
 """The query that `find_foreign` takes the rows of."""
-_VERSION = (
-    "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "
-    "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )"
-)
-_TYPES = {"Id": "BLOB", "LargeBinary": "BLOB", "Text": "TEXT", "BigInteger": "BIGINT"}
 _START = re.compile(
     r"CREATE (?P<what>TABLE|VIEW|VIRTUAL TABLE|INDEX|UNIQUE INDEX|TRIGGER) "
     r"(?:(?P<name>\w+)|[\"'`\[](?P<quoted>[^\"'`\]]+)[\"'`\]])"
@@ -45,7 +40,7 @@ class Foreign(NamedTuple):
 
 def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[Foreign]:
     """Everything in which a schema differs from that of the newest migration."""
-    ours, present = _our_schema(), set[str]()
+    ours, present = STATEMENTS, set[str]()
     found: list[Foreign] = []
     for kind, name, sql in rows:
         statement = " ".join(str(sql).split())
@@ -81,24 +76,5 @@ def _describe(name: str, statement: str) -> Foreign:
 
 
 @cache
-def _our_schema() -> dict[str, tuple[str, str]]:
-    """The statements of tables and indexes, with what each is and its name."""
-    found = {_VERSION: ("table", "alembic_version")}
-    for table in METADATA.tables.values():
-        columns = "".join(
-            f"{column.name} {_TYPES.get(type(column.type).__name__, 'FLOAT')}"
-            f"{'' if column.nullable else ' NOT NULL'}, "
-            for column in table.columns
-        )
-        statement = f"CREATE TABLE {table.name} ( {columns}PRIMARY KEY (id) )"
-        found[statement] = ("table", table.name)
-        for index in table.indexes:
-            (column,) = index.columns
-            statement = f"CREATE INDEX {index.name} ON {table.name} ({column.name})"
-            found[statement] = ("index", str(index.name))
-    return found
-
-
-@cache
 def _our_names() -> frozenset[str]:
-    return frozenset(name for what, name in _our_schema().values() if what == "table")
+    return frozenset(name for what, name in STATEMENTS.values() if what == "table")

@@ -24,8 +24,8 @@ from evalstore.errors import StoreError
 from evalstore.store.connection import harden
 from evalstore.store.contents import decode
 from evalstore.store.database import select_each
+from evalstore.store.ids import as_bytes, as_digits, as_id
 from evalstore.store.store import Store
-from evalstore.store.tables import as_bytes, as_digits, as_id
 from evalstore.values import Json
 
 Kind = Literal["answers", "feedback", "tests", "instructions"]

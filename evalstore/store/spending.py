@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
-from sqlmodel import col
-
-from evalstore.store.contents import as_number, as_text, as_time
-from evalstore.store.database import Database, chunks, select_each
-from evalstore.store.tables import EVENTS, as_digits, as_word
+from evalstore.store.contents import as_number, as_text, as_time, as_word
+from evalstore.store.database import Database, select_each
+from evalstore.store.ids import as_digits
+from evalstore.store.table_columns import EVENTS
 from evalstore.values import Vote
 
 PEOPLE = "SELECT id FROM evaluators WHERE json_extract(content, '$.human') IS NOT NULL"
@@ -82,14 +80,11 @@ class Spending(Database):
 
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:
         """What these sessions, or judgements, have cost together in USD, as far as it is known."""
-        table = EVENTS[kind]
-        total = 0.0
-        with self._connect() as connection:
-            for some in chunks(ids):
-                cost = func.json_extract(col(table.content), "$.cost.usd")
-                query = select(func.sum(cost)).where(col(table.id).in_(some))
-                total += as_number(connection.scalar(query), str(table.__tablename__)) or 0.0
-        return total
+        table = EVENTS[kind].name
+        statement = f"SELECT sum(json_extract(content, '$.cost.usd')) FROM {table} WHERE id IN"
+        with self._reading() as connection:
+            sums = select_each(connection, statement, ids)
+            return sum((as_number(some, table) or 0.0 for (some,) in sums), 0.0)
 
 
 def _spent(id: str, started: Any, model: Any, usd: Any, seconds: Any) -> tuple[str, Spent]:

@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
-from sqlmodel import col
-
 from evalstore import hashing, restoring
 from evalstore.store.contents import (
     as_blob,
@@ -20,26 +17,27 @@ from evalstore.store.contents import (
     as_number,
     as_text,
     as_time,
+    as_word,
     decode,
     missing,
     require,
 )
-from evalstore.store.database import append, chunks, ensure, select_each
+from evalstore.store.database import append, ensure, select_each
 from evalstore.store.failures import Failures, failure_rows
+from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.leases import delete_leases, insert_leases
 from evalstore.store.nodes import Nodes
 from evalstore.store.spending import PEOPLE, Spending
-from evalstore.store.tables import (
+from evalstore.store.table_columns import (
+    EVALUATIONS,
     EVENTS,
+    FAILURES,
+    FILES,
+    RUNS,
+    SESSIONS,
     TABLES,
     VERSIONS,
-    EvaluationRow,
-    FailureRow,
-    FileRow,
-    RunRow,
-    SessionRow,
-    as_digits,
-    as_word,
+    Table,
 )
 from evalstore.values import (
     Evaluation,
@@ -90,12 +88,12 @@ class Store(Failures, Nodes, Spending):
         blobs: Mapping[str, FileVersion] | None = None,
     ) -> None:
         """Store versions unless they are there; contents are by id: kind and canonical JSON."""
-        by_table: dict[Any, dict[str, dict[str, Any]]] = {}
+        by_table: dict[Table, dict[str, dict[str, Any]]] = {}
         for id, (kind, content) in contents.items():
             by_table.setdefault(VERSIONS[kind], {})[id] = {"id": id, "content": content}
         for id, file in (blobs or {}).items():
             content = hashing.canonical_json(hashing.describe_file(file))
-            by_table.setdefault(FileRow, {})[id] = {"id": id, "content": content, "data": file.data}
+            by_table.setdefault(FILES, {})[id] = {"id": id, "content": content, "data": file.data}
         if not by_table:
             return
         with self.writing() as connection:
@@ -112,19 +110,18 @@ class Store(Failures, Nodes, Spending):
 
     def load_lengths(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
         """The characters of the contents of those of these versions that the store has."""
-        statement = f"SELECT id, length(content) FROM {VERSIONS[kind].__tablename__} WHERE id IN"
+        statement = f"SELECT id, length(content) FROM {VERSIONS[kind].name} WHERE id IN"
         with self._reading() as connection:
             return {as_digits(id): size for id, size in select_each(connection, statement, ids)}
 
     def load_files(self, ids: Iterable[str]) -> dict[str, FileVersion]:
         """Referenced files by id; raises `StoreError` when one is missing."""
         wanted = list(dict.fromkeys(ids))
+        query = "SELECT content, data FROM files WHERE id = ?"
         found: dict[str, FileVersion] = {}
-        with self._connect() as connection:
+        with self._reading() as connection:
             for id in wanted:
-                row = connection.execute(
-                    select(col(FileRow.content), col(FileRow.data)).where(col(FileRow.id) == id)
-                ).one_or_none()
+                row = connection.execute(query, (as_bytes(id),)).fetchone()
                 if row is None:
                     raise missing("file", id)
                 content = decode("files", id, row[0])
@@ -134,12 +131,9 @@ class Store(Failures, Nodes, Spending):
     def missing_files(self, ids: Iterable[str]) -> set[str]:
         """Those of these referenced files that the store does not have."""
         wanted = set(ids)
-        with self._connect() as connection:
-            for some in chunks(wanted):
-                wanted -= set(
-                    connection.scalars(select(col(FileRow.id)).where(col(FileRow.id).in_(some)))
-                )
-        return wanted
+        with self._reading() as connection:
+            present = select_each(connection, "SELECT id FROM files WHERE id IN", wanted)
+            return wanted - {as_digits(id) for (id,) in present}
 
     # --- facts
 
@@ -161,9 +155,9 @@ class Store(Failures, Nodes, Spending):
                 insert_leases(connection, leases.runner, leases.taken)
                 delete_leases(connection, leases.runner, leases.given)
             for table, rows in (
-                (SessionRow, _session_rows(sessions or {})),
-                (EvaluationRow, _evaluation_rows(evaluations or {})),
-                (FailureRow, failure_rows(failures)),
+                (SESSIONS, _session_rows(sessions or {})),
+                (EVALUATIONS, _evaluation_rows(evaluations or {})),
+                (FAILURES, failure_rows(failures)),
             ):
                 if rows:
                     append(connection, table, rows)
@@ -173,7 +167,7 @@ class Store(Failures, Nodes, Spending):
         id, canonical = hashing.identify(content)
         row = {"id": id, "content": canonical, "started": content["started"]}
         with self.writing() as connection:
-            ensure(connection, RunRow, {id: row})
+            ensure(connection, RUNS, {id: row})
         return id
 
     def find_samples(self, questions: Iterable[str]) -> dict[str, list[Sample]]:
@@ -229,21 +223,18 @@ class Store(Failures, Nodes, Spending):
     def find_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
         """Sessions by id; those the store does not have are left out."""
         return {
-            id: restoring.restore_session(content) for id, content in self._decode(SessionRow, ids)
+            id: restoring.restore_session(content) for id, content in self._decode(SESSIONS, ids)
         }
 
     def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:
         """The feedback of these evaluations, of those that have some."""
-        found: dict[str, str] = {}
-        with self._connect() as connection:
-            for some in chunks(ids):
-                feedback = func.json_extract(col(EvaluationRow.content), "$.feedback")
-                query = select(col(EvaluationRow.id), feedback).where(
-                    col(EvaluationRow.id).in_(some), feedback.is_not(None)
-                )
-                for id, text in connection.execute(query):
-                    found[id] = as_text(text, "evaluations", id)
-        return found
+        statement = (
+            "SELECT id, json_extract(content, '$.feedback') AS feedback FROM evaluations "
+            "WHERE feedback IS NOT NULL AND id IN"
+        )
+        with self._reading() as connection:
+            found = [(as_digits(id), text) for id, text in select_each(connection, statement, ids)]
+        return {id: as_text(text, "evaluations", id) for id, text in found}
 
     def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Evaluations by id; raises `StoreError` when one is missing."""
@@ -254,7 +245,7 @@ class Store(Failures, Nodes, Spending):
         """Evaluations by id; those the store does not have are left out."""
         return {
             id: restoring.restore_evaluation_result(content)
-            for id, content in self._decode(EvaluationRow, ids)
+            for id, content in self._decode(EVALUATIONS, ids)
         }
 
     def find_labels(self) -> list[Label]:
@@ -283,87 +274,77 @@ class Store(Failures, Nodes, Spending):
     def load_all(self, kind: str) -> dict[str, Json]:
         """All versions of a kind by id: for evaluators and models, of which there are few."""
         with self._reading() as connection:
-            table = VERSIONS[kind].__tablename__
+            table = VERSIONS[kind].name
             found = connection.execute(f"SELECT id, content FROM {table}")
-            return dict(_decoded(str(table), *row) for row in found)
+            return dict(_decoded(table, *row) for row in found)
 
     def find_questions_of(self, sessions: Iterable[str]) -> dict[str, str]:
         """The question of each of these sessions that is there."""
-        row = SessionRow
-        found: dict[str, str] = {}
-        with self._connect() as connection:
-            for some in chunks(sessions):
-                query = select(col(row.id), col(row.question)).where(col(row.id).in_(some))
-                found |= {str(id): str(question) for id, question in connection.execute(query)}
-        return found
+        statement = "SELECT id, question FROM sessions WHERE id IN"
+        with self._reading() as connection:
+            found = select_each(connection, statement, sessions)
+            return {as_digits(id): as_digits(question) for id, question in found}
 
     # --- runs
 
     def find_runs(self, *, limit: int | None = None, offset: int = 0) -> list[tuple[str, Json]]:
         """Runs with their contents, newest first."""
-        query = (
-            select(col(RunRow.id), col(RunRow.content))
-            .order_by(col(RunRow.started).desc(), col(RunRow.id).desc())
-            .offset(offset)
-            .limit(limit)
-        )
-        with self._connect() as connection:
-            return [(id, decode("runs", id, content)) for id, content in connection.execute(query)]
+        query = "SELECT id, content FROM runs ORDER BY started DESC, id DESC LIMIT ? OFFSET ?"
+        with self._reading() as connection:
+            found = connection.execute(query, (-1 if limit is None else limit, offset))
+            return [_decoded("runs", *row) for row in found]
 
     def newest_time(self) -> int:
         """When the newest session or evaluation started; looks at all of them."""
-        with self._connect() as connection:
-            times = [
-                as_time(
-                    connection.scalar(select(func.max(col(table.started)))) or 0,
-                    str(table.__tablename__),
-                )
-                for table in (SessionRow, EvaluationRow)
-            ]
-        return max(times)
+        with self._reading() as connection:
+            times = {
+                name: connection.execute(f"SELECT max(started) FROM {name}").fetchone()[0]
+                for name in (SESSIONS.name, EVALUATIONS.name)
+            }
+        return max(as_time(time or 0, name) for name, time in times.items())
 
     def count_runs(self) -> int:
         """How many runs there are."""
-        with self._connect() as connection:
-            return int(connection.scalar(select(func.count()).select_from(RunRow)) or 0)
+        with self._reading() as connection:
+            return int(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
 
     # --- anything by its id
 
     def find_prefix(self, prefix: str, most: int = 20) -> list[tuple[str, str]]:
         """Everything whose id starts with these digits: kind and id."""
-        low, high = prefix.ljust(32, "0"), prefix.ljust(32, "f")
         found: list[tuple[str, str]] = []
-        with self._connect() as connection:
-            for name, table in TABLES.items():
-                query = (
-                    select(col(table.id), col(table.content))
-                    .where(col(table.id) >= low, col(table.id) <= high)
-                    .limit(most)
-                )
-                found += [
-                    (decode(name, id, content)["kind"], id)
-                    for id, content in connection.execute(query)
-                ]
+        with self._reading() as connection:
+            for name in TABLES:
+                query = f"SELECT id, content FROM {name} WHERE id BETWEEN ? AND ? LIMIT ?"
+                rows = connection.execute(query, (*_range(prefix), most))
+                contents = (_decoded(name, *row) for row in rows)
+                found += [(content["kind"], id) for id, content in contents]
         return sorted(found, key=lambda one: one[1])
 
     def load_any(self, kind: str, id: str) -> Stored:
         """One thing by its kind and full id; raises `StoreError` when it is not there."""
-        table = {**VERSIONS, **EVENTS}[kind]
-        with self._connect() as connection:
-            content = connection.scalar(select(col(table.content)).where(col(table.id) == id))
-        if content is None:
+        table = {**VERSIONS, **EVENTS}[kind].name
+        query = f"SELECT content FROM {table} WHERE id = ?"
+        with self._reading() as connection:
+            row = connection.execute(query, (as_bytes(id),)).fetchone()
+        if row is None:
             raise missing(kind, id)
-        return Stored(kind, id, decode(str(table.__tablename__), id, content, kind, shown=True))
+        return Stored(kind, id, decode(table, id, row[0], kind, shown=True))
 
     def find_questions(self, prefix: str, most: int = 20) -> list[str]:
         """Ids of questions that have a session or a failure and start with these digits."""
-        low, high = prefix.ljust(32, "0"), prefix.ljust(32, "f")
         found: set[str] = set()
-        with self._connect() as connection:
-            for question in (col(SessionRow.question), col(FailureRow.question)):
-                query = select(question).where(question >= low, question <= high).distinct()
-                found |= {str(id) for id in connection.scalars(query.limit(most))}
+        with self._reading() as connection:
+            for name in (SESSIONS.name, FAILURES.name):
+                query = f"SELECT DISTINCT question FROM {name} WHERE question BETWEEN ? AND ?"
+                rows = connection.execute(f"{query} LIMIT ?", (*_range(prefix), most))
+                found |= {as_digits(id) for (id,) in rows}
         return sorted(found)[:most]
+
+
+def _range(prefix: str) -> tuple[bytes | None, bytes | None]:
+    """The first and the last id that start with these digits."""
+    return as_bytes(prefix.ljust(32, "0")), as_bytes(prefix.ljust(32, "f"))
 
 
 def _decoded(table: str, id: Any, content: Any) -> tuple[str, Json]:

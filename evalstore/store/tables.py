@@ -1,74 +1,21 @@
-"""The tables. `content` is the canonical description that the id is the hash of.
+"""The tables as they are declared. `content` is the canonical description that the id is of.
 
-Other columns repeat what queries need of the content; `fsck` compares them. Ids are 16
-bytes here and 32 hexadecimal digits everywhere else.
+Other columns repeat what queries need of the content; `fsck` compares them. Migrations and tests
+use these classes; the program itself reads and writes by `table_columns`, which costs no import.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import Dialect, LargeBinary, MetaData, Text
+from sqlalchemy import LargeBinary, MetaData, Text
 from sqlalchemy.types import BigInteger, Float, TypeDecorator
 from sqlmodel import Field, SQLModel
 
-from evalstore.errors import StoreError
-from evalstore.values import WORDS, Word
 
-_ID_BYTES = 16
-
-
-class Id(TypeDecorator[str]):
-    """32 hexadecimal digits in Python, 16 bytes in the database."""
+class Id(TypeDecorator[bytes]):
+    """An id, as 16 bytes."""
 
     impl = LargeBinary(16)
     cache_ok = True
-
-    def bind_processor(self, dialect: Dialect) -> Any:
-        """To bytes; straight to the driver, as thousands of ids go into one query."""
-        return as_bytes
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        """To digits."""
-        return _to_digits
-
-
-def as_bytes(value: str | None) -> bytes | None:
-    """An id as the database has it."""
-    if value is None:
-        return None
-    try:
-        return bytes.fromhex(value)
-    except (TypeError, ValueError):
-        raise StoreError(
-            f"the store is damaged: {value!r:.60} is not an id",
-            hint="'evalstore fsck' lists what is wrong",
-        ) from None
-
-
-def as_digits(value: Any) -> str:
-    """An id of the database as it is everywhere else; raises `StoreError` when it is none."""
-    if value.__class__ is not bytes or len(value) != _ID_BYTES:
-        raise _no_id()
-    return str(value.hex())
-
-
-def as_id(value: Any) -> bytes:
-    """An id as the database has it; raises `StoreError` when it is none."""
-    if value.__class__ is not bytes or len(value) != _ID_BYTES:
-        raise _no_id()
-    return bytes(value)
-
-
-def _no_id() -> StoreError:
-    return StoreError(
-        "the store is damaged: something in it has no id",
-        hint="restore a copy of it; 'evalstore fsck' lists what is wrong",
-    )
-
-
-def _to_digits(value: Any) -> str | None:
-    return None if value is None else as_digits(value)
 
 
 class _Version(SQLModel):
@@ -190,42 +137,3 @@ class LeaseRow(SQLModel, table=True):
 
 
 METADATA: MetaData = SQLModel.metadata
-
-VERSIONS: dict[str, type[_Version]] = {
-    "file": FileRow,
-    "tool": ToolRow,
-    "schema": SchemaRow,
-    "prompt": PromptRow,
-    "test": TestRow,
-    "evaluation": EvaluationVersionRow,
-    "model": ModelRow,
-    "evaluator": EvaluatorRow,
-    "cases": NodeRow,
-    "results": NodeRow,
-    "tree": NodeRow,
-}
-"""The table of each kind of content whose id is the hash of its content alone."""
-
-EVENTS: dict[str, type[_Version]] = {
-    "session": SessionRow,
-    "judgement": EvaluationRow,
-    "failure": FailureRow,
-    "run": RunRow,
-}
-"""The table of each kind of fact that is appended."""
-
-TABLES: dict[str, type[_Version]] = {
-    str(table.__tablename__): table for table in (*VERSIONS.values(), *EVENTS.values())
-}
-"""All tables of what is stored for good, by name; leases and their runners come and go."""
-
-
-def as_word(word: str) -> Word:
-    """The word of an evaluation; raises `StoreError` when the store has another one."""
-    for verdict in WORDS:
-        if verdict == word:
-            return verdict
-    raise StoreError(
-        f"the store is damaged: '{word}' is not a verdict",
-        hint="'evalstore fsck' lists what is wrong",
-    )

@@ -235,6 +235,27 @@ def test_help_loads_nothing_slow(arguments: list[str]) -> None:
     assert ran.stderr.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["log"], ["log", "tests/weather.md"], ["show", "@"], ["diff", "@~1", "@"], ["stats"]],
+    ids=" ".join,
+)
+def test_reading_the_store_loads_nothing_slow(
+    workspace: Path, evalstore: Evalstore, arguments: list[str]
+) -> None:
+    for _ in range(2):
+        evalstore("run")
+    probe = (
+        "import sys; from evalstore.cli.main import main; assert main(sys.argv[1:]) == 0;"
+        f"slow = {{*{SLOW}, 'asyncio', 'ssl'}} - {{'yaml', 'jinja2', 'jsonschema'}};"
+        "print(sorted(slow & sys.modules.keys()), file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", probe, *arguments], capture_output=True, text=True, check=True
+    )
+    assert ran.stderr.strip() == "[]"
+
+
 def test_every_problem_of_one_file_is_told_at_once(workspace: Path, evalstore: Evalstore) -> None:
     (workspace / "tests/weather.md").write_text(
         "---\ntag: [x]\navailableTools: [order]\nattempts: three\nreplacements: {unused: 1}\n---\n"

@@ -58,14 +58,14 @@ sys.exit(run())
 
 AT_CLOSE = """
 import os, signal, sys
-from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite as Dialect
 from evalstore.__main__ import run
+from evalstore.store.connection import Pool
 
-def close(dialect, connection, do_close=Dialect.do_close):
+def close(pool, close_all=Pool.close):
     os.kill(os.getpid(), signal.SIGINT)
-    do_close(connection)
+    close_all(pool)
 
-Dialect.do_close = close
+Pool.close = close
 sys.exit(run())
 """
 """Interrupts itself when it closes a connection of the store."""

@@ -14,7 +14,7 @@ from evalstore import hashing
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
 from evalstore.operations.orders import Where
-from evalstore.store.tables import METADATA, TABLES
+from evalstore.store.table_columns import TABLES
 from evalstore.tui.source import Workspace
 from tests.builders import tree
 
@@ -198,13 +198,13 @@ READERS: dict[str, Reader] = {
 def columns() -> Iterator[tuple[str, str]]:
     """The tables with their columns."""
     for table in TABLES:
-        for column in METADATA.tables[table].columns:
-            yield table, str(column.name)
+        for column in TABLES[table].columns:
+            yield table, column
 
 
 def set_column(store: Path, table: str, column: str, value: Any) -> None:
     """Set a column in all rows of a table, of ids the first, whatever is declared of it."""
-    names = ", ".join(one.name for one in METADATA.tables[table].columns)
+    names = ", ".join(TABLES[table].columns)
     declared = set_schema(store, table, f"CREATE TABLE {table} ({names}, PRIMARY KEY (id))")
     place = "CAST(? AS TEXT)" if value == VALUES["not UTF-8"] else "?"
     which = f"WHERE rowid = (SELECT min(rowid) FROM {table})" if column == "id" else ""

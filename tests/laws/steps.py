@@ -16,7 +16,7 @@ from unittest import mock
 import evalstore
 from evalstore import hashing
 from evalstore.store import connection as connections
-from evalstore.store import tables
+from evalstore.store import ids
 from evalstore.workspace import Workspace
 
 _PACKAGE = str(Path(evalstore.__file__).parent)
@@ -120,7 +120,7 @@ def _comparing() -> Iterator[None]:
         undo = [
             _replace(hashing.hash_bytes, lambda made: lambda data: _Compared(made(data))),
             _replace(hashing.hash_content, lambda made: lambda text: _Compared(made(text))),
-            _replace(tables.as_digits, lambda made: lambda value: _Compared(made(value))),
+            _replace(ids.as_digits, lambda made: lambda value: _Compared(made(value))),
         ]
         try:
             yield

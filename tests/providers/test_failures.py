@@ -8,7 +8,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from evalstore.providers.failures import clean, deadline, find_retry_after, status_error
+from evalstore.providers.deadline import deadline
+from evalstore.providers.failures import clean, find_retry_after, status_error
 from evalstore.values import Json
 
 

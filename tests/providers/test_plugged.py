@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.providers import ProviderError, open_provider, plugged
+from evalstore.providers import ProviderError, open_provider, plugins
 from evalstore.providers.prices import is_known_provider
 from evalstore.values import FilePart, OutgoingMessage, Reply, Request, Text, ToolVersion
 
@@ -34,12 +34,12 @@ class Service:
 
 @pytest.fixture(autouse=True)
 def _plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    point = EntryPoint("oracle", f"{__name__}:Service", plugged.GROUP)
+    point = EntryPoint("oracle", f"{__name__}:Service", plugins.GROUP)
     monkeypatch.setattr(EntryPoint, "load", lambda _self: Service)
-    monkeypatch.setattr(plugged, "entry_points", lambda **_group: [point])
-    plugged.plugged_in.cache_clear()
+    monkeypatch.setattr(plugins, "entry_points", lambda **_group: [point])
+    plugins.plugged_in.cache_clear()
     yield
-    plugged.plugged_in.cache_clear()
+    plugins.plugged_in.cache_clear()
 
 
 def ask(*messages: OutgoingMessage, **more: Any) -> Reply:

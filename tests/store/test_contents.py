@@ -14,7 +14,7 @@ from evalstore.errors import StoreError
 from evalstore.store import Store
 from evalstore.store.contents import as_number, as_time, decode, is_of_kind, iterate_members
 from evalstore.store.shapes import SHAPES
-from evalstore.store.tables import EVENTS, TABLES, VERSIONS
+from evalstore.store.table_columns import EVENTS, TABLES, VERSIONS
 from evalstore.values import Json
 from tests.store.facts import a_run, fill
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store
 from evalstore.store.fsck import Damage, check_store
-from evalstore.store.tables import TABLES
+from evalstore.store.table_columns import TABLES
 from tests.store.facts import fill
 
 

@@ -45,7 +45,7 @@ def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
         other.execute("CREATE TABLE bookmarks (url TEXT)")
         other.commit()
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="no store of evalstore"):
+    with pytest.raises(StoreError, match="not a store of evalstore"):
         Store.open(path)
     assert path.read_bytes() == before
 

@@ -8,8 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import create_engine
-
 from evalstore.store import migrate
 from tests.hostile.campaign.trial import Trial
 from tests.laws.fakes import read_rows
@@ -53,10 +51,11 @@ def make_older(trial: Trial) -> None:
     with closing(sqlite3.connect(path)) as store:
         store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     newer = path.rename(path.with_name("newer.db"))
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as made,
+        migrate.transaction(made) as connection,
+    ):
         migrate.upgrade(connection, head=migrate.KNOWN[0])
-    engine.dispose()
     with closing(sqlite3.connect(path)) as store:
         store.execute("ATTACH ? AS newer", (str(newer),))
         names = store.execute(

@@ -1,0 +1,43 @@
+"""Ids: 16 bytes in the database, 32 hexadecimal digits everywhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evalstore.errors import StoreError
+
+_ID_BYTES = 16
+
+
+def as_bytes(value: str | None) -> bytes | None:
+    """An id as the database has it."""
+    if value is None:
+        return None
+    try:
+        return bytes.fromhex(value)
+    except (TypeError, ValueError):
+        raise StoreError(
+            f"the store is damaged: {value!r:.60} is not an id",
+            hint="'evalstore fsck' lists what is wrong",
+        ) from None
+
+
+def as_digits(value: Any) -> str:
+    """An id of the database as it is everywhere else; raises `StoreError` when it is none."""
+    if value.__class__ is not bytes or len(value) != _ID_BYTES:
+        raise _no_id()
+    return str(value.hex())
+
+
+def as_id(value: Any) -> bytes:
+    """An id as the database has it; raises `StoreError` when it is none."""
+    if value.__class__ is not bytes or len(value) != _ID_BYTES:
+        raise _no_id()
+    return bytes(value)
+
+
+def _no_id() -> StoreError:
+    return StoreError(
+        "the store is damaged: something in it has no id",
+        hint="restore a copy of it; 'evalstore fsck' lists what is wrong",
+    )

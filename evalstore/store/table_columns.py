@@ -1,0 +1,115 @@
+"""The tables in plain SQL, for the driver: their columns, and the statements that make them.
+
+They are declared as SQLModel classes in `tables`, which take longer to import than most commands
+need to answer; migrations use those. A test compares the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table."""
+
+    name: str
+    columns: dict[str, str]
+    """The type of each column, as SQL declares it."""
+    ids: frozenset[str]
+    """The columns that hold ids."""
+    indexed: tuple[str, ...] = ()
+    """The columns that have an index."""
+
+    def statements(self) -> dict[str, tuple[str, str]]:
+        """What makes it: statements, with what each makes (`table`, `index`) and its name."""
+        columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
+        made = f"CREATE TABLE {self.name} ( {columns}, PRIMARY KEY (id) )"
+        found = {made: ("table", self.name)}
+        for column in self.indexed:
+            name = f"ix_{self.name}_{column}"
+            found[f"CREATE INDEX {name} ON {self.name} ({column})"] = ("index", name)
+        return found
+
+
+_ID, _TEXT, _WHOLE = "BLOB NOT NULL", "TEXT NOT NULL", "BIGINT NOT NULL"
+_VERSION = {"id": _ID, "content": _TEXT}
+_OF_VERSION = frozenset({"id"})
+
+FILES = Table("files", {**_VERSION, "data": "BLOB NOT NULL"}, _OF_VERSION)
+NODES = Table("nodes", _VERSION, _OF_VERSION)
+SESSIONS = Table(
+    "sessions",
+    {**_VERSION, "question": _ID, "started": _WHOLE, "token_limit": "BIGINT"},
+    _OF_VERSION | {"question"},
+    ("question",),
+)
+EVALUATIONS = Table(
+    "evaluations",
+    {
+        **_VERSION,
+        "subject": _ID,
+        "evaluation": _ID,
+        "evaluator": _ID,
+        "started": _WHOLE,
+        "verdict": _TEXT,
+        "score": "FLOAT",
+    },
+    _OF_VERSION | {"subject", "evaluation", "evaluator"},
+    ("subject",),
+)
+FAILURES = Table(
+    "failures",
+    {**_VERSION, "question": "BLOB", "at": _WHOLE},
+    _OF_VERSION | {"question"},
+    ("question",),
+)
+RUNS = Table("runs", {**_VERSION, "started": _WHOLE}, _OF_VERSION, ("started",))
+RUNNERS = Table(
+    "runners",
+    {"id": _ID, "place": _TEXT, "pid": _WHOLE, "born": _TEXT, "beat": _WHOLE},
+    _OF_VERSION,
+)
+LEASES = Table("leases", {"id": _ID, "runner": _ID}, _OF_VERSION | {"runner"}, ("runner",))
+
+VERSIONS: dict[str, Table] = {
+    "file": FILES,
+    "tool": Table("tools", _VERSION, _OF_VERSION),
+    "schema": Table("schemas", _VERSION, _OF_VERSION),
+    "prompt": Table("prompts", _VERSION, _OF_VERSION),
+    "test": Table("tests", _VERSION, _OF_VERSION),
+    "evaluation": Table("evaluation_versions", _VERSION, _OF_VERSION),
+    "model": Table("models", _VERSION, _OF_VERSION),
+    "evaluator": Table("evaluators", _VERSION, _OF_VERSION),
+    "cases": NODES,
+    "results": NODES,
+    "tree": NODES,
+}
+"""The table of each kind of content whose id is the hash of its content alone."""
+
+EVENTS: dict[str, Table] = {
+    "session": SESSIONS,
+    "judgement": EVALUATIONS,
+    "failure": FAILURES,
+    "run": RUNS,
+}
+"""The table of each kind of fact that is appended."""
+
+TABLES: dict[str, Table] = {table.name: table for table in (*VERSIONS.values(), *EVENTS.values())}
+"""All tables of what is stored for good, by name; leases and their runners come and go."""
+
+MIGRATION = "0003"
+"""The migration that a store of these tables is at."""
+_MIGRATIONS = (
+    "CREATE TABLE alembic_version ( version_num VARCHAR(32) NOT NULL, "
+    "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num) )"
+)
+STATEMENTS: dict[str, tuple[str, str]] = {
+    _MIGRATIONS: ("table", "alembic_version"),
+    **{
+        statement: made
+        for table in (*TABLES.values(), RUNNERS, LEASES)
+        for statement, made in table.statements().items()
+    },
+}
+"""What makes an empty store, with what each statement makes and its name."""
