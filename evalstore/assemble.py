@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore import restoring
 from evalstore.errors import FileProblem, LimitProblem, NotRunError
-from evalstore.messages import SAMPLE, is_text
+from evalstore.messages import SAMPLE
 from evalstore.sandbox import evaluate, show
 from evalstore.settling import Held, describe_answers
 from evalstore.values import (
@@ -33,6 +33,7 @@ from evalstore.values import (
     TestVersion,
     Text,
     ToolVersion,
+    is_text,
 )
 
 if TYPE_CHECKING:

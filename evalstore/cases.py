@@ -13,7 +13,7 @@ from evalstore.checks.judges import judge_of, without_judge
 from evalstore.checks.python_code import code_of
 from evalstore.errors import FileProblem
 from evalstore.filling import Filler, Row
-from evalstore.messages import ANSWERS, SAMPLE, Conversation, Shape, fill_instructions, is_text
+from evalstore.messages import ANSWERS, SAMPLE, Conversation, Shape, fill_instructions
 from evalstore.rows import labels, shorten_label
 from evalstore.template import NoValueError
 from evalstore.values import (
@@ -25,6 +25,7 @@ from evalstore.values import (
     Message,
     ModelVersion,
     TestVersion,
+    is_text,
 )
 
 if TYPE_CHECKING:

@@ -232,3 +232,15 @@ def _read(descriptor: int, size: int, largest: int) -> bytes:
 
 def _unreadable(error: OSError | ValueError) -> FileProblem:
     return FileProblem(f"cannot be read: {getattr(error, 'strerror', None) or error}")
+
+
+def normalise(data: bytes) -> str:
+    """The text of a file: UTF-8, no byte order mark, LF as the only line end."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileProblem(
+            f"is not UTF-8: byte 0x{data[error.start]:02x}", line, hint="save the file as UTF-8"
+        ) from error
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")

@@ -14,7 +14,7 @@ from evalstore.errors import FileProblem
 from evalstore.fields import suggest
 from evalstore.markdown import SPACE, Section
 from evalstore.template import Later
-from evalstore.values import AnswerRef, FileRef, Json, Message, Part, SampleRef, Text
+from evalstore.values import AnswerRef, FileRef, Json, Message, Part, SampleRef, Text, is_text
 
 if TYPE_CHECKING:
     from evalstore.conversation import Run, Turn
@@ -96,11 +96,6 @@ def _only_text(parts: tuple[Part, ...], turn: Turn) -> None:
                 turn.section.first,
                 hint=f"in a message of the role '{turn.role}' only text files can stand",
             )
-
-
-def is_text(media_type: str) -> bool:
-    """Whether a file of this type is shown as text."""
-    return media_type.startswith("text/")
 
 
 def fill_parts(

@@ -22,6 +22,7 @@ from evalstore.conversation import (
 from evalstore.dataset import read_spec
 from evalstore.errors import FileProblem
 from evalstore.fields import MOST_SAMPLES, Collector, Fields
+from evalstore.file_ids import default_id
 from evalstore.markdown import SPACE, Line, Section, cut, fences, scan, section
 from evalstore.rows import Replacements, read_replacements
 from evalstore.values import Options
@@ -120,18 +121,6 @@ class PromptFile:
     def line_of(self, *field: str | int) -> int:
         """The line of a field of the frontmatter."""
         return self.document.line(*field) if self.document else 1
-
-
-def normalise(data: bytes) -> str:
-    """The text of a file: UTF-8, no byte order mark, LF as the only line end."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FileProblem(
-            f"is not UTF-8: byte 0x{data[error.start]:02x}", line, hint="save the file as UTF-8"
-        ) from error
-    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def parse_test(path: str, text: str) -> TestFile:
@@ -321,18 +310,6 @@ def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
     )
     collector.finish()
     return prompt
-
-
-def default_id(path: str, folder: str | None = None) -> str:
-    """A file's id when it gives none: its path below its folder, without the suffix.
-
-    Without `folder` the first part of the path is taken for it.
-    """
-    if folder is None:
-        below = path.partition("/")[2] or path
-    else:
-        below = path if folder in ("", ".") else path.removeprefix(folder + "/")
-    return below.rpartition(".")[0] or below
 
 
 def _system_prompts(fields: Fields) -> tuple[str | None, ...]:

@@ -103,6 +103,11 @@ class FileVersion:
     data: bytes = field(repr=False)
 
 
+def is_text(media_type: str) -> bool:
+    """Whether a file of this type is shown as text."""
+    return media_type.startswith("text/")
+
+
 @dataclass(frozen=True, slots=True)
 class ToolVersion:
     """A function the candidate may call; `parameters` is a JSON Schema."""

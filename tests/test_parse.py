@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.errors import FileProblem
-from evalstore.parse import TestFile, default_id, normalise, parse_prompt, parse_test, read_test
+from evalstore.file_access import normalise
+from evalstore.file_ids import default_id
+from evalstore.parse import TestFile, parse_prompt, parse_test, read_test
 from tests.builders import HELLO, test_file
 
 

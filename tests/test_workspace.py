@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from evalstore import index, references, workspace
+from evalstore import index, references, workspace_reading
 from evalstore.errors import EvalstoreError, Problem
 from evalstore.parse import read_test
 from evalstore.settings import find_root
 from evalstore.values import CaseFile
-from evalstore.workspace import Reading, Workspace
+from evalstore.workspace import Workspace
+from evalstore.workspace_reading import Reading, read_workspace
 from tests.builders import HELLO, Files, test_file, tree, workspace_of
 
 TOOL = "id: weather\nname: w\nparameters: {type: object}\n"
@@ -24,7 +25,7 @@ def problems(found: Reading) -> list[str]:
 
 
 def read(path: Path, files: Files) -> Reading:
-    return workspace_of(path, files).read()
+    return read_workspace(workspace_of(path, files))
 
 
 class Remembered:
@@ -49,16 +50,16 @@ class Remembered:
                 self.looked_at.append(name)
             return read_bytes(self_, name, largest)
 
-        monkeypatch.setattr(workspace, "read_test", watched_parse)
+        monkeypatch.setattr(workspace_reading, "read_test", watched_parse)
         monkeypatch.setattr(Workspace, "read_bytes", watched)
 
     def read(self) -> Reading:
         self.expanded.clear()
         self.looked_at.clear()
         found = Workspace(self.root)
-        reading = found.read(self._load)
+        reading = read_workspace(found, self._load)
         self.nodes |= {reading.nodes[path]: file for path, file in reading.files.items()}
-        found.save_index()
+        reading.save_index(found)
         return reading
 
     def _load(self, ids: Iterable[str]) -> dict[str, CaseFile]:
@@ -360,7 +361,7 @@ def test_a_file_name_that_is_not_utf_8_is_refused(folder: Path) -> None:
     tree(folder, {"evalstore.yaml": "", "tests/a.md": HELLO})
     Path(os.fsdecode(os.fsencode(folder / "tests") + b"/\xe9.md")).write_text(HELLO)
     with pytest.raises(EvalstoreError, match="is not UTF-8"):
-        Workspace(folder).read()
+        read_workspace(Workspace(folder))
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
@@ -443,7 +444,7 @@ def test_a_huge_file_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_huge_test_file_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspace, "LARGEST_TEXT", 3)
+    monkeypatch.setattr(workspace_reading, "LARGEST_TEXT", 3)
     (found,) = read(folder, {"tests/a.md": HELLO}).problems
     assert found.message == "the file has 0.1 MiB; at most 0 MiB are read"
 

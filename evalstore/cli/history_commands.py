@@ -93,7 +93,7 @@ def _one_model(models: list[str] | None) -> str:
 
 def _sides(given: list[str]) -> tuple[str | None, str | None, list[str]]:
     """Revisions and paths: `A..B` is two revisions; what `--` separates are paths."""
-    from evalstore.operations.desk import open_workspace
+    from evalstore.operations.opening import open_workspace
 
     paths: list[str] = []
     arguments = Globals.arguments

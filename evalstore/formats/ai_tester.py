@@ -12,9 +12,9 @@ import re
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.file_access import normalise
 from evalstore.formats.ai_tester_models import Models, read_models
 from evalstore.formats.sources import read_source
-from evalstore.parse import normalise
 from evalstore.settings import FOLDERS, read_settings
 from evalstore.yaml_core import read_yaml
 

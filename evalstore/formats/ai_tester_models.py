@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.errors import FileProblem
+from evalstore.file_access import normalise
 from evalstore.formats.sources import read_source
-from evalstore.parse import normalise
 from evalstore.yaml_core import read_yaml
 
 if TYPE_CHECKING:

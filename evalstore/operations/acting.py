@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore.errors import NothingSelectedError
-from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.diff import diff
 from evalstore.operations.failures import hint_for
+from evalstore.operations.opening import open_desk, open_store, open_workspace
 from evalstore.operations.orders import Orders, Wanted, is_partial
 from evalstore.operations.results import read_results
 from evalstore.operations.run import offer_run, run

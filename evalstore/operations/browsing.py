@@ -11,8 +11,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from evalstore.operations.desk import (
-    Desk,
+from evalstore.operations.history import in_order
+from evalstore.operations.leaves import Placed, iterate_leaves
+from evalstore.operations.opening import (
     open_catalogue,
     open_desk,
     open_store,
@@ -20,8 +21,6 @@ from evalstore.operations.desk import (
     require_store,
     store_path,
 )
-from evalstore.operations.history import in_order
-from evalstore.operations.leaves import Placed, iterate_leaves
 from evalstore.operations.orders import Wanted, describe_selection, is_partial
 from evalstore.operations.quiet import see
 from evalstore.operations.results import as_result, prompt_label, settle
@@ -31,6 +30,7 @@ from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
+    from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Where
     from evalstore.operations.unreached import Place
     from evalstore.report.compare import Result

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from evalstore import restoring
 from evalstore.errors import FileProblem
-from evalstore.file_access import LARGEST_TEXT
-from evalstore.parse import normalise, read_test
+from evalstore.file_access import LARGEST_TEXT, normalise
+from evalstore.parse import read_test
 from evalstore.values import AnswerRef, Case, Json, Message, Part, SampleRef, Text
 
 if TYPE_CHECKING:

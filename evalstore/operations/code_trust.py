@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from evalstore.operations.orders import Where
     from evalstore.store import Store
     from evalstore.values import CaseFile
-    from evalstore.workspace import Reading, Workspace
+    from evalstore.workspace import Workspace
+    from evalstore.workspace_reading import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class CodeTrust:
                 (name.partition(":")[2] for name, id in depends.items() if id == code.id), code.id
             )
             try:
-                path = self._workspace.references.locate(mentioned, test)
+                path = self._reading.references.locate(mentioned, test)
             except FileProblem:
                 path = mentioned
             typed = os.path.relpath(self._workspace.root / path, self._directory)

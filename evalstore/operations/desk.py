@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,19 +20,17 @@ from evalstore.operations.participants import Participants
 from evalstore.operations.targets import find_targets
 from evalstore.plan import UNSETTLED, Bound, Plan, plan_asks, plan_judgements
 from evalstore.selection import Placed, Selection, Target
-from evalstore.settings import find_root
-from evalstore.store import Store
 from evalstore.store.contents import require
 from evalstore.store.trees import build_tree
 from evalstore.values import RECORDED, Case, CaseFile, Json, Verdict
-from evalstore.workspace import Reading, Workspace
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from evalstore.errors import Problem
     from evalstore.operations.orders import Wanted, Where
+    from evalstore.store import Store
     from evalstore.values import FileVersion
+    from evalstore.workspace import Workspace
+    from evalstore.workspace_reading import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,105 +325,7 @@ class Keeper:
         ):
             with suppress(StoreError):
                 self._store.ensure_versions(reading.contents, reading.blobs)
-                workspace.save_index()
-
-
-@contextmanager
-def open_desk(
-    where: Where,
-    *,
-    create: bool = False,
-    keep: bool = False,
-    workspace: Workspace | None = None,
-) -> Iterator[Desk]:
-    """Find and read the workspace, and open its store.
-
-    With `keep`, the versions that are read must be stored.
-    """
-    workspace = workspace or open_workspace(where)
-    store = _open(workspace, where, create=create)
-    try:
-        keeper = Keeper(store, strict=keep)
-        reading = workspace.read(store.find_case_files, keeper.take)
-        keeper.finish(workspace, reading)
-        yield Desk(where, workspace, store, reading)
-    finally:
-        store.close()
-
-
-@contextmanager
-def open_catalogue(where: Where) -> Iterator[Desk]:
-    """A desk that knows no tests: for what is about runs, but wants names, prices and rates."""
-    workspace = open_workspace(where)
-    store = _open(workspace, where)
-    try:
-        yield Desk(where, workspace, store, workspace.read(store.find_case_files, tests=False))
-    finally:
-        store.close()
-
-
-@contextmanager
-def open_store(where: Where, *, inspect: bool = False) -> Iterator[Store]:
-    """Open the store alone, for what does not need the files.
-
-    With `inspect`, also one that only `fsck` may read.
-    """
-    workspace = open_workspace(where)
-    store = _open(workspace, where, inspect=inspect)
-    try:
-        yield store
-    finally:
-        store.close()
-
-
-def _open(
-    workspace: Workspace, where: Where, *, create: bool = False, inspect: bool = False
-) -> Store:
-    path = store_path(workspace, where)
-    require_store(path, where)
-    store = Store.open(path, create=create or not where.store, inspect=inspect)
-    if not inspect:
-        for one in store.foreign:
-            where.warn(f"{one.words} in the store '{path}'; 'evalstore fsck' lists what is wrong")
-    return store
-
-
-def require_store(path: Path, where: Where) -> None:
-    """Raise `StoreError` when a store that was there before has gone: none is made instead."""
-    if not where.was_seen:
-        return
-    try:
-        size = path.stat().st_size
-    except OSError:
-        size = None
-    if not size:
-        raise StoreError(
-            f"the store '{path}' is {'gone' if size is None else 'empty'}",
-            hint="it is read again when it is back",
-        )
-
-
-def open_workspace(where: Where) -> Workspace:
-    """Find the workspace and read its settings."""
-    root = find_root(where.directory)
-    return Workspace(
-        root,
-        where.config,
-        allow_outside=where.allow_outside,
-        overrides=where.overrides,
-        tell=where.warn,
-    )
-
-
-def store_path(workspace: Workspace, where: Where) -> Path:
-    """Where the store is; raises `OutsideError` when the workspace may not name this place."""
-    text = where.store or workspace.settings.store
-    if re.match(r"[a-z][a-z0-9+]+://", text):
-        raise EvalstoreError(
-            f"the store '{text}' is not a file",
-            hint="this version keeps its store in a SQLite file",
-        )
-    return where.directory / where.store if where.store else workspace.locate_store()
+                reading.save_index(workspace)
 
 
 def files_of(reading: Reading) -> Mapping[str, CaseFile]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from evalstore.assemble import show_answer
 from evalstore.errors import EvalstoreError
 from evalstore.fields import suggest
 from evalstore.operations.contents import Contents
-from evalstore.operations.desk import Desk, open_desk, open_store
 from evalstore.operations.diff_sides import (
     WORKSPACE,
     Side,
@@ -22,6 +22,7 @@ from evalstore.operations.diff_sides import (
     workspace_side,
 )
 from evalstore.operations.file_edits import find_edits
+from evalstore.operations.opening import open_desk, open_store
 from evalstore.operations.orders import Wanted, Where
 from evalstore.operations.results import join_feedback, prompt_labels
 from evalstore.report.compare import (
@@ -36,6 +37,9 @@ from evalstore.report.difference import Difference, unified
 from evalstore.selection import Selection
 from evalstore.values import Json
 from evalstore.wording import plural
+
+if TYPE_CHECKING:
+    from evalstore.operations.desk import Desk
 
 Sessions = tuple[str, ...]
 

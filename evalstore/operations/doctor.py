@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal
 from evalstore import __version__
 from evalstore.env_files import NAMES
 from evalstore.errors import INCOMPLETE, OK, STORE_UNUSABLE, USAGE, EvalstoreError, WorkspaceError
-from evalstore.operations.desk import open_workspace, store_path
 from evalstore.operations.doors import Doorkeeper
 from evalstore.operations.listing import find_unknown_prices
+from evalstore.operations.opening import open_workspace, store_path
 from evalstore.operations.participants import find_model
 from evalstore.operations.pinging import Checkup, Target, examine_all
 from evalstore.operations.times import today
@@ -22,13 +22,15 @@ from evalstore.providers.services import OPENAI_COMPATIBLE
 from evalstore.store.migrate import HEAD
 from evalstore.store.state import StoreState, inspect_store
 from evalstore.values import Json
+from evalstore.workspace_reading import read_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from evalstore.operations.orders import Where
     from evalstore.settings import Participant
-    from evalstore.workspace import Reading, Workspace
+    from evalstore.workspace import Workspace
+    from evalstore.workspace_reading import Reading
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -107,7 +109,7 @@ def doctor(
         message = f"{_plural(count, 'error')} in the settings"
         diagnosis.findings.append(Finding("settings", "fail", message, hint))
         return diagnosis
-    reading = workspace.read()
+    reading = read_workspace(workspace)
     diagnosis.findings += [
         _settings(workspace),
         _files(reading),

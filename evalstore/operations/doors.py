@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evalstore.catalogue import Model, Part, ProviderFile
     from evalstore.cells import Candidate, Judge
     from evalstore.operations.desk import Desk
-    from evalstore.workspace import Reading
+    from evalstore.workspace_reading import Reading
 
 
 class Doorkeeper:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import hashing
 from evalstore.cells import ask_of
 from evalstore.errors import EvalstoreError
-from evalstore.operations.desk import open_desk, open_store, open_workspace
+from evalstore.operations.opening import open_desk, open_store, open_workspace
 from evalstore.operations.orders import Wanted
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.results import iterate_cells

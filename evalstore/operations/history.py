@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import hashing
 from evalstore.case_tree import find_same
 from evalstore.errors import EvalstoreError, RevisionError
-from evalstore.messages import is_text
 from evalstore.operations.contents import Contents
-from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.file_edits import find_edits
+from evalstore.operations.opening import open_desk, open_store, open_workspace
 from evalstore.operations.orders import describe_selection, leaves_out
 from evalstore.operations.prompt_names import name_prompts
 from evalstore.operations.renames import follow_file, name_in_newest_run
@@ -26,7 +25,7 @@ from evalstore.report.difference import Difference
 from evalstore.restoring import restore_case_file, restore_question
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import find_entry, read_tree
-from evalstore.values import Json, Vote
+from evalstore.values import Json, Vote, is_text
 
 if TYPE_CHECKING:
     from evalstore.operations.failures import Place

@@ -9,6 +9,8 @@ from evalstore.atomic_write import write_whole
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.file_access import LARGEST_SOURCE, read_file
 from evalstore.formats.base import Left
+from evalstore.workspace_catalogue import read_catalogue
+from evalstore.workspace_reading import read_workspace
 from evalstore.yaml_core import read_yaml
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def take_refused_back(
     left: list[Left] = []
     there = set(written)
     while there:
-        refused = [one for one in workspace.read().errors if one.file in there]
+        refused = [one for one in read_workspace(workspace).errors if one.file in there]
         if not refused:
             break
         for problem in refused:
@@ -74,7 +76,7 @@ def find_taken(workspace: Workspace, models: Mapping[str, bytes]) -> dict[str, L
     """
     if not models:
         return {}
-    files = workspace.read(tests=False).model_files
+    files = read_catalogue(workspace, []).model_files
     found = {}
     for path, content in models.items():
         try:

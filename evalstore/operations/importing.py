@@ -21,13 +21,14 @@ from evalstore.formats.base import Imported, Left, Options
 from evalstore.formats.registry import find_importer, format_names, guess_format
 from evalstore.formats.sources import reading_from
 from evalstore.operations.adopting import adopt_answers
-from evalstore.operations.desk import open_desk, open_workspace
 from evalstore.operations.import_check import Older, find_taken, read_older, take_refused_back
 from evalstore.operations.import_record import ImportRecord
 from evalstore.operations.keeping import Kept, store_history
+from evalstore.operations.opening import open_desk, open_workspace
 from evalstore.operations.placing import place
 from evalstore.operations.recorded_models import write_models
 from evalstore.settings import ignored_settings
+from evalstore.workspace_catalogue import read_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -111,7 +112,7 @@ def import_files(
             problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
         ) from problem
     if imported.recorded:
-        imported.files |= write_models(imported.recorded, workspace.read_models())
+        imported.files |= write_models(imported.recorded, read_catalogue(workspace, []).models)
     places = {name: _place_of(workspace, folder, name) for name in imported.files}
     models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
     taken = find_taken(workspace, models)

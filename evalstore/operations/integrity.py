@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalstore.operations.desk import open_store
+from evalstore.operations.opening import open_store
 from evalstore.store.fsck import Damage, check_store
 from evalstore.values import Json
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.errors import EvalstoreError
-from evalstore.operations.desk import Desk, open_desk, open_store
 from evalstore.operations.label_subjects import Subject, find_named, subject_of_result
+from evalstore.operations.opening import open_desk, open_store
 from evalstore.operations.orders import Wanted
 from evalstore.operations.results import prompt_label, settle
 from evalstore.values import Evaluation, Evaluator, Json, Vote, Word
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Where
     from evalstore.report.compare import Result
     from evalstore.store import Store

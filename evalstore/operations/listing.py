@@ -12,15 +12,9 @@ from evalstore.checks import known_kinds
 from evalstore.errors import EvalstoreError, OutsideError, Problem, WorkspaceError
 from evalstore.operations.case_description import CaseDescriber
 from evalstore.operations.code_trust import CodeTrust
-from evalstore.operations.desk import (
-    Desk,
-    Keeper,
-    files_of,
-    open_desk,
-    open_workspace,
-    store_path,
-)
+from evalstore.operations.desk import Desk, Keeper, files_of
 from evalstore.operations.model_table import describe_models
+from evalstore.operations.opening import open_desk, open_workspace, store_path
 from evalstore.operations.orders import Wanted, Where, describe_selection
 from evalstore.operations.participants import find_model
 from evalstore.operations.refused_keys import combine, find_refused
@@ -30,9 +24,11 @@ from evalstore.pricing import find_unpriced
 from evalstore.selection import Selection
 from evalstore.store import Store
 from evalstore.values import SPECIAL_TAGS, Case, Json
+from evalstore.workspace_reading import read_workspace
 
 if TYPE_CHECKING:
-    from evalstore.workspace import Reading, Workspace
+    from evalstore.workspace import Workspace
+    from evalstore.workspace_reading import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +97,7 @@ def _check(
     where: Where, paths: tuple[str, ...], workspace: Workspace, store: Store | None
 ) -> Checked:
     keeper = Keeper(store)
-    reading = workspace.read(store.find_case_files if store else None, keeper.take)
+    reading = read_workspace(workspace, store.find_case_files if store else None, keeper.take)
     keeper.finish(workspace, reading)
     problems = list(reading.problems)
     if workspace.ignored:

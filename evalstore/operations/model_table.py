@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from evalstore import pricing
 from evalstore.catalogue import Model, bare_model
 from evalstore.providers.prices import find_support
-from evalstore.workspace import is_known_kind
+from evalstore.workspace_catalogue import is_known_kind
 
 if TYPE_CHECKING:
     from evalstore.settings import Settings
     from evalstore.values import Json
-    from evalstore.workspace import Reading
+    from evalstore.workspace_reading import Reading
 
 MILLION = 1_000_000
 

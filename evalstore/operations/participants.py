@@ -15,10 +15,11 @@ from evalstore.pricing import Price, find
 from evalstore.providers.services import SCRIPTED
 from evalstore.settings import Participant, Settings
 from evalstore.values import RECORDED, Evaluator, ModelVersion
-from evalstore.workspace import Reading, is_known_kind
+from evalstore.workspace_catalogue import is_known_kind
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Wanted
+    from evalstore.workspace_reading import Reading
 
 
 class Participants:

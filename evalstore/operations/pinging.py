@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evalstore.calls import Door
     from evalstore.catalogue import Model, Part
     from evalstore.operations.doors import Doorkeeper
-    from evalstore.workspace import Reading
+    from evalstore.workspace_reading import Reading
 
 QUESTION = "Answer with one word: are you there?"
 MOST_TOKENS = 16

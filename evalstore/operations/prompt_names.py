@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.desk import open_catalogue
+from evalstore.operations.opening import open_catalogue
 from evalstore.operations.results import prompt_label
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing, restoring
 from evalstore.errors import EvalstoreError, StoreError
-from evalstore.operations.desk import open_desk, open_store
 from evalstore.operations.failures import hint_for
 from evalstore.operations.hearing import Opinion, opinions_on
 from evalstore.operations.history import cells_with
+from evalstore.operations.opening import open_desk, open_store
 from evalstore.operations.orders import Wanted
 from evalstore.operations.texts import answer_text, check_text, joined, text_of
 from evalstore.operations.unreached import asked_in_run

@@ -9,7 +9,7 @@ from evalstore.catalogue import bare_model
 from evalstore.formats.writing import file_name, unique
 from evalstore.formats.yaml_text import block
 from evalstore.values import RECORDED
-from evalstore.workspace import is_known_kind
+from evalstore.workspace_catalogue import is_known_kind
 
 if TYPE_CHECKING:
     from evalstore.formats.base import Recorded

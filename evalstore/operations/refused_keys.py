@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.catalogue import Model
-    from evalstore.workspace import Reading
+    from evalstore.workspace_reading import Reading
 
 
 def find_refused(root: Path, reading: Reading, models: Iterable[Model]) -> list[KeyNotAllowedError]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore.case_tree import find_same, is_tree
-from evalstore.parse import default_id
+from evalstore.file_ids import default_id
 from evalstore.report.file_pairs import pair_files
 from evalstore.store.trees import find_entry, read_tree
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
     from evalstore.operations.summary import Item
     from evalstore.store import Store
-    from evalstore.workspace import Reading
+    from evalstore.workspace_reading import Reading
 
 _FILES_AT_ONCE = 50
 VERDICTS = ("pass", "fail", "undecided", "error", "pending")

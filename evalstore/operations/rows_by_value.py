@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.cases import Drafter
 from evalstore.checks.base import as_text
-from evalstore.file_access import LARGEST_TEXT
-from evalstore.parse import normalise, parse_test
+from evalstore.file_access import LARGEST_TEXT, normalise
+from evalstore.parse import parse_test
 from evalstore.values import Case, Json
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from evalstore import __version__, hashing
 from evalstore.cells import portions
 from evalstore.errors import OK
 from evalstore.git import read_state
-from evalstore.operations.desk import Desk, Layout, open_desk, open_store
 from evalstore.operations.execution import Survey, carry_out, get_leave, keep_to
 from evalstore.operations.explain import Explainer
 from evalstore.operations.gate import decide
+from evalstore.operations.opening import open_desk, open_store
 from evalstore.operations.orders import GO_ON, Agreed
 from evalstore.operations.price_estimate import estimate
 from evalstore.operations.reporting import RunReport, describe_spending
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.execute import Outcome
+    from evalstore.operations.desk import Desk, Layout
     from evalstore.operations.orders import Orders, Wanted, Where
     from evalstore.operations.summary import Status
     from evalstore.operations.watching import Watcher
@@ -215,7 +216,7 @@ def _store_workspace(desk: Desk) -> str:
     desk.store.ensure_versions(
         {**desk.reading.contents, **desk.contents, **tree}, desk.reading.blobs
     )
-    desk.workspace.save_index()
+    desk.reading.save_index(desk.workspace)
     assert nodes.keys() == desk.reading.files.keys()
     return root
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.desk import open_store, open_workspace
+from evalstore.operations.opening import open_store, open_workspace
 from evalstore.operations.results import iterate_results
 from evalstore.store.search import (
     KINDS,

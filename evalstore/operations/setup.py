@@ -12,7 +12,7 @@ from evalstore.atomic_write import write_whole
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.file_access import LARGEST_TEXT
 from evalstore.formats.sources import reading_from
-from evalstore.operations.desk import open_workspace, store_path
+from evalstore.operations.opening import open_workspace, store_path
 from evalstore.operations.orders import Where
 from evalstore.settings import FILE
 from evalstore.store import Store

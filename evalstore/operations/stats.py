@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.fields import suggest
-from evalstore.operations.desk import Desk, open_catalogue
 from evalstore.operations.filtering import Filter
+from evalstore.operations.opening import open_catalogue
 from evalstore.operations.orders import describe_selection, leaves_out
 from evalstore.operations.rerolls import Rerolls, count_rerolls
 from evalstore.operations.results import iterate_cases, prompt_label
@@ -26,6 +26,7 @@ from evalstore.values import RECORDED, Case, Json, Verdict
 from evalstore.verdicts import combine, judge_session
 
 if TYPE_CHECKING:
+    from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Where
     from evalstore.report.compare import Result
     from evalstore.settings import AnalysisQuery

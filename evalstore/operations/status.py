@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstore.operations.choice import stands_until
-from evalstore.operations.desk import Desk, open_desk, open_workspace, store_path
 from evalstore.operations.explain import Explainer, Reason
+from evalstore.operations.opening import open_desk, open_workspace, store_path
 from evalstore.operations.orders import GO_ON
 from evalstore.operations.price_estimate import estimate
 from evalstore.operations.quiet import Memory
@@ -21,6 +21,7 @@ from evalstore.store.trees import read_tree
 from evalstore.values import Case, CaseFile, Json
 
 if TYPE_CHECKING:
+    from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Wanted, Where
     from evalstore.plan import Ask, Judgement, Plan
 
@@ -35,7 +36,7 @@ def status(where: Where, wanted: Wanted) -> Status:
         plan = desk.plan(wanted)
         found = describe_plan(desk, plan, wanted)
         runs_code = any(cell.case.code for cell in plan.cells)
-        memory.keep(found, workspace.references.looked, runs_code=runs_code)
+        memory.keep(found, desk.reading.references.looked, runs_code=runs_code)
         if not desk.reading.errors and not plan.asks:
             _remember(desk)
         return found
@@ -45,7 +46,7 @@ def _remember(desk: Desk) -> None:
     """Keep the index when all it speaks of is stored."""
     leaves = [id for id, (kind, _) in desk.reading.contents.items() if kind == "cases"]
     if len(desk.store.load_lengths("cases", leaves)) == len(leaves):
-        desk.workspace.save_index()
+        desk.reading.save_index(desk.workspace)
 
 
 def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:

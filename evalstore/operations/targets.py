@@ -12,7 +12,8 @@ from evalstore.selection import Target
 
 if TYPE_CHECKING:
     from evalstore.operations.orders import Where
-    from evalstore.workspace import Reading, Workspace
+    from evalstore.workspace import Workspace
+    from evalstore.workspace_reading import Reading
 
 
 _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)

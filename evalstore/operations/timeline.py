@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from evalstore import restoring
 from evalstore.case_tree import find_same
 from evalstore.errors import EvalstoreError
-from evalstore.operations.desk import open_desk, open_store, open_workspace
 from evalstore.operations.explain import RowIndex
+from evalstore.operations.opening import open_desk, open_store, open_workspace
 from evalstore.operations.orders import Wanted
 from evalstore.operations.renames import follow_file, name_in_newest_run, name_in_workspace
 from evalstore.operations.results import as_result, prompt_label, results_of, settle

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from evalstore.env_files import NAMES
 from evalstore.errors import EvalstoreError
 from evalstore.index import SUFFIXES, Seen, Stamp, walk
-from evalstore.operations.desk import Desk, open_desk, open_store, open_workspace
+from evalstore.operations.opening import open_desk, open_store, open_workspace
 from evalstore.operations.orders import GO_ON
 from evalstore.operations.quiet import see, see_mentioned
 from evalstore.operations.results import read_results
@@ -28,6 +28,7 @@ from evalstore.report.compare import Comparison, compare
 from evalstore.workspace import Workspace
 
 if TYPE_CHECKING:
+    from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Orders, Wanted, Where
     from evalstore.operations.reporting import RunReport
     from evalstore.operations.summary import Status
@@ -145,7 +146,7 @@ class Watch:
         if self._orders.max_time is None:
             self._max_time = workspace.settings.max_time
         with open_desk(self._where, create=True, workspace=workspace) as desk:
-            self._lookout.follow_mentioned(workspace.references.looked)
+            self._lookout.follow_mentioned(desk.reading.references.looked)
             desk.require_sound(self._wanted, hint=GO_ON)
             return _gist(desk, self._wanted)
 

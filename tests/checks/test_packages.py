@@ -8,6 +8,7 @@ import pytest
 
 from evalstore.checks import registry
 from evalstore.values import Json
+from evalstore.workspace_reading import read_workspace
 from tests.builders import expanded, test_file, workspace_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ HINT = "pip install 'evalstore[similarity]'"
 def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The packages that count as installed; none at first."""
     names: set[str] = set()
-    for module in ("evalstore.expand", "evalstore.workspace"):
+    for module in ("evalstore.expand", "evalstore.workspace_reading"):
         monkeypatch.setattr(f"{module}.is_installed", names.__contains__)
     return names
 
@@ -54,9 +55,9 @@ def test_a_file_is_read_again_when_its_package_comes_or_goes(
 ) -> None:
     def problems() -> list[Any]:
         workspace = workspace_of(tmp_path, {})
-        reading = workspace.read(lambda nodes: {node: stored[node] for node in nodes})
+        reading = read_workspace(workspace, lambda nodes: {node: stored[node] for node in nodes})
         stored.update({node: reading.files[path] for path, node in reading.nodes.items()})
-        workspace.save_index()
+        reading.save_index(workspace)
         return reading.problems
 
     stored: dict[str, Json] = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.operations.desk import open_store
+from evalstore.operations.opening import open_store
 from evalstore.operations.orders import Where
 from tests.builders import test_file, tree
 from tests.cli.conftest import Evalstore

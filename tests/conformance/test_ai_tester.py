@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from evalstore.formats.ai_tester import adopt
-from evalstore.workspace import Reading, Workspace
+from evalstore.workspace import Workspace
+from evalstore.workspace_reading import Reading, read_workspace
 from tests.builders import tree
 
 FACTS = json.loads(Path(__file__).with_name("ai_tester.json").read_text("utf-8"))
@@ -70,7 +71,7 @@ def expected(content: Any) -> list[Any] | None:
 def test_a_project_comes_to_what_ai_tester_sends(case: dict[str, Any], tmp_path: Path) -> None:
     tree(tmp_path, written({**FACTS["shared"], **case["files"]}))
     tree(tmp_path, {"evalstore.yaml": adopt(tmp_path)[0]})
-    reading = Workspace(tmp_path).read()
+    reading = read_workspace(Workspace(tmp_path))
     if case["expect"].get("problem"):
         assert reading.errors
         assert all(problem.line for problem in reading.errors)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evalstore.workspace_reading import read_workspace
 from tests.builders import workspace_of
 
 if TYPE_CHECKING:
-    from evalstore.workspace import Reading
+    from evalstore.workspace_reading import Reading
 
 FACTS = json.loads(Path(__file__).with_name("templates.json").read_text(encoding="utf-8"))
 CASES = FACTS["cases"]
@@ -37,7 +38,7 @@ def read(path: Path, case: dict[str, Any]) -> Reading:
         "tests/pics/a b.png": b"\x89PNG\r\n\x1a\n",
         "tests/a.pdf": b"%PDF-1.4",
     }
-    return workspace_of(path, files).read()
+    return read_workspace(workspace_of(path, files))
 
 
 def shown(reading: Reading) -> Any:

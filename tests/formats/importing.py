@@ -12,7 +12,8 @@ from evalstore.formats.base import Imported, Options
 from evalstore.formats.registry import find_importer
 from evalstore.settling import Held
 from evalstore.values import Case, Json, Reply
-from evalstore.workspace import Reading, Workspace
+from evalstore.workspace import Workspace
+from evalstore.workspace_reading import Reading, read_workspace
 from tests.builders import Files, tree
 
 
@@ -39,7 +40,7 @@ class Made:
 
     def read(self) -> Reading:
         """The workspace with what was written, which must have no problem."""
-        reading = Workspace(self.root).read()
+        reading = read_workspace(Workspace(self.root))
         assert reading.problems == []
         return reading
 

@@ -8,6 +8,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.formats.ai_tester import adopt
 from evalstore.settings import Participant, read_settings
 from evalstore.workspace import Workspace
+from evalstore.workspace_reading import read_workspace
 from tests.builders import HELLO, tree
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def test_the_settings_are_carried_over(folder: Path) -> None:
 def test_nothing_is_moved_and_everything_is_found(folder: Path) -> None:
     tree(folder, PROJECT)
     tree(folder, {"evalstore.yaml": adopt(folder)[0]})
-    reading = Workspace(folder).read()
+    reading = read_workspace(Workspace(folder))
     assert reading.problems == []
     assert list(reading.files) == ["data/tests/sub/hello.md"]
     assert list(reading.models) == ["local/a:free", "local/judge"]
@@ -302,7 +303,7 @@ EXAMPLE = {
 def test_the_only_error_of_a_project_is_its_own(folder: Path) -> None:
     tree(folder, EXAMPLE)
     tree(folder, {"evalstore.yaml": adopt(folder)[0]})
-    reading = Workspace(folder).read()
+    reading = read_workspace(Workspace(folder))
     assert [(one.file, one.line, one.message) for one in reading.errors] == [
         ("data/tests/3-weather.md", 4, "there is no system prompt 'an-expert-that-is-missing'")
     ]

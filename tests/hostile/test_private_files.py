@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.private_files import is_private_name
+from evalstore.workspace_reading import read_workspace
 from tests.builders import tree, workspace_of
 from tests.cli.conftest import Evalstore
 
@@ -68,7 +69,7 @@ def test_it_is_not_shown_to_a_model(folder: Path, how: str) -> None:
     tree(folder, {path: SECRET})
     prepare(folder)
     text = f"# 👤\n\n`{{{{_file:{mentioned}}}}}`\n\n---\n\nExpect it.\n"
-    reading = workspace_of(folder, {"tests/one.md": text}).read()
+    reading = read_workspace(workspace_of(folder, {"tests/one.md": text}))
     [problem] = reading.errors
     assert problem.message == f"'{mentioned}' is private, so it is not shown to a model"
     assert "sk-very-secret" not in repr(reading)
@@ -83,7 +84,7 @@ def test_it_is_no_data(folder: Path, how: str) -> None:
         f"---\ndataset: {{path: {mentioned}, format: jsonl}}\n---\n\n"
         "# 👤\n\n{{OPENAI_API_KEY}}\n\n---\n\nExpect it.\n"
     )
-    reading = workspace_of(folder, {"tests/one.md": text}).read()
+    reading = read_workspace(workspace_of(folder, {"tests/one.md": text}))
     assert any("is private, so it is not data" in one.message for one in reading.errors)
     assert "sk-very-secret" not in repr(reading)
 
@@ -108,7 +109,7 @@ def test_it_is_no_file_of_the_workspace(
 ) -> None:
     tree(folder, {".env": SECRET, "tests/one.md": "# 👤\n\nHi\n\n---\n\nExpect it.\n"})
     make(path, "../.env" if make is link else ".env")(folder)
-    reading = workspace_of(folder, {}).read()
+    reading = read_workspace(workspace_of(folder, {}))
     assert [(one.file, one.message) for one in reading.errors] == [
         (path, "is private, so it is not read: it holds keys")
     ]
@@ -119,7 +120,7 @@ def test_a_hard_link_to_something_else_is_read(folder: Path) -> None:
     tree(folder, {".env": SECRET, "other.txt": "x"})
     hard_link("tests/notes.txt", "other.txt")(folder)
     text = "# 👤\n\n`{{_file:notes.txt}}`\n\n---\n\nExpect it.\n"
-    assert workspace_of(folder, {"tests/one.md": text}).read().errors == []
+    assert read_workspace(workspace_of(folder, {"tests/one.md": text})).errors == []
 
 
 def test_a_file_that_becomes_private_is_not_taken_from_the_index(

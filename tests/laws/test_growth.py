@@ -19,6 +19,7 @@ from evalstore import index
 from evalstore.cli.main import main
 from evalstore.operations import quiet
 from evalstore.workspace import Workspace
+from evalstore.workspace_reading import read_workspace
 from tests.builders import tree
 from tests.formats.lve_repository import definition, instance
 from tests.laws.steps import Steps, counted
@@ -322,7 +323,7 @@ def test_comparisons_within_a_list_are_counted(
     tree(tmp_path, files(N, ""))
     monkeypatch.chdir(tmp_path)
     with counted() as steps:
-        reading = Workspace(tmp_path).read()
+        reading = read_workspace(Workspace(tmp_path))
         listed = list(reading.tests)
         before = sum(steps.comparisons.values())
         assert all(path in listed for path in [str(path) for path in listed])

@@ -13,6 +13,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.importing import import_files
 from evalstore.operations.orders import Where
 from evalstore.workspace import Workspace
+from evalstore.workspace_reading import read_workspace
 from tests.builders import HELLO, tree
 from tests.laws.repositories import REPOSITORIES
 
@@ -28,5 +29,5 @@ def test_nothing_that_an_import_writes_fails_check(format: str, data: st.DataObj
             written = import_files(Where(root), format, [source]).written
         except EvalstoreError:
             written = ()  # nothing can be read
-        assert [one.place for one in Workspace(root).read().errors] == []
+        assert [one.place for one in read_workspace(Workspace(root)).errors] == []
         assert all((root / one).is_file() for one in written)

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from evalstore.catalogue import read_currency, read_model, read_provider
 from evalstore.dataset import DatasetSpec, read_dataset
 from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.file_access import normalise
 from evalstore.formats.base import Options
 from evalstore.formats.registry import find_importer
 from evalstore.judge import read_opinion
 from evalstore.judge_reply import Unreadable
-from evalstore.parse import normalise
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_format import decode_reply
 from evalstore.providers.failures import find_retry_after, status_error
