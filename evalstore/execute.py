@@ -25,7 +25,8 @@ from evalstore.errors import NotRunError
 from evalstore.hashing import subject_of
 from evalstore.judging import Judging
 from evalstore.lanes import Lane
-from evalstore.ledger import Ledger, Outcome
+from evalstore.ledger import Ledger
+from evalstore.outcome import Outcome
 from evalstore.plan import CHECKS, Ask, Judgement, Plan, missing_judgements
 from evalstore.sharing import Sharing, key_of
 from evalstore.values import Json, Session, Vote

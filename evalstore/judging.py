@@ -11,10 +11,10 @@ from evalstore.checking import judge_by_checks, schemas_of
 from evalstore.checks import run_check
 from evalstore.checks.cost import is_cheap
 from evalstore.checks.judges import without_judge
-from evalstore.ledger import Ledger, sum_usage
 from evalstore.limited_checks import run_within_limits
 from evalstore.opinions import Opinions
 from evalstore.plan import CHECKS
+from evalstore.pricing import sum_usage
 from evalstore.reply_forms import form_of
 from evalstore.settling import Held
 from evalstore.values import Evaluation, Json, Reply, Request, Session
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evalstore.cells import Judge
     from evalstore.checking import Checked, RunCode
     from evalstore.code_checks import CodeChecks
+    from evalstore.ledger import Ledger
 
 
 _CODE_LENGTH = 8

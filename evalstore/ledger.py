@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.calls import HALTED, OVER_BUDGET
 from evalstore.hashing import subject_of
+from evalstore.outcome import Outcome, Spending
 from evalstore.plan import CHECKS
 from evalstore.values import (
     RECORDED,
@@ -17,7 +17,6 @@ from evalstore.values import (
     Reply,
     Sample,
     Session,
-    Usage,
     Vote,
 )
 from evalstore.writer import Writer
@@ -29,49 +28,6 @@ if TYPE_CHECKING:
 
 NOT_RUN = "not run"
 """The kind of a failure of checks that could not be run here and now."""
-
-
-@dataclass
-class Spending:
-    """What the calls of one model came to."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    cost: float | None = 0.0
-    """USD; None when the price or the tokens of a call are not known."""
-
-
-@dataclass
-class Outcome:
-    """What an execution did."""
-
-    asked: int = 0
-    recorded: int = 0
-    """Answers that files bring themselves."""
-    judged: int = 0
-    failed: int = 0
-    """Answers and judgements that could not be had."""
-    failures: dict[str, int] = field(default_factory=dict)
-    """Message -> how often."""
-    hopeless: int = 0
-    """Of them those that stay as long as nothing is changed, as a missing key does."""
-    cost: float = 0.0
-    judge_cost: float = 0.0
-    priced: bool = True
-    """Whether every call had a known price."""
-    interrupted: bool = False
-    over_budget: bool = False
-    """Whether it ended at its bound on cost or time."""
-    time_is_up: bool = False
-    stopped_at_failure: bool = False
-    spending: dict[tuple[str, str], Spending] = field(default_factory=dict)
-    """Display id and `candidate` or `evaluator` -> what its calls came to."""
-    sessions: dict[str, list[Sample]] = field(default_factory=dict)
-    """Question id -> new sessions."""
-    votes: dict[str, list[Vote]] = field(default_factory=dict)
-    """Id of a subject -> new votes."""
 
 
 class Ledger:
@@ -207,18 +163,3 @@ class Ledger:
         if spending.cost is not None:
             spending.cost += cost.usd
         return cost if cost.usd or door.price.source != "scripted" else None
-
-
-def sum_usage(replies: Sequence[Reply]) -> Usage:
-    """The tokens of several replies together."""
-
-    def total(values: list[int | None]) -> int | None:
-        known = [value for value in values if value is not None]
-        return sum(known) if known else None
-
-    return Usage(
-        total([reply.usage.input_tokens for reply in replies]),
-        total([reply.usage.output_tokens for reply in replies]),
-        total([reply.usage.cached_tokens for reply in replies]),
-        total([reply.usage.reasoning_tokens for reply in replies]),
-    )

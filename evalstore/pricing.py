@@ -6,12 +6,12 @@ history.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.providers.prices import find_price
-from evalstore.values import Cost, Json, Usage
+from evalstore.values import Cost, Json, Reply, Usage
 
 if TYPE_CHECKING:
     from evalstore.catalogue import Cost as ModelCost
@@ -128,3 +128,18 @@ def _rate(currency: str, currencies: Mapping[str, Currency], day: str) -> float 
     if currency in currencies:
         return currencies[currency].rate(day)
     return 1.0 if currency == "USD" else None
+
+
+def sum_usage(replies: Sequence[Reply]) -> Usage:
+    """The tokens of several replies together."""
+
+    def total(values: list[int | None]) -> int | None:
+        known = [value for value in values if value is not None]
+        return sum(known) if known else None
+
+    return Usage(
+        total([reply.usage.input_tokens for reply in replies]),
+        total([reply.usage.output_tokens for reply in replies]),
+        total([reply.usage.cached_tokens for reply in replies]),
+        total([reply.usage.reasoning_tokens for reply in replies]),
+    )

@@ -22,8 +22,8 @@ from evalstore.catalogue import Model, ProviderFile
 from evalstore.cells import Candidate, Cell, lay_out
 from evalstore.cells import Judge as PlanJudge
 from evalstore.errors import StoreError, StoreLockedError
-from evalstore.execute import Door, Executor, Limits, Outcome, Rim
-from evalstore.ledger import Spending
+from evalstore.execute import Door, Executor, Limits, Rim
+from evalstore.outcome import Outcome, Spending
 from evalstore.plan import CHECKS, Plan, plan_asks, plan_judgements
 from evalstore.pricing import Price
 from evalstore.providers.base import Provider, ProviderError

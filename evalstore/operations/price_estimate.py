@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.cells import limit_of
-from evalstore.ledger import sum_usage
+from evalstore.pricing import sum_usage
 from evalstore.values import Usage
 
 if TYPE_CHECKING:

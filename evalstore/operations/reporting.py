@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from evalstore.errors import Problem
-    from evalstore.execute import Outcome
     from evalstore.operations.code_trust import Untrusted
     from evalstore.operations.tally import Tally
+    from evalstore.outcome import Outcome
     from evalstore.report.compare import Result
 
 

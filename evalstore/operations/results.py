@@ -19,9 +19,9 @@ from evalstore.verdicts import Judged, combine, judge_session, wants_models
 if TYPE_CHECKING:
     from evalstore.case_tree import Load
     from evalstore.cells import Cell
-    from evalstore.execute import Outcome
     from evalstore.operations.desk import Desk
     from evalstore.operations.summary import Item
+    from evalstore.outcome import Outcome
     from evalstore.store import Store
     from evalstore.workspace_reading import Reading
 

@@ -11,7 +11,6 @@ from evalstore import __version__, hashing
 from evalstore.cells import portions
 from evalstore.errors import OK
 from evalstore.git import read_state
-from evalstore.operations.execution import Survey, carry_out, get_leave, keep_to
 from evalstore.operations.explain import Explainer
 from evalstore.operations.gate import decide
 from evalstore.operations.opening import open_desk, open_store
@@ -20,15 +19,16 @@ from evalstore.operations.price_estimate import estimate
 from evalstore.operations.reporting import RunReport, describe_spending
 from evalstore.operations.results import read_lines
 from evalstore.operations.status import describe_plan
+from evalstore.operations.survey import Survey, get_leave, keep_to
 from evalstore.operations.tally import Tally
 from evalstore.operations.times import Clock
+from evalstore.outcome import Outcome
 from evalstore.values import Json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from evalstore.execute import Outcome
     from evalstore.operations.desk import Desk, Layout
     from evalstore.operations.orders import Orders, Wanted, Where
     from evalstore.operations.summary import Status
@@ -77,7 +77,14 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
         get_leave(desk, survey, plans.price, orders, watcher)
         snapshot = _store_workspace(desk)
         tally = Tally(desk, started, desk.settings.verdict, plans.shared)
-        outcome = carry_out(desk, survey, plans.take(), tally.add, clock, orders, watcher)
+        if survey.is_empty:
+            outcome = Outcome()
+            for plan in plans.take():
+                tally.add(plan, outcome)
+        else:  # what calls models takes as long to import as all the rest
+            from evalstore.operations.execution import carry_out
+
+            outcome = carry_out(desk, survey, plans.take(), tally.add, clock, orders, watcher)
         about = replace(wanted, keep_going=bool(desk.left_out))
         done = _Done(about, orders, tally, outcome, snapshot, started, clock())
         content = _describe(desk, done)

@@ -27,8 +27,8 @@ from evalstore.store.trees import build_tree
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from evalstore.execute import Outcome
     from evalstore.operations.desk import Desk
+    from evalstore.outcome import Outcome
     from evalstore.plan import Plan
     from evalstore.report.compare import Result
 

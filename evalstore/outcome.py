@@ -1,0 +1,50 @@
+"""What an execution did, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from evalstore.values import Sample, Vote
+
+
+@dataclass
+class Spending:
+    """What the calls of one model came to."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = 0.0
+    """USD; None when the price or the tokens of a call are not known."""
+
+
+@dataclass
+class Outcome:
+    """What an execution did."""
+
+    asked: int = 0
+    recorded: int = 0
+    """Answers that files bring themselves."""
+    judged: int = 0
+    failed: int = 0
+    """Answers and judgements that could not be had."""
+    failures: dict[str, int] = field(default_factory=dict)
+    """Message -> how often."""
+    hopeless: int = 0
+    """Of them those that stay as long as nothing is changed, as a missing key does."""
+    cost: float = 0.0
+    judge_cost: float = 0.0
+    priced: bool = True
+    """Whether every call had a known price."""
+    interrupted: bool = False
+    over_budget: bool = False
+    """Whether it ended at its bound on cost or time."""
+    time_is_up: bool = False
+    stopped_at_failure: bool = False
+    spending: dict[tuple[str, str], Spending] = field(default_factory=dict)
+    """Display id and `candidate` or `evaluator` -> what its calls came to."""
+    sessions: dict[str, list[Sample]] = field(default_factory=dict)
+    """Question id -> new sessions."""
+    votes: dict[str, list[Vote]] = field(default_factory=dict)
+    """Id of a subject -> new votes."""
