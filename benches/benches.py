@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from benches import workspaces
 from benches.browser import browser
 from benches.datasets import datasets
-from benches.engine import engine
+from benches.engine import engine, script
 from benches.measure import KIB, Cost, compare, program, repeat, run
 from benches.statistics import statistics
 from benches.table import Figure, figure
@@ -125,8 +125,8 @@ def startup(setting: Setting) -> Iterator[Figure]:
     script = setting.folder / "least.py"
     script.write_text(_TYPER, encoding="utf-8")
     least = [sys.executable, str(script)]
-    for name in ("--help", "status", "run"):
-        command = program(setting.tiny, name)
+    for name in ("--help", "status", "log", "show @", "diff @~1 @", "stats", "run"):
+        command = program(setting.tiny, *name.split())
         floor, cost = compare([least, command], 3 * setting.times)
         yield figure(
             "startup",
@@ -134,7 +134,7 @@ def startup(setting: Setting) -> Iterator[Figure]:
             1000 * cost.cpu,
             "ms",
             floor=1000 * floor.cpu,
-            most=None if name == "run" else 3,
+            most={"run": None, "--help": 3}.get(name, 2),
         )
         found = ", ".join(imported(command, setting.folder)) or "none of these"
         setting.notes.append(f"startup: of {', '.join(_HEAVY)}, {name} imports {found}")
@@ -262,6 +262,7 @@ BENCHES: dict[str, Callable[[Setting], Iterator[Figure]]] = {
     "edit": edit,
     "first": first,
     "growth": growth,
+    "script": script,
     "engine": engine,
     "datasets": datasets,
     "browser": browser,

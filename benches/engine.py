@@ -10,7 +10,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from benches import endpoint, workspaces
-from benches.measure import KIB, Cost, program, repeat, run
+from benches.measure import KIB, Cost, compare_once, program, repeat, run
 from benches.table import Figure, figure
 
 if TYPE_CHECKING:
@@ -20,6 +20,37 @@ if TYPE_CHECKING:
 
 _LATENCY = 0.05
 _AT_ONCE = (32, 128)
+
+
+def script(setting: Setting) -> Iterator[Figure]:
+    """A whole run of small files, beside a script with a cache: first, again, and after an edit."""
+    files = setting.sizes[0]
+    root, store = setting.folder / "files", setting.folder / "script.db"
+    with endpoint.running(0) as url:
+        workspaces.make_files(root, files, url)
+        ours = program(root, "run", "--quiet")
+        module = [sys.executable, "-m", "benches.script_floor"]
+        floor = [*module, str(root / "tests"), url, str(store)]
+        editions = count(1)
+
+        def forget() -> None:
+            workspaces.forget(root)
+            store.unlink(missing_ok=True)
+
+        def edit() -> None:
+            workspaces.edit_file(root, 0, next(editions))
+            workspaces.settle()
+
+        for what, prepare, times, most in (
+            ("first", forget, setting.first_times, 3),
+            ("again", None, setting.times, 2),
+            ("one question edited", edit, setting.first_times, 2),
+        ):
+            costs = [compare_once([floor, ours], prepare) for _ in range(times)]
+            least, cost = (
+                sorted(one.cpu for one in side)[times // 2] for side in zip(*costs, strict=True)
+            )
+            yield figure("script", f"{files:,} files, {what}", cost, "s", floor=least, most=most)
 
 
 def engine(setting: Setting) -> Iterator[Figure]:

@@ -84,6 +84,15 @@ def compare(commands: Sequence[Sequence[str]], times: int) -> list[Cost]:
     return [_median(costs) for costs in zip(*rounds, strict=True)]
 
 
+def compare_once(
+    commands: Sequence[Sequence[str]], prepare: Callable[[], None] | None = None
+) -> list[Cost]:
+    """The costs of several commands, run in turn; `prepare` is called before them."""
+    if prepare:
+        prepare()
+    return [run(command) for command in commands]
+
+
 def _median(costs: Sequence[Cost]) -> Cost:
     return Cost(
         median(cost.cpu for cost in costs),

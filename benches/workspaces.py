@@ -120,6 +120,7 @@ replacements:
 # --- load: few files with many rows, a model on loopback, one check
 
 _LOAD_ROWS = 100
+_LOOPBACK = "code: loopback\ntype: openai-compatible\nbaseURL: {url}\n"
 
 
 def make_load(root: Path, questions: int, url: str) -> None:
@@ -128,8 +129,7 @@ def make_load(root: Path, questions: int, url: str) -> None:
     Each answer is judged by one check, that it is a JSON object. One question has a file of
     its own, which `write_one` changes.
     """
-    provider = f"code: loopback\ntype: openai-compatible\nbaseURL: {url}\n"
-    _write(root, "providers/loopback.yaml", provider)
+    _write(root, "providers/loopback.yaml", _LOOPBACK.format(url=url))
     for name in ("candidate", "judge"):
         _write(root, f"models/{name}.yaml", f"id: {name}\nprovider: loopback\n")
     _write(root, "evalstore.yaml", "candidates: [candidate]\nevaluators: [judge]\n")
@@ -140,6 +140,24 @@ def make_load(root: Path, questions: int, url: str) -> None:
         _write(root, f"tests/load-{first:05}.md", text)
     write_one(root, "Rome")
     settle()
+
+
+def make_files(root: Path, files: int, url: str) -> None:
+    """Write a workspace with so many files of one question, to the model at this address."""
+    _write(root, "providers/loopback.yaml", _LOOPBACK.format(url=url))
+    _write(root, "models/candidate.yaml", "id: candidate\nprovider: loopback\n")
+    _write(root, "evalstore.yaml", "candidates: [candidate]\n")
+    for number in range(files):
+        edit_file(root, number, 0)
+    settle()
+
+
+def edit_file(root: Path, number: int, edition: int) -> None:
+    """Write one of its files, with another question for each edition."""
+    city = f"Oslo {number}" + f", edition {edition}" * bool(edition)
+    question = _QUESTION.replace("{{city}}", city)
+    text = f"---\ntags: [_json_mode]\n---\n\n# 👤\n\n{question}\n"
+    _write(root, f"tests/topic-{number // _IN_A_FOLDER:03}/test-{number:05}.md", text)
 
 
 def write_one(root: Path, city: str, told: str = "") -> None:
