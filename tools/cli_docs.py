@@ -18,6 +18,10 @@ prints one JSON document with `"format": 1`, in the shape of
 has an environment variable: `EVALSTORE_` and the command's and option's name, such as
 `EVALSTORE_RUN_CONCURRENCY`.
 
+In a terminal the output of `diff`, `grep`, `log`, `ls`, `show` and `stats` goes through
+`EVALSTORE_PAGER`, else `PAGER`, else `less` (with `LESS=FRX` unless you have set others, so
+what fits on the screen is only printed); `--no-pager`, or the pager `cat`, prints it.
+
 | exit code | meaning |
 |---|---|
 | 0 | done, gate passed |

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from evalstore.cli import output, streams
+from evalstore.cli.pager import COMMANDS, find_pager
 from evalstore.cli.resources import explain_resources
 from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError
 from evalstore.operations.orders import Where
@@ -69,7 +70,7 @@ COMPLETING = "_EVALSTORE_COMPLETE"
 """The variable by which the script of a shell asks for completions."""
 _LONGEST_NAME = 80
 """Characters of the name of a file in an error of the system."""
-_FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside")
+_FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside", "--no-pager")
 _VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress")
 
 
@@ -120,6 +121,9 @@ def start(
     progress: Annotated[
         Literal["auto", "plain", "none"], typer.Option("--progress", help="How to show progress.")
     ] = "auto",
+    no_pager: Annotated[
+        bool, typer.Option("--no-pager", help="Do not show long output through a pager.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say less.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")] = False,
 ) -> None:
@@ -132,6 +136,8 @@ def start(
         raise typer.Exit(OK)
     output.use_color(color)
     output.quiet, output.verbose = quiet, verbose
+    is_paged = context.invoked_subcommand in COMMANDS and not no_pager
+    output.use_pager(find_pager() if is_paged else None)
     Globals.directory = _find_folder(directory)
     Globals.config = None if config is None else Globals.directory / config
     Globals.store = store
@@ -217,7 +223,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     A reader such as `head` that closes its pipe has read what it wants.
     """
-    exit_code = _run(argv)
+    try:
+        exit_code = _run(argv)
+    finally:
+        output.close_pager()
     lost = streams.lost_output()
     if lost is None or isinstance(lost, BrokenPipeError):
         return exit_code

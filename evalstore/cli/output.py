@@ -17,6 +17,7 @@ from typing import Any
 import typer
 
 from evalstore.cli import streams
+from evalstore.cli.pager import Pager, start_pager
 from evalstore.errors import EvalstoreError, Problem, WorkspaceError
 from evalstore.wording import ago as ago
 from evalstore.wording import clip as clip
@@ -46,6 +47,9 @@ color: bool | None = None
 verbose = False
 quiet = False
 _warned: set[str] = set()
+_pager: Pager | None = None
+_pager_command: str | None = None
+"""What is started when there is something to show."""
 
 
 def use_color(choice: str) -> None:
@@ -56,15 +60,39 @@ def use_color(choice: str) -> None:
         color = False
 
 
+def use_pager(command: str | None) -> None:
+    """Show what follows through this pager, once there is something; None: as it is."""
+    global _pager_command
+    _pager_command = command
+
+
+def close_pager() -> None:
+    """Wait until the user has read all."""
+    global _pager, _pager_command
+    pager, _pager, _pager_command = _pager, None, None
+    if pager:
+        pager.close()
+
+
+def _write(text: str, *, nl: bool = True, err: bool = False) -> None:
+    global _pager, _pager_command
+    if _pager_command and not err:
+        _pager, _pager_command = start_pager(_pager_command), None
+    if _pager and (not err or (sys.stderr.isatty() and _pager.is_open)):
+        _pager.write(text + "\n" * nl, color=color is not False)
+    else:
+        typer.echo(text, nl=nl, err=err, color=color)
+
+
 def line(text: str = "") -> None:
     """A line of data."""
-    typer.echo(text, color=color)
+    _write(text)
 
 
 def talk(text: str) -> None:
     """A line for the person, not for the pipe."""
     if not quiet:
-        typer.echo(text, err=True, color=color)
+        _write(text, err=True)
 
 
 def warn(text: str) -> None:
@@ -116,7 +144,7 @@ def _items(start: str, items: Iterator[Any]) -> str:
 
 def line_part(text: str) -> None:
     """A part of a line of data."""
-    typer.echo(text, nl=False, color=color)
+    _write(text, nl=False)
 
 
 def _json(value: Any) -> str:
@@ -186,4 +214,4 @@ def left_out(problems: list[Problem]) -> None:
 
 def to_stderr(text: str) -> None:
     """A line for the person, also with `--quiet`."""
-    typer.echo(text, err=True, color=color)
+    _write(text, err=True)

@@ -1,0 +1,83 @@
+"""Long output in a terminal goes through a pager, as in git.
+
+The pager is what the user's own environment names: `EVALSTORE_PAGER`, else `PAGER`, else `less`
+where it is installed. `cat`, or an empty text, means none.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+
+import typer
+
+from evalstore.errors import OK
+
+COMMANDS = frozenset({"diff", "grep", "log", "ls", "show", "stats"})
+"""The commands whose output is read."""
+_NONE = ("", "cat")
+_SETTINGS = {"LESS": "FRX", "LV": "-c"}
+"""Quit if all fits, show colours, leave the text on the screen; unless the user has set others."""
+
+
+class Pager:
+    """A running pager."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        assert process.stdin
+        self._stream = io.TextIOWrapper(
+            process.stdin, encoding=sys.stdout.encoding, errors="backslashreplace"
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the user has not left it."""
+        return self._process.poll() is None
+
+    def write(self, text: str, *, color: bool) -> None:
+        """Show a text; raises `SystemExit` once the user has left the pager."""
+        try:
+            typer.echo(text, nl=False, file=self._stream, color=color)
+        except BrokenPipeError:
+            raise SystemExit(OK) from None
+
+    def close(self) -> None:
+        """Show the rest, and wait until the user leaves the pager."""
+        while True:
+            try:
+                with suppress(BrokenPipeError):
+                    self._stream.close()
+                self._process.wait()
+            except KeyboardInterrupt:  # it is the pager's: there it ends a search
+                continue
+            return
+
+
+def find_pager() -> str | None:
+    """The command line of the pager; None: nothing is paged here."""
+    streams = (sys.stdin, sys.stdout)
+    if os.name != "posix" or not all(stream.isatty() for stream in streams):
+        return None
+    named = os.environ.get("EVALSTORE_PAGER", os.environ.get("PAGER"))
+    if named is None:
+        return "less" if shutil.which("less") else None
+    return None if named.strip() in _NONE else named
+
+
+def start_pager(command: str) -> Pager | None:
+    """Start a pager; None when that fails."""
+    sys.stdout.flush()
+    try:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", command],
+            stdin=subprocess.PIPE,
+            env={**_SETTINGS, **os.environ},
+        )
+    except OSError:
+        return None
+    return Pager(process)
