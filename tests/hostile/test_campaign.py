@@ -23,8 +23,10 @@ from tests.hostile.campaign.trial import Attack, Trial
 SEED = 20
 PATIENCE = 6
 """A busy machine takes longer; nothing here is about speed."""
-TOO_LONG = frozenset(("stopped-long",))
-"""Cases that take minutes."""
+TOO_LONG = frozenset(("stopped-long", "large-pattern", "schema-unique-items"))
+"""Cases that take minutes, or all the time that a check may compute: `test_costly_checks` has it
+less.
+"""
 DRAWN_FROM = 1000
 """The number of the first trial that is drawn: beyond all hand-written ones."""
 COUNTS = {
