@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Generator, Iterator
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from evalstore.store import migrate
 from tests import quick_stores
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 settings.register_profile("default", derandomize=True, max_examples=25, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
@@ -25,6 +23,10 @@ _KEPT = "EVALSTORE_LLAMA_SERVER"
 
 
 _numbers = count()
+_homes: list[Path] = []
+_folders = pytest.StashKey[list[Path]]()
+"""What is removed when a test has passed: removing all of them in the end takes long."""
+_failed = pytest.StashKey[bool]()
 _LOADS_LITELLM = ("test_secrets.py", "test_prices.py")
 
 
@@ -49,7 +51,7 @@ def _nothing_from_outside(
         of_ours = name.startswith(("EVALSTORE_", "AI_TESTER_")) and name != _KEPT
         if of_ours or name.endswith(("_API_KEY", "_PROXY", "_proxy")):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(_new_folder(tmp_path_factory)))
+    monkeypatch.setenv("HOME", str(_empty_home(tmp_path_factory)))
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -72,10 +74,33 @@ def _new_folder(factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+def _empty_home(factory: pytest.TempPathFactory) -> Path:
+    """An empty home: that of the test before, unless it was written to."""
+    if not _homes or any(_homes[-1].iterdir()):
+        _homes.append(_new_folder(factory))
+    return _homes[-1]
+
+
 @pytest.fixture
-def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty folder for each test."""
-    return _new_folder(tmp_path_factory)
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder for each test; it is kept when the test fails."""
+    made = _new_folder(tmp_path_factory)
+    request.node.stash.setdefault(_folders, []).append(made)
+    return made
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remove the folders of a test that has passed, when nobody uses them any more."""
+    report = yield
+    if report.failed:
+        item.stash[_failed] = True
+    if report.when == "teardown" and not item.stash.get(_failed, False):
+        for folder in item.stash.get(_folders, []):
+            shutil.rmtree(folder, ignore_errors=True)
+    return report
 
 
 @pytest.fixture
