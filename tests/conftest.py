@@ -13,6 +13,8 @@ from hypothesis import settings
 
 from evalstore.store import migrate
 from tests import quick_stores
+from tests.hostile.campaign.processes import Launcher, launching
+from tests.launched import Starter
 
 settings.register_profile("default", derandomize=True, max_examples=25, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
@@ -28,6 +30,10 @@ _folders = pytest.StashKey[list[Path]]()
 """What is removed when a test has passed: removing all of them in the end takes long."""
 _failed = pytest.StashKey[bool]()
 _LOADS_LITELLM = ("test_secrets.py", "test_prices.py")
+_MADE_ONCE = ("wheel", "launcher", "program", "both")
+"""Fixtures of many tests that take as long as many tests."""
+_FILES = ("test_against_scipy.py", "test_similarity.py")
+"""Those that load packages which take as long."""
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -37,10 +43,17 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run in one process what loads litellm, which takes seconds."""
+    """Run in one process what loads or makes something that takes seconds."""
     for item in items:
         if "litellm" in item.name or item.path.name in _LOADS_LITELLM:
-            item.add_marker(pytest.mark.xdist_group("litellm"))
+            group = "litellm"
+        elif item.path.name in _FILES:
+            group = item.path.name
+        else:
+            used = getattr(item, "fixturenames", ())
+            group = next((name for name in _MADE_ONCE if name in used), "")
+        if group:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +114,25 @@ def pytest_runtest_makereport(
         for folder in item.stash.get(_folders, []):
             shutil.rmtree(folder, ignore_errors=True)
     return report
+
+
+@pytest.fixture(scope="session")
+def launcher() -> Iterator[Launcher]:
+    """Forks programs from one that has loaded everything."""
+    with launching() as one:
+        yield one
+
+
+@pytest.fixture
+def start(
+    launcher: Launcher, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Starter]:
+    """Start evalstore in a process of its own."""
+    folder = _new_folder(tmp_path_factory)
+    request.node.stash.setdefault(_folders, []).append(folder)
+    starter = Starter(launcher, folder)
+    yield starter
+    starter.end_all()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from tests.formats.importing import imported
 from tests.hostile.campaign import oracles
 from tests.hostile.campaign.attacks import ATTACKS
 from tests.hostile.campaign.import_sources import SOURCES
-from tests.hostile.campaign.processes import Ended, Launcher, launching
+from tests.hostile.campaign.processes import Ended, Launcher
 from tests.hostile.campaign.runner import Campaign, Finding, Result
 from tests.hostile.campaign.table import lines
 from tests.hostile.campaign.trial import Attack, Trial
@@ -42,12 +41,6 @@ COUNTS = {
     "fuzz": (5, 0),
 }
 """How many trials of each attack: hand-written ones, and drawn ones."""
-
-
-@pytest.fixture(scope="module")
-def launcher() -> Iterator[Launcher]:
-    with launching() as launcher:
-        yield launcher
 
 
 def chosen(attack: Attack) -> list[int]:

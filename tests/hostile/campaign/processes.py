@@ -109,14 +109,14 @@ class Running:
             self.send(signal.SIGINT)
             if not self.has_ended(DEAF * patience):
                 deaf = True
-        self._kill_group()
+        self.kill()
         self.has_ended(60)
         self._connection.close()
         report = json.loads(self._report)
         out, err = (_read(self.order.streams.get(number)) for number in (1, 2))
         return Ended(self.order.argv, stdout=out, stderr=err, hung=hung, deaf=deaf, **report)
 
-    def _kill_group(self) -> None:
+    def kill(self) -> None:
         """Kill it and what it has started and left; the group is its own."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
