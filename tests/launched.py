@@ -30,12 +30,12 @@ class Launched:
     @property
     def out(self) -> str:
         """What it has printed on the standard output up to now."""
-        return self._out.read_text("utf-8")
+        return self._out.read_text("utf-8", "replace")
 
     @property
     def err(self) -> str:
         """What it has said up to now."""
-        return self._err.read_text("utf-8")
+        return self._err.read_text("utf-8", "replace")
 
     @property
     def has_ended(self) -> bool:
@@ -80,6 +80,8 @@ class Starter:
         """Start it in a folder, by default the current one, with limits named as `RLIMIT_...`."""
         name = f"launched-{next(self._numbers)}"
         out, err = (self._folder / f"{name}.{kind}" for kind in ("out", "err"))
+        for one in (out, err):
+            one.touch()
         running = self._launcher.start(
             Order(
                 arguments,
@@ -95,4 +97,4 @@ class Starter:
     def end_all(self) -> None:
         """Kill what still runs."""
         for running in self._started:
-            running.kill()
+            running.close()

@@ -29,6 +29,8 @@ def judge(given):
     return "Warm" in given["answer"]
 """
 MIB = 2**20
+
+
 @pytest.fixture
 def coded(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace with a trusted Python check of two rows: the row Oslo fails."""

@@ -65,8 +65,11 @@ class _Lines:
                 count += 1
             return trace
 
+        def read() -> int:
+            return count
+
         self.trace = trace if code.co_filename.startswith(_PACKAGE) else None
-        self.count = lambda: count
+        self.count = read
 
 
 def _name(code: CodeType) -> str:

@@ -150,9 +150,7 @@ def stored(place: Path) -> tuple[int, int]:
     return tables.count("sessions"), tables.count("evaluations")
 
 
-def test_killed_runs_lose_at_most_what_was_in_flight(
-    place: Path, server: Server, run: Run
-) -> None:
+def test_killed_runs_lose_at_most_what_was_in_flight(place: Path, server: Server, run: Run) -> None:
     moments = sorted(random.Random(7).sample(range(1, 2 * QUESTIONS), 3))
     for moment in moments:
         running = run()
@@ -207,9 +205,7 @@ def test_fifty_kills_lose_no_more_each(folder: Path, server: Server) -> None:
     assert fsck(Where(place)).problems == []
 
 
-def test_an_answer_is_safe_a_moment_after_it_came(
-    place: Path, server: Server, run: Run
-) -> None:
+def test_an_answer_is_safe_a_moment_after_it_came(place: Path, server: Server, run: Run) -> None:
     server.hold_from = 11
     running = run()
     server.wait_for(10 + AT_ONCE)
@@ -275,9 +271,7 @@ def test_what_a_stopped_run_has_in_flight_is_paid_once(
     assert server.received == 2 * QUESTIONS
 
 
-def test_a_second_interruption_ends_at_once(
-    place: Path, server: Server, run: Run
-) -> None:
+def test_a_second_interruption_ends_at_once(place: Path, server: Server, run: Run) -> None:
     server.hold_from = 11
     running = run()
     server.wait_for(10 + AT_ONCE)

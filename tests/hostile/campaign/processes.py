@@ -116,6 +116,12 @@ class Running:
         out, err = (_read(self.order.streams.get(number)) for number in (1, 2))
         return Ended(self.order.argv, stdout=out, stderr=err, hung=hung, deaf=deaf, **report)
 
+    def close(self) -> None:
+        """Kill it, unless it is known to have ended, and hear no more of it."""
+        if not self._report:
+            self.kill()
+        self._connection.close()
+
     def kill(self) -> None:
         """Kill it and what it has started and left; the group is its own."""
         with suppress(ProcessLookupError, PermissionError):
