@@ -36,7 +36,7 @@ COUNTS = {
     "edits": (0, 1),
     "runners": (2, 1),
     "stores": (2, 1),
-    "calls": (3, 1),
+    "calls": (2, 1),
     "escapes": (1, 2),
     "fuzz": (5, 0),
 }

@@ -112,8 +112,8 @@ REAL = {
 }
 
 
-OUTPUT = ("stdout closed", "stdout full", "unread")
-"""Those where it matters when the output is written."""
+OUTPUT = ("stdout full", "unread")
+"""Those where it matters when the output is written; a closed one is replaced before."""
 
 
 @needs_linux
