@@ -32,7 +32,7 @@ _failed = pytest.StashKey[bool]()
 _LOADS_LITELLM = ("test_secrets.py", "test_prices.py")
 _MADE_ONCE = ("wheel", "launcher", "program", "both")
 """Fixtures of many tests that take as long as many tests."""
-_LOADS_NLTK = "test_similarity.py"
+_LOADS_SCIPY = ("test_similarity.py", "test_against_scipy.py")
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -46,8 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "litellm" in item.name or item.path.name in _LOADS_LITELLM:
             group = "litellm"
-        elif item.path.name == _LOADS_NLTK:
-            group = "nltk"
+        elif "rouge" in item.name or item.path.name in _LOADS_SCIPY:
+            group = "scipy"
         else:
             used = getattr(item, "fixturenames", ())
             group = next((name for name in _MADE_ONCE if name in used), "")
