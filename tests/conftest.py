@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Generator, Iterator
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests import quick_stores
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.hostile.campaign.processes import Launcher, launching
+from tests.launched import Starter
 
 settings.register_profile("default", derandomize=True, max_examples=25, deadline=None)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
@@ -24,7 +24,14 @@ _KEPT = "EVALSTORE_LLAMA_SERVER"
 
 
 _numbers = count()
+_homes: list[Path] = []
+_folders = pytest.StashKey[list[Path]]()
+"""What is removed when a test has passed: removing all of them in the end takes long."""
+_failed = pytest.StashKey[bool]()
 _LOADS_LITELLM = ("test_secrets.py", "test_prices.py")
+_MADE_ONCE = ("wheel", "launcher", "program", "both")
+"""Fixtures of many tests that take as long as many tests."""
+_LOADS_SCIPY = ("test_similarity.py", "test_against_scipy.py")
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -34,10 +41,17 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)  # before groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run in one process what loads litellm, which takes seconds."""
+    """Run in one process what loads or makes something that takes seconds."""
     for item in items:
         if "litellm" in item.name or item.path.name in _LOADS_LITELLM:
-            item.add_marker(pytest.mark.xdist_group("litellm"))
+            group = "litellm"
+        elif "rouge" in item.name or item.path.name in _LOADS_SCIPY:
+            group = "scipy"
+        else:
+            used = getattr(item, "fixturenames", ())
+            group = next((name for name in _MADE_ONCE if name in used), "")
+        if group:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +62,7 @@ def _nothing_from_outside(
         of_ours = name.startswith(("EVALSTORE_", "AI_TESTER_")) and name != _KEPT
         if of_ours or name.endswith(("_API_KEY", "_PROXY", "_proxy")):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(_new_folder(tmp_path_factory)))
+    monkeypatch.setenv("HOME", str(_empty_home(tmp_path_factory)))
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -65,10 +79,52 @@ def _new_folder(factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+def _empty_home(factory: pytest.TempPathFactory) -> Path:
+    """An empty home: that of the test before, unless it was written to."""
+    if not _homes or any(_homes[-1].iterdir()):
+        _homes.append(_new_folder(factory))
+    return _homes[-1]
+
+
 @pytest.fixture
-def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty folder for each test."""
-    return _new_folder(tmp_path_factory)
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder for each test; it is kept when the test fails."""
+    made = _new_folder(tmp_path_factory)
+    request.node.stash.setdefault(_folders, []).append(made)
+    return made
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remove the folders of a test that has passed, when nobody uses them any more."""
+    report = yield
+    if report.failed:
+        item.stash[_failed] = True
+    if report.when == "teardown" and not item.stash.get(_failed, False):
+        for folder in item.stash.get(_folders, []):
+            shutil.rmtree(folder, ignore_errors=True)
+    return report
+
+
+@pytest.fixture(scope="session")
+def launcher() -> Iterator[Launcher]:
+    """Forks programs from one that has loaded everything."""
+    with launching() as one:
+        yield one
+
+
+@pytest.fixture
+def start(
+    launcher: Launcher, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Starter]:
+    """Start evalstore in a process of its own."""
+    folder = _new_folder(tmp_path_factory)
+    request.node.stash.setdefault(_folders, []).append(folder)
+    starter = Starter(launcher, folder)
+    yield starter
+    starter.end_all()
 
 
 @pytest.fixture

@@ -27,7 +27,6 @@ from evalstore.report.statistics import (
     wilson,
 )
 
-pytestmark = pytest.mark.xdist_group("scipy")
 TABLES = 1_000
 
 

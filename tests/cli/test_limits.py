@@ -7,8 +7,9 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,6 +19,7 @@ from evalstore.workers import Code, CodeError, Workers
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 from tests.cli.test_checks import verdicts, with_checks
+from tests.launched import Starter
 
 resource = pytest.importorskip("resource")
 
@@ -27,12 +29,6 @@ def judge(given):
     return "Warm" in given["answer"]
 """
 MIB = 2**20
-LIMITED = """\
-import resource, sys
-from evalstore.cli.main import main
-resource.setrlimit(getattr(resource, sys.argv[1]), (int(sys.argv[2]), int(sys.argv[2])))
-sys.exit(main(sys.argv[3:]))
-"""
 
 
 @pytest.fixture
@@ -43,15 +39,23 @@ def coded(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return tree(workspace, {"tests/weather.md": text, FILE: SOURCE})
 
 
-def limited(limit: str, most: int, *argv: str) -> subprocess.CompletedProcess[str]:
-    """A command under a limit that it cannot raise, as after `ulimit`."""
-    return subprocess.run(
-        [sys.executable, "-c", LIMITED, limit, str(most), *argv],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+class Ended(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Limited = Callable[..., Ended]
+
+
+@pytest.fixture
+def limited(start: Starter) -> Limited:
+    """Run a command under a limit that it cannot raise, as after `ulimit`."""
+
+    def run(limit: str, most: int, *argv: str) -> Ended:
+        return Ended(*start(*argv, limits={limit.removeprefix("RLIMIT_"): most}).finish())
+
+    return run
 
 
 LIMITS = pytest.mark.parametrize(
@@ -72,7 +76,13 @@ LIMITS = pytest.mark.parametrize(
 
 @LIMITS
 def test_a_check_that_may_have_less_than_it_should_waits(
-    coded: Path, evalstore: Evalstore, documents: Any, limit: str, most: int, option: str
+    coded: Path,
+    evalstore: Evalstore,
+    limited: Limited,
+    documents: Any,
+    limit: str,
+    most: int,
+    option: str,
 ) -> None:
     evalstore("trust", FILE)
     ran = limited(limit, most, "run", "--json")
@@ -87,7 +97,7 @@ def test_a_check_that_may_have_less_than_it_should_waits(
 
 
 def test_a_limit_that_leaves_room_changes_nothing(
-    coded: Path, evalstore: Evalstore, documents: Any
+    coded: Path, evalstore: Evalstore, limited: Limited, documents: Any
 ) -> None:
     evalstore("trust", FILE)
     ran = limited("RLIMIT_CPU", 40, "run", "--json")
@@ -96,7 +106,9 @@ def test_a_limit_that_leaves_room_changes_nothing(
     assert documents("run")["judged"] == 0
 
 
-def test_the_reason_is_in_the_log_of_failures(coded: Path, evalstore: Evalstore) -> None:
+def test_the_reason_is_in_the_log_of_failures(
+    coded: Path, evalstore: Evalstore, limited: Limited
+) -> None:
     evalstore("trust", FILE)
     limited("RLIMIT_NOFILE", 64, "run")
     log = evalstore("log", "--failures")
@@ -225,7 +237,7 @@ def test_what_a_check_does_wrong_stays_its_own(body: str, message: str) -> None:
     ("limit", "most"), [("RLIMIT_NOFILE", 8), ("RLIMIT_FSIZE", 64 * 1024), ("RLIMIT_FSIZE", 1024)]
 )
 def test_the_program_says_what_it_lacks(
-    coded: Path, evalstore: Evalstore, documents: Any, limit: str, most: int
+    coded: Path, evalstore: Evalstore, limited: Limited, documents: Any, limit: str, most: int
 ) -> None:
     evalstore("trust", FILE)
     ran = limited(limit, most, "run")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
@@ -30,50 +30,31 @@ from tests import endpoint
 from tests.builders import HELLO, tree
 from tests.cli.conftest import ONE, Evalstore
 from tests.cli.test_run import edit
+from tests.launched import Launched, Starter
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 60.0
 """Seconds until a test gives up."""
+LOOKS = 0.05
+"""Seconds between two looks at a terminal."""
 WAITING = "watching for changes; Ctrl-C ends\n"
 
 
 class Watching:
     """A process that watches, and what it has printed up to now."""
 
-    def __init__(self, *arguments: str, home: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "evalstore", "-C", str(home), *arguments],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        self.out = self.err = ""
+    def __init__(self, process: Launched) -> None:
+        self.process = process
         self._waited = 0
-        self._printed = threading.Condition()
-        assert self.process.stdout
-        assert self.process.stderr
-        self._threads = [
-            threading.Thread(target=self._read, args=("out", self.process.stdout), daemon=True),
-            threading.Thread(target=self._read, args=("err", self.process.stderr), daemon=True),
-        ]
-        for one in self._threads:
-            one.start()
 
-    def _read(self, name: str, stream: IO[str]) -> None:
-        with stream:
-            for line in stream:
-                with self._printed:
-                    setattr(self, name, getattr(self, name) + line)
-                    self._printed.notify_all()
+    @property
+    def err(self) -> str:
+        """All that it has said up to now."""
+        return self.process.err
 
     def wait_for(self, text: str, count: int = 1) -> None:
         """Wait until a text has been said so often on stderr."""
-        with self._printed:
-            found = self._printed.wait_for(lambda: self.err.count(text) >= count, PATIENCE)
-        assert found, self.err + self.out
+        self.process.wait_until(lambda: self.err.count(text) >= count)
 
     def round(self) -> str:
         """Wait for the end of one more round; all that was said in it, without times."""
@@ -83,36 +64,29 @@ class Watching:
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
         """Interrupt it, or find it at its end; the exit code."""
-        self.process.send_signal(number)
+        self.process.send(number)
         return self.finish()
 
     def finish(self) -> int:
         """Wait for its end; the exit code."""
-        code = self.process.wait(PATIENCE)
-        for one in self._threads:
-            one.join(PATIENCE)
-        return code
+        return self.process.finish()[0]
 
     def documents(self) -> list[Any]:
         """The JSON documents on stdout."""
-        return documents_in(self.out)
+        return documents_in(self.process.out)
 
 
 Watch = Callable[..., Watching]
 
 
 @pytest.fixture
-def watch(workspace: Path) -> Iterator[Watch]:
+def watch(workspace: Path, start: Starter) -> Watch:
     """Start to watch the workspace in a process of its own."""
-    with ExitStack() as stack:
 
-        def start(*arguments: str) -> Watching:
-            watching = Watching(*(arguments or ("run", "--watch", "--json")), home=workspace)
-            stack.callback(watching.finish)
-            stack.callback(watching.process.kill)
-            return watching
+    def run(*arguments: str) -> Watching:
+        return Watching(start(*(arguments or ("run", "--watch", "--json")), folder=workspace))
 
-        yield start
+    return run
 
 
 class Steps:
@@ -535,7 +509,7 @@ def test_a_round_that_is_interrupted_finishes_what_is_in_flight_and_ends_the_wat
         )
         watching = watch("run", "--watch", "--json", "-m", "far", "-j", "1")
         assert came.wait(PATIENCE)
-        watching.process.send_signal(number)
+        watching.process.send(number)
         watching.wait_for("interrupted: finishing what is in flight")
         go.set()
         assert watching.finish() == 130
@@ -584,6 +558,7 @@ class Terminal:
             if text in screen.partition(after)[2] if after else text in screen:
                 return screen
             assert time.monotonic() < deadline, screen
+            time.sleep(LOOKS)
 
 
 @pytest.fixture

@@ -63,10 +63,11 @@ def test_a_filter_at_the_end_is_taken_off() -> None:
 def test_a_template_of_any_form_is_read_in_one_pass(unit: str) -> None:
     """One that is read once from each beginning takes minutes."""
     before = time.process_time()
-    for text in (unit * (200_000 // len(unit)), "{{" + unit * (200_000 // len(unit)) + "}}"):
+    many = unit * (100_000 // len(unit))
+    for text in (many, f"{{{{{many}}}}}"):
         templates.shown(text)
         templates.value(text)
         list(templates.pieces(text))
         nunjucks.as_template(text, ["a"])
         json_prompts._marked(text, [])
-    assert time.process_time() - before < 10
+    assert time.process_time() - before < 3

@@ -58,13 +58,13 @@ def deltas(folder: Path) -> None:
 
 
 def large_object(folder: Path) -> None:
-    write_pack(folder, {bytes.fromhex(COMMIT): b"\x10" + zlib.compress(b"\0" * 2**28, 9)})
+    write_pack(folder, {bytes.fromhex(COMMIT): b"\x10" + zlib.compress(b"\0" * 2**28, 1)})
 
 
 def large_loose_object(folder: Path) -> None:
     path = folder / "objects" / COMMIT[:2] / COMMIT[2:]
     path.parent.mkdir(parents=True)
-    path.write_bytes(zlib.compress(b"commit 9\0" + b"\0" * 2**28, 9))
+    path.write_bytes(zlib.compress(b"commit 9\0" + b"\0" * 2**28, 1))
 
 
 def write_pack(folder: Path, objects: dict[bytes, bytes]) -> None:

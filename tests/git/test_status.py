@@ -42,9 +42,7 @@ def by_git(folder: Path) -> State | None:
     return State(commit, any(not line.startswith("#") for line in lines))
 
 
-@pytest.fixture
-def checkout(folder: Path) -> Path:
-    """A checkout with a workspace in a folder of its own, and files beside it."""
+def make_checkout(folder: Path) -> Path:
     git(folder, "init", "-q", "-b", "main")
     tree(
         folder,
@@ -62,6 +60,18 @@ def checkout(folder: Path) -> Path:
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "first")
     return folder
+
+
+@pytest.fixture
+def checkout(folder: Path) -> Path:
+    """A checkout with a workspace in a folder of its own, and files beside it."""
+    return make_checkout(folder)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The index of such a checkout."""
+    return (make_checkout(tmp_path_factory.mktemp("checkout")) / ".git/index").read_bytes()
 
 
 def settle(folder: Path) -> None:
@@ -242,7 +252,6 @@ def test_what_cannot_be_read_is_never_called_clean(checkout: Path, how: str) -> 
 
 
 @pytest.mark.parametrize("size", range(0, 700, 23))
-def test_an_index_that_is_cut_off_anywhere_is_refused(checkout: Path, size: int) -> None:
-    data = (checkout / ".git/index").read_bytes()
+def test_an_index_that_is_cut_off_anywhere_is_refused(index: bytes, size: int) -> None:
     with pytest.raises(GitError):
-        parse_index(data[: min(size, len(data) - 200)], 20)
+        parse_index(index[: min(size, len(index) - 200)], 20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstore.cli.main import main
 from tests.builders import tree
 from tests.cli.conftest import WEATHER_WORKSPACE
 from tests.cli.conftest import documents as documents
@@ -31,14 +33,34 @@ CALLS = {
 """What each command is called with, if it needs anything."""
 
 
+FILES = {
+    **WEATHER_WORKSPACE,
+    "source/capitals.jsonl": '{"input": "Capital of Norway?", "ideal": "Oslo"}\n',
+    "check.py": "def check(answer):\n    return True\n",
+}
+
+
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The workspace of the commands' tests, with something to import and something to trust."""
-    more = {
-        "source/capitals.jsonl": '{"input": "Capital of Norway?", "ideal": "Oslo"}\n',
-        "check.py": "def check(answer):\n    return True\n",
-    }
-    folder = tree(tmp_path / "w", {**WEATHER_WORKSPACE, **more})
+    folder = tree(tmp_path / "w", FILES)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same after a run; it is not to be changed."""
+    folder = tree(tmp_path_factory.mktemp("run") / "w", FILES)
+    assert main(["-C", str(folder), "run", "-q"]) == 1
+    return folder
+
+
+@pytest.fixture
+def after_a_run(run_once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The workspace after a run."""
+    folder = tmp_path / "w"
+    shutil.copytree(run_once, folder)
     monkeypatch.chdir(folder)
     return folder
 

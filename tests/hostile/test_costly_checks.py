@@ -125,6 +125,7 @@ def test_an_interrupt_is_heard_while_a_check_is_computed(
         "    return real(*given, **named)\n"
         "from evalstore import limited_checks\n"
         "limited_checks.call = call\n"
+        "bounded_process.CPU_SECONDS = 0.2\n"
         "from evalstore.__main__ import run\n"
         "sys.argv = ['evalstore', 'run']\n"
         "sys.exit(run())\n"

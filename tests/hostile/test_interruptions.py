@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -97,15 +98,17 @@ def started(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@cache
 def imports_of(*arguments: str) -> int:
     """How many modules a command imports."""
     said = started(AT_IMPORT, "0", *arguments).stderr
     return int(said.rpartition("imports: ")[2])
 
 
+@pytest.mark.xdist_group("imports")
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.7, 1.0])
 def test_while_modules_are_imported(workspace: Path, part: float) -> None:
-    number = max(1, round(part * imports_of("check")))
+    number = round(part * imports_of("check")) if part else 1
     ran = started(AT_IMPORT, str(number), "check")
     assert (ran.returncode, ran.stderr.partition("imports: ")[0]) == (130, "interrupted\n")
 

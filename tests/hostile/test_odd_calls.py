@@ -60,12 +60,10 @@ def call(name: str, parameter: Any, value: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "parameter"), parameters())
-@pytest.mark.usefixtures("workspace")
+@pytest.mark.usefixtures("after_a_run")
 def test_odd_values_are_refused_or_taken(
     name: str, parameter: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["run", "-q"])
-    capsys.readouterr()
     for odd, value in ODD.items():
         exit_code = main(call(name, parameter, value))
         said = capsys.readouterr().err

@@ -6,7 +6,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -202,13 +202,21 @@ def columns() -> Iterator[tuple[str, str]]:
             yield table, column
 
 
+@contextmanager
+def opened(store: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that does not wait for the disk."""
+    with closing(sqlite3.connect(store)) as raw:
+        raw.execute("PRAGMA synchronous = OFF")
+        yield raw
+
+
 def set_column(store: Path, table: str, column: str, value: Any) -> None:
     """Set a column in all rows of a table, of ids the first, whatever is declared of it."""
     names = ", ".join(TABLES[table].columns)
     declared = set_schema(store, table, f"CREATE TABLE {table} ({names}, PRIMARY KEY (id))")
     place = "CAST(? AS TEXT)" if value == VALUES["not UTF-8"] else "?"
     which = f"WHERE rowid = (SELECT min(rowid) FROM {table})" if column == "id" else ""
-    with closing(sqlite3.connect(store)) as raw:
+    with opened(store) as raw:
         raw.execute(f"UPDATE {table} SET {column} = {place} {which}", (value,))
         raw.commit()
     set_schema(store, table, declared)
@@ -216,7 +224,7 @@ def set_column(store: Path, table: str, column: str, value: Any) -> None:
 
 def set_schema(store: Path, name: str, statement: str) -> str:
     """Declare a table in another way, without a change of its rows; returns what it was."""
-    with closing(sqlite3.connect(store)) as raw:
+    with opened(store) as raw:
         query = "SELECT sql FROM sqlite_master WHERE name = ?"
         (was,) = raw.execute(query, (name,)).fetchone()
         raw.execute("PRAGMA writable_schema = ON")
@@ -228,7 +236,7 @@ def set_schema(store: Path, name: str, statement: str) -> str:
 
 def contents(store: Path) -> dict[str, tuple[str, Any]]:
     """All contents by id, with their table."""
-    with closing(sqlite3.connect(store)) as raw:
+    with opened(store) as raw:
         return {
             id.hex(): (table, json.loads(content))
             for table in TABLES
@@ -250,7 +258,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 def forge(store: Path, id: str, change: Callable[[Any], None]) -> None:
     """Change a content, and all ids that follow from it: nothing shows that it was changed."""
-    with closing(sqlite3.connect(store)) as raw:
+    with opened(store) as raw:
         texts = {
             one.hex(): (table, content)
             for table in TABLES

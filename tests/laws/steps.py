@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
 from unittest import mock
 
@@ -51,7 +52,27 @@ class _Compared(str):
         return str.__eq__(self, other)
 
 
-def _name(code: Any) -> str:
+class _Lines:
+    """Counts the lines of one function that are executed; those of others are not looked at."""
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        count = 0
+
+        def trace(_frame: FrameType, event: str, _argument: Any) -> Any:
+            nonlocal count
+            if event == "line":
+                count += 1
+            return trace
+
+        def read() -> int:
+            return count
+
+        self.trace = trace if code.co_filename.startswith(_PACKAGE) else None
+        self.count = read
+
+
+def _name(code: CodeType) -> str:
     return f"{code.co_filename.removeprefix(_PACKAGE)}:{code.co_qualname}"
 
 
@@ -60,13 +81,15 @@ def counted() -> Iterator[Steps]:
     """Count the steps of what is done in this context, in all threads that begin in it."""
     steps = Steps()
 
-    def in_frame(frame: Any, event: str, _argument: Any) -> Any:
-        if event == "line":
-            steps.lines[frame.f_code] += 1
-        return in_frame
+    # By their ids: the hash of a code object is computed from all that it holds, every time.
+    functions: dict[int, _Lines] = {}
 
-    def trace(frame: Any, _event: str, _argument: Any) -> Any:
-        return in_frame if frame.f_code.co_filename.startswith(_PACKAGE) else None
+    def trace(frame: FrameType, _event: str, _argument: Any) -> Any:
+        code = frame.f_code
+        found = functions.get(id(code))
+        if found is None:
+            found = functions[id(code)] = _Lines(code)
+        return found.trace
 
     def work() -> int:
         steps.instructions += 1
@@ -94,10 +117,9 @@ def counted() -> Iterator[Steps]:
             sys.settrace(before)
             threading.settrace(before)
             _Compared.steps = None
-    lines: Counter[str] = Counter()
-    for code, count in steps.lines.items():
-        lines[_name(code)] += count
-    steps.lines = lines
+    for found in functions.values():
+        if found.trace:
+            steps.lines[_name(found.code)] += found.count()
 
 
 @contextmanager

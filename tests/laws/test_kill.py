@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from evalstore.operations.status import status
 from evalstore.store import leases
 from tests import endpoint
 from tests.builders import tree
+from tests.launched import Launched, Starter
 from tests.laws.fakes import read_rows
 
 ROOT = Path(__file__).parent.parent.parent
@@ -108,7 +109,8 @@ def workspace(folder: Path, server: Server, questions: int) -> Path:
     )
 
 
-def start(place: Path) -> subprocess.Popen[str]:
+def popen(place: Path) -> subprocess.Popen[str]:
+    """The program from its first moment on."""
     return subprocess.Popen(
         [sys.executable, "-m", "evalstore", "-C", str(place), "run", "--json"],
         cwd=ROOT,
@@ -117,6 +119,15 @@ def start(place: Path) -> subprocess.Popen[str]:
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
+
+
+Run = Callable[[], Launched]
+
+
+@pytest.fixture
+def run(place: Path, start: Starter) -> Run:
+    """Start a run of the workspace."""
+    return lambda: start("-C", str(place), "run", "--json")
 
 
 def finish(running: subprocess.Popen[str]) -> tuple[int, str, str]:
@@ -139,18 +150,18 @@ def stored(place: Path) -> tuple[int, int]:
     return tables.count("sessions"), tables.count("evaluations")
 
 
-def test_killed_runs_lose_at_most_what_was_in_flight(place: Path, server: Server) -> None:
+def test_killed_runs_lose_at_most_what_was_in_flight(place: Path, server: Server, run: Run) -> None:
     moments = sorted(random.Random(7).sample(range(1, 2 * QUESTIONS), 3))
     for moment in moments:
-        running = start(place)
+        running = run()
         # What is in flight at the kill is known: the server keeps its answers back.
         server.hold_from = server.received + 1 + moment // 2
         server.wait_for(server.hold_from)
-        running.send_signal(signal.SIGKILL)
-        assert finish(running)[0] == -signal.SIGKILL
+        running.send(signal.SIGKILL)
+        assert running.finish()[0] == -signal.SIGKILL
         server.release()
         assert fsck(Where(place)).problems == []
-    code, out, err = finish(start(place))
+    code, out, err = run().finish()
     assert (code, err) == (0, "")
     assert json.loads(out)["status"] == "complete"
     assert stored(place) == (QUESTIONS, QUESTIONS)
@@ -168,7 +179,7 @@ def test_fifty_kills_lose_no_more_each(folder: Path, server: Server) -> None:
     chance = random.Random(11)
     kept: Rows = {}
     for number in range(kills):
-        running = start(place)
+        running = popen(place)
         while_starting = number % 5 == 0
         if not while_starting:
             server.wait_for(server.received + chance.randint(1, 16))
@@ -184,7 +195,7 @@ def test_fifty_kills_lose_no_more_each(folder: Path, server: Server) -> None:
         assert server.received - len(kept) <= AT_ONCE * (number + 1)
     assert 0 < len(kept) < 2 * questions
     server.latency = 0
-    code, out, err = finish(start(place))
+    code, out, err = finish(popen(place))
     assert (code, err) == (0, "")
     assert json.loads(out)["status"] == "complete"
     assert kept.items() <= finished(place).items()
@@ -194,36 +205,37 @@ def test_fifty_kills_lose_no_more_each(folder: Path, server: Server) -> None:
     assert fsck(Where(place)).problems == []
 
 
-def test_an_answer_is_safe_a_moment_after_it_came(place: Path, server: Server) -> None:
+def test_an_answer_is_safe_a_moment_after_it_came(place: Path, server: Server, run: Run) -> None:
     server.hold_from = 11
-    running = start(place)
+    running = run()
     server.wait_for(10 + AT_ONCE)
     # All workers wait for the server, so the writer has had its time: 20 ms are asked of it.
     store = place / ".evalstore/store.db"
     while sum(stored(place)) < 10:
-        assert running.poll() is None
+        assert not running.has_ended
         assert store.exists()
-    running.kill()
-    finish(running)
+    running.send(signal.SIGKILL)
+    running.finish()
     assert sum(stored(place)) == 10
 
 
-def test_one_interruption_lets_what_is_in_flight_finish(place: Path, server: Server) -> None:
+def test_one_interruption_lets_what_is_in_flight_finish(
+    place: Path, server: Server, run: Run
+) -> None:
     server.hold_from = 11
-    running = start(place)
+    running = run()
     server.wait_for(10 + AT_ONCE)
-    running.send_signal(signal.SIGINT)
-    assert running.stderr
-    said = running.stderr.readline()
-    assert said.startswith("interrupted: finishing what is in flight")
+    running.send(signal.SIGINT)
+    running.wait_until(lambda: running.err.endswith("\n"))
+    assert running.err.startswith("interrupted: finishing what is in flight")
     server.release()
-    code, out, _ = finish(running)
+    code, out, _ = running.finish()
     assert code == 130
     report = json.loads(out)
     assert report["status"] == "interrupted"
     assert report["asked"] + report["judged"] == 10 + AT_ONCE == sum(stored(place))
     received = server.received
-    code, out, _ = finish(start(place))
+    code, out, _ = run().finish()
     assert code == 0
     assert server.received - received == 2 * QUESTIONS - 10 - AT_ONCE
     assert server.received == 2 * QUESTIONS
@@ -231,13 +243,18 @@ def test_one_interruption_lets_what_is_in_flight_finish(place: Path, server: Ser
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who is stopped")
 def test_what_a_stopped_run_has_in_flight_is_paid_once(
-    place: Path, server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: Path,
+    server: Server,
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server.hold_from = 11
-    stopped = start(place)
+    stopped = run()
     server.wait_for(10 + AT_ONCE)
-    stopped.send_signal(signal.SIGSTOP)
-    os.waitpid(stopped.pid, os.WUNTRACED)
+    stopped.send(signal.SIGSTOP)
+    state = Path(f"/proc/{stopped.pid}/stat")
+    stopped.wait_until(lambda: state.read_text().rpartition(") ")[2][0] == "T")
     server.release()  # its answers come while it cannot read them
     monkeypatch.setattr(leases, "HUNG_SECONDS", 0.0)  # as if it had been stopped for long
     assert main(["-C", str(place), "run", "--json"]) == 3
@@ -246,23 +263,22 @@ def test_what_a_stopped_run_has_in_flight_is_paid_once(
     assert (report["status"], report["gate"], report["failed"]) == ("incomplete", "undetermined", 0)
     assert 0 < report["verdicts"]["pending"] <= QUESTIONS
     assert f"is stopped (process {stopped.pid}): its part stays pending" in said.err
-    stopped.send_signal(signal.SIGCONT)
-    code, out, _ = finish(stopped)
+    stopped.send(signal.SIGCONT)
+    code, out, _ = stopped.finish()
     assert (code, json.loads(out)["verdicts"]["pass"]) == (0, QUESTIONS)
     assert (server.received, stored(place)) == (2 * QUESTIONS, (QUESTIONS, QUESTIONS))
     assert main(["-C", str(place), "run", "--json"]) == 0
     assert server.received == 2 * QUESTIONS
 
 
-def test_a_second_interruption_ends_at_once(place: Path, server: Server) -> None:
+def test_a_second_interruption_ends_at_once(place: Path, server: Server, run: Run) -> None:
     server.hold_from = 11
-    running = start(place)
+    running = run()
     server.wait_for(10 + AT_ONCE)
-    running.send_signal(signal.SIGINT)
-    assert running.stderr
-    running.stderr.readline()
-    running.send_signal(signal.SIGINT)
-    code, out, _ = finish(running)
+    running.send(signal.SIGINT)
+    running.wait_until(lambda: running.err.endswith("\n"))
+    running.send(signal.SIGINT)
+    code, out, _ = running.finish()
     assert code == 130
     report = json.loads(out)
     assert report["status"] == "interrupted"

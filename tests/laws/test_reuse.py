@@ -79,7 +79,11 @@ class Machine(RuleBasedStateMachine):
         self.place.write(self.desk.render())
 
     def teardown(self) -> None:
-        shutil.rmtree(self.folder)
+        try:
+            # What is stored never changes, so that what is sound in the end always was.
+            assert not self.seen or self.place.damages() == []
+        finally:
+            shutil.rmtree(self.folder)
 
     # --- edits, each followed by what a user may do then
 
@@ -248,8 +252,6 @@ class Machine(RuleBasedStateMachine):
             return
         rows = self.place.rows()
         assert self.seen.items() <= rows.items()
-        if rows != self.seen:
-            assert self.place.damages() == []
         self.seen = rows
 
 

@@ -84,9 +84,10 @@ def restore(folder: Path) -> None:
         raw.executescript(dump.decode())
 
 
-def answers_of(folder: Path) -> dict[str, tuple[int, str]]:
-    """The exit code and the output of each command."""
-    return {" ".join(command): _answer(folder, command) for command in COMMANDS}
+def answers_of(folder: Path, *names: str) -> dict[str, tuple[int, str]]:
+    """The exit code and the output of each command, or of some."""
+    listed = {" ".join(command): command for command in COMMANDS}
+    return {name: _answer(folder, listed[name]) for name in names or listed}
 
 
 def _answer(folder: Path, command: tuple[str, ...]) -> tuple[int, str]:

@@ -6,12 +6,14 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.widgets import Input
 
 from evalstore.operations.orders import Where
 from evalstore.tui.app import Browser
@@ -73,10 +75,12 @@ async def resized(pilot: Pilot[None], width: int, height: int) -> None:
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:
-    """Press keys, each when what the one before has set off is done."""
-    for key in keys:
+    """Press keys, each when what the one before has set off is done; a text is typed in one go."""
+    for key, after in zip_longest(keys, keys[1:], fillvalue=""):
         await pilot.press(key)
-        await settled(pilot)
+        is_typing = len(key) == len(after) == 1 and isinstance(pilot.app.focused, Input)
+        if not is_typing:
+            await settled(pilot)
 
 
 def drive(

@@ -21,6 +21,8 @@ PROGRAM = shutil.which("tmux")
 PROJECT = Path(__file__).parents[2]
 _SECONDS = 60
 """Until something that does not come is given up; a busy machine is slow."""
+_LOOKS = 0.05
+"""Seconds between two looks at the screen, for each of which a process is started."""
 _PROMPT = "ready>"
 
 
@@ -102,7 +104,7 @@ class Terminal:
         end = time.monotonic() + _SECONDS
         while not holds(seen := self.screen()):
             assert time.monotonic() < end, f"waited for {what}, saw:\n{seen}"
-            time.sleep(0.02)
+            time.sleep(_LOOKS)
         return seen
 
     def ended(self) -> int:

@@ -27,7 +27,7 @@ from evalstore.tui.source import Workspace
 from evalstore.values import Word
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
-from tests.tui.driving import drive, press, screen, settled
+from tests.tui.driving import drive, press, screen, settled, until
 
 
 @pytest.fixture(autouse=True)
@@ -457,6 +457,7 @@ def test_a_label_that_is_lost_when_the_browser_ends_is_known(workspace: Path) ->
         def label(
             self, results: Sequence[Result], verdict: Word, note: str, session: str | None
         ) -> list[Labelled]:
+            begun.set()
             app = apps[0]
             app.call_from_thread(app.exit)
             while app.is_running:
@@ -464,12 +465,14 @@ def test_a_label_that_is_lost_when_the_browser_ends_is_known(workspace: Path) ->
             return super().label(results, verdict, note, session)
 
     apps: list[Browser] = []
+    begun = threading.Event()
 
     async def scenario(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, Browser)
         apps.append(pilot.app)
         await press(pilot, "enter", "f")
         await pilot.press("x", "enter")
+        await until(pilot, begun.is_set)
 
     drive(scenario, source=Ends(Where(workspace)))
     assert apps[0].lost == [

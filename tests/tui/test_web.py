@@ -7,6 +7,7 @@ import base64
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -174,9 +175,9 @@ def test_a_real_page_shows_it_and_asks_nobody_else(workspace: Path, tmp_path: Pa
                 pictures.append(base64.b64decode(found["data"]))
                 return len(pictures) > 1 and pictures[-1] != pictures[-2]
 
-            await chromium.until(changed, "something to see")
+            await chromium.until(changed, "something to see", every=0.2)
             await tab.press("?")
-            await chromium.until(changed, "the help")
+            await chromium.until(changed, "the help", every=0.2)
 
             async def ended() -> bool:
                 return bool(await tab.value("document.body.classList.contains('-closed')"))
@@ -206,7 +207,7 @@ def test_without_the_extra_it_is_said_what_to_install(
 
 
 def test_a_port_that_is_taken_is_told(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with served() as address:
-        port = str(urlsplit(address).port)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
         assert main(["view", "--web", "--port", port]) == 2
         assert f"error: port {port} cannot be used: " in capsys.readouterr().err

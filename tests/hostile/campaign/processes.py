@@ -109,14 +109,20 @@ class Running:
             self.send(signal.SIGINT)
             if not self.has_ended(DEAF * patience):
                 deaf = True
-        self._kill_group()
+        self.kill()
         self.has_ended(60)
         self._connection.close()
         report = json.loads(self._report)
         out, err = (_read(self.order.streams.get(number)) for number in (1, 2))
         return Ended(self.order.argv, stdout=out, stderr=err, hung=hung, deaf=deaf, **report)
 
-    def _kill_group(self) -> None:
+    def close(self) -> None:
+        """Kill it, unless it is known to have ended, and hear no more of it."""
+        if not self._report:
+            self.kill()
+        self._connection.close()
+
+    def kill(self) -> None:
         """Kill it and what it has started and left; the group is its own."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
