@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from evalstore.portions import StreamedCells, Summary, summarise
 from evalstore.selection import Placed, Selection, Target
 from evalstore.settings import find_root
 from evalstore.store import Store
+from evalstore.store.case_files import restore_case_files
 from evalstore.store.contents import require
 from evalstore.store.trees import build_tree
 from evalstore.values import RECORDED, Case, CaseFile, Json, Verdict
@@ -304,7 +306,7 @@ class Keeper:
     """Stores versions while files are read, when there are so many that they weigh.
 
     With `strict` a store that cannot be written to is an error; else they stay in memory.
-    Without a store only the files do.
+    Without a store only the files do, and the nodes of cases, which are packed.
     """
 
     def __init__(self, store: Store | None, *, strict: bool = False) -> None:
@@ -313,6 +315,16 @@ class Keeper:
         self._took = False
         self._contents: dict[str, tuple[str, str]] = {}
         self._files: dict[str, FileVersion] = {}
+        self._nodes: dict[str, bytes] = {}
+
+    def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
+        """The cases of files by their nodes, of the store or of what was kept in its place."""
+        if self._store is not None:
+            return self._store.find_case_files(ids)
+        return restore_case_files(self._load(id for id in ids if id in self._nodes), self._load)
+
+    def _load(self, ids: Iterable[str]) -> dict[str, Json]:
+        return {id: json.loads(zlib.decompress(self._nodes[id])) for id in ids}
 
     def take(
         self, contents: Mapping[str, tuple[str, str]], files: Mapping[str, FileVersion]
@@ -320,6 +332,9 @@ class Keeper:
         """Take contents and files by id."""
         if self._store is None:
             self._files |= files
+            for id, (kind, content) in contents.items():
+                if kind == "cases":
+                    self._nodes[id] = zlib.compress(content.encode(), level=1)
             return
         try:
             self._store.ensure_versions(contents, files)

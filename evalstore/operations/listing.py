@@ -101,7 +101,7 @@ def _check(
     where: Where, paths: tuple[str, ...], workspace: Workspace, store: Store | None
 ) -> Checked:
     keeper = Keeper(store)
-    reading = workspace.read(store.find_case_files if store else None, keeper.take)
+    reading = workspace.read(keeper.find_case_files, keeper.take)
     keeper.finish(workspace, reading)
     problems = list(reading.problems)
     if workspace.ignored:

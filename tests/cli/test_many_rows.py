@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore import case_tree, expand, portions
+from evalstore import case_tree, expand, hashing, portions
 from evalstore import library as kept
 from evalstore.cells import Cell
 from evalstore.execute import Outcome
@@ -24,7 +24,7 @@ from evalstore.parse import parse_test
 from evalstore.plan import Ask, Judgement, Plan
 from evalstore.report.compare import Result
 from evalstore.store import Store, case_files
-from evalstore.values import Case, Json
+from evalstore.values import Case, EvaluationVersion, Json
 from tests.builders import library, tree
 from tests.cli.conftest import Evalstore
 
@@ -95,6 +95,41 @@ def test_rows_that_are_stored_as_they_are_read_come_to_the_same(
         assert evalstore("run", "--yes", "--quiet").exit_code == (2 if first.exit_code else 1)
         found.append((first, again, cases, nodes_of(folder)))
     assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("_few_at_once")
+def test_a_check_without_a_store_needs_little_memory_for_a_row(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peaks: list[int] = []
+    for number, count in enumerate((200, 200, 1_000)):
+        folder = tree(place / str(number), {**FILES, "tests/data.jsonl": data(count)})
+        monkeypatch.chdir(folder)
+        tracemalloc.start()
+        assert evalstore("check").stdout == f"1 test file, {count:,} cases: no errors\n"
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert not (folder / ".evalstore/store.db").exists()
+    assert peaks[2] - peaks[1] < 800 * 250
+    assert evalstore("check", "tests/rows.md::country=country 7").exit_code == 0
+    assert "no row is called" in evalstore("check", "tests/rows.md::x").stderr
+
+
+def test_what_all_rows_have_in_common_is_described_once(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = TEST.format(head="").replace("'{{item.capital}}'", "Oslo")
+    tree(place, {**FILES, "tests/rows.md": told, "tests/data.jsonl": data(50)})
+    described: list[EvaluationVersion] = []
+
+    def describe(version: EvaluationVersion) -> Json:
+        described.append(version)
+        return original(version)
+
+    original = hashing.describe_evaluation
+    monkeypatch.setattr(hashing, "describe_evaluation", describe)
+    assert evalstore("check").exit_code == 0
+    assert len(described) == 1
 
 
 def test_without_a_store_that_can_be_written_to_rows_are_read_all_the_same(
