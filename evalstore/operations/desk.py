@@ -138,7 +138,7 @@ class Desk(Participants):
         )
         portion = choice.portion_of(wanted)
         is_plain = choice.is_plain(wanted)
-        first = portion.limit if candidates and is_plain else None
+        first = portion.limit if is_plain else None
         selection = self.selection(wanted)
         files = {
             path: file
@@ -147,6 +147,11 @@ class Desk(Participants):
         }
         matches = selection.matcher()
         answers_it = partial(_is_answered, candidates=candidates, models=wanted.models)
+        if first and not candidates:  # what nobody answers is told, however few are taken
+            for path, file in files.items():
+                for case in file.cases if isinstance(file.cases, tuple) else ():
+                    if matches(path, case):
+                        answers_it(case)
         cases: list[Placed] = []
         cells: Collection[Cell]
         if is_plain and (first or portion.is_all):

@@ -25,7 +25,7 @@ from evalstore.plan import Ask, Judgement, Plan
 from evalstore.report.compare import Result
 from evalstore.store import Store, case_files
 from evalstore.values import Case, EvaluationVersion, Json
-from tests.builders import library, tree
+from tests.builders import HELLO, library, tree
 from tests.cli.conftest import Evalstore
 
 TEST = (
@@ -175,27 +175,6 @@ def test_the_problems_of_all_rows_are_told_when_a_line_is_broken(
     assert streamed == at_once
 
 
-def test_the_first_cases_are_taken_without_reading_the_others(
-    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tree(place, {**FILES, "tests/data.jsonl": data(8_000)})
-    assert evalstore("run", "--yes", "--limit", "1").exit_code == 0
-    read: list[str] = []
-    load = Store.load_cases
-
-    def count(store: Store, ids: Iterable[str]) -> dict[str, Json]:
-        wanted = list(ids)
-        read.extend(wanted)
-        return load(store, wanted)
-
-    monkeypatch.setattr(Store, "load_cases", count)
-    ran = evalstore("run", "--yes", "--limit", "10")
-    assert "9 asked, 9 judged, 1 reused" in ran.stdout
-    assert evalstore("check").stdout == "1 test file, 8,000 cases: no errors\n"
-    assert len(read) < 140
-    assert len(nodes_of(place)) > 190
-
-
 RECORDED = {
     "evalstore.yaml": "candidates: []\n",
     "tests/rows.md": TEST.format(head="answer: '{{item.answer}}'\n"),
@@ -208,6 +187,29 @@ def answers(count: int) -> str:
         {"country": f"country {number}", "capital": f"Oslo {number % 2}", "answer": "Oslo 1"}
         for number in [*range(count), *range(5)]
     )
+
+
+@pytest.mark.parametrize("are_recorded", [False, True])
+def test_the_first_cases_are_taken_without_reading_the_others(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, are_recorded: bool
+) -> None:
+    files, rows = (RECORDED, answers(7_995)) if are_recorded else (FILES, data(8_000))
+    tree(place, {**files, "tests/data.jsonl": rows})
+    assert "1 judged" in evalstore("run", "--yes", "--limit", "1").stdout
+    read: list[str] = []
+    load = Store.load_cases
+
+    def count(store: Store, ids: Iterable[str]) -> dict[str, Json]:
+        wanted = list(ids)
+        read.extend(wanted)
+        return load(store, wanted)
+
+    monkeypatch.setattr(Store, "load_cases", count)
+    ran = evalstore("run", "--yes", "--limit", "10")
+    assert "9 judged, 1 reused" in ran.stdout
+    assert evalstore("check").stdout == "1 test file, 8,000 cases: no errors\n"
+    assert len(read) < 140
+    assert len(nodes_of(place)) > 190
 
 
 @pytest.fixture
@@ -293,3 +295,12 @@ def test_a_run_in_portions_of_rows_finds_what_one_as_a_whole_finds(
 def without_ids(report: Json) -> Json:
     report = {**report, "run": "", "seconds": 0, "session": ""}
     return {**report, "cases": [{**one, "session": "", "sessions": 0} for one in report["cases"]]}
+
+
+def test_a_case_that_nobody_answers_is_told_however_few_are_taken(
+    place: Path, evalstore: Evalstore
+) -> None:
+    tree(place, {**RECORDED, "tests/data.jsonl": answers(3), "tests/z.md": HELLO})
+    ran = evalstore("run", "--limit", "1")
+    assert (ran.exit_code, ran.stderr.split("\n")[0]) == (2, "error: there are no candidates")
+    assert "1 judged" in evalstore("run", "tests/rows.md", "--limit", "1").stdout
