@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import tracemalloc
 from random import Random
+from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalstore import digests
 from evalstore.digests import DigestSet, count_distinct
+from evalstore.rows import labels
 
 
 @pytest.fixture(params=[0, 10, 10_000])
@@ -49,3 +53,11 @@ def test_very_many_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         sizes.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
     assert sizes[1] - sizes[0] < 4_000 * 12
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("ab"), st.sampled_from(["x", "y", "x #2"]))))
+def test_very_many_rows_are_called_what_a_few_are(rows: list[dict[str, str]]) -> None:
+    with mock.patch.object(digests, "_FEW", 0):
+        found = labels(rows)
+    assert found == labels(rows)
+    assert len(set(found)) == len(rows)

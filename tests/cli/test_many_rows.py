@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstore import case_tree, expand, hashing, portions
+from evalstore import case_tree, digests, expand, hashing, portions
 from evalstore import library as kept
 from evalstore.cells import Cell
 from evalstore.execute import Outcome
@@ -222,6 +222,8 @@ def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         (case_files, "MOST", 8),
         (case_files, "_AT_ONCE", 8),
         (portions, "FEW", 50),
+        (digests, "_FEW", 10),
+        (digests, "_BUCKET_BITS", 6),
         (runs, "PORTION", 30),
         (runs, "LONGEST", 30),
     ):
