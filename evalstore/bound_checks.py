@@ -86,6 +86,8 @@ class CheckTemplates:
         """Whether a check looks at all rows of a group."""
         self.runs_code = any(entry.type == python_code.NAME for entry in self._entries)
         """Whether a check runs a Python file."""
+        self.are_fixed = all(map(_is_fixed, self._entries))
+        """Whether they are the same for every row."""
 
     @staticmethod
     def _compile(entry: CheckEntry, filler: Filler, later: frozenset[str]) -> _Entry:
@@ -141,7 +143,7 @@ class CheckTemplates:
         desk: Desk,
         shapes: Sequence[Shape],
     ) -> dict[str, Json]:
-        if entry.texts or entry.kept or entry.names or entry.type == python_code.NAME:
+        if not _is_fixed(entry):
             if form := self._forms.get(number):
                 return form.fill(row, desk)
             found = _fill(entry, row, desk, shapes)
@@ -151,6 +153,12 @@ class CheckTemplates:
         if number not in self._fixed:
             self._fixed[number] = _fill(entry, row, desk, shapes)
         return self._fixed[number]
+
+
+def _is_fixed(entry: _Entry) -> bool:
+    """Whether a check is the same for every row."""
+    varies = entry.texts or entry.kept or entry.names
+    return not varies and entry.type != python_code.NAME
 
 
 class _Form:

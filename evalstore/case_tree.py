@@ -8,8 +8,9 @@ results has the place of the node that has its cases.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from evalstore import hashing
@@ -163,44 +164,84 @@ def build_results(
     `cells` are those of each file, in the order of its cases; `nodes` are the nodes of the files,
     and `load` loads nodes of cases.
     """
-    roots = load(nodes[file] for file in cells if is_tree(files[file]))
-    return {
-        file: _build_results(nodes[file], roots[nodes[file]], some, 0, load, keep)
-        if nodes[file] in roots
-        else keep(hashing.describe("results", cases=nodes[file], cells=some))
-        for file, some in cells.items()
-    }
+    found: dict[str, str] = {}
+    for file, some in cells.items():
+        builder = ResultBuilder(nodes[file], load if is_tree(files[file]) else None, keep)
+        builder.add(some)
+        found[file] = builder.finish()
+    return found
 
 
-def _build_results(
-    node: str, content: Json, cells: Sequence[Json], first: int, load: Load, keep: Keep
-) -> str:
-    """The results of a node with parts, whose first case has this number in the file."""
-    portions = list(_divide(content, cells, first))
-    inner: Mapping[str, Json] = {}
-    if content["level"] > 1:
-        inner = load(id for id, _, some in portions if some)
-    parts: list[str | None] = []
-    for id, start, some in portions:
-        if not some:
-            parts.append(None)
-        elif content["level"] > 1:
-            parts.append(_build_results(id, inner[id], some, start, load, keep))
-        else:
-            told = [{**cell, "case": cell["case"] - start} for cell in some]
-            parts.append(keep(hashing.describe("results", cases=id, cells=told)))
-    described = hashing.describe("results", cases=node, level=content["level"])
-    return keep({**described, "parts": parts, "scheme": SCHEME})
+@dataclass(slots=True)
+class _Open:
+    """A node of cases whose results are being built."""
+
+    node: str
+    first: int
+    """The number in its file of its first case."""
+    content: Json = None
+    """What it is, when it has parts."""
+    parts: list[str | None] = field(default_factory=list)
+    """The results of its parts so far; None: there are none."""
+    reached: int = 0
+    """The number of the first case behind these parts."""
+    cells: list[Json] = field(default_factory=list)
+
+    def describe(self) -> hashing.Description:
+        if self.content is None:
+            return hashing.describe("results", cases=self.node, cells=self.cells)
+        lacking = len(self.content["parts"]) - len(self.parts)
+        described = hashing.describe("results", cases=self.node, level=self.content["level"])
+        return {**described, "parts": [*self.parts, *[None] * lacking], "scheme": SCHEME}
 
 
-def _divide(
-    content: Json, cells: Sequence[Json], first: int
-) -> Iterator[tuple[str, int, Sequence[Json]]]:
-    """The parts of a node, with the numbers of their first cases, and their cells."""
-    at = 0
-    for id, count in zip(content["parts"], content["counts"], strict=True):
-        start = at
-        while at < len(cells) and cells[at]["case"] < first + count:
-            at += 1
-        yield id, first, cells[start:at]
-        first += count
+class ResultBuilder:
+    """Builds the results of a file, cell after cell; those of one part are in memory."""
+
+    def __init__(self, node: str, load: Load | None, keep: Keep) -> None:
+        """`node` is that of the cases of the file; `load`, for a tree, loads such nodes."""
+        self._load, self._keep = load, keep
+        self._end: float = math.inf
+        """The number of the first case behind the part that is open."""
+        self._open = [self._enter(node, 0)]
+
+    def add(self, cells: Iterable[Json]) -> None:
+        """Add the next cells, in the order of their cases."""
+        for cell in cells:
+            number = cell["case"]
+            while number >= self._end:
+                self._close()
+            while self._open[-1].content is not None:
+                self._descend(number)
+            part = self._open[-1]
+            part.cells.append({**cell, "case": number - part.first} if part.first else cell)
+
+    def finish(self) -> str:
+        """The id of the results of the file."""
+        while len(self._open) > 1:
+            self._close()
+        return self._keep(self._open[0].describe())
+
+    def _enter(self, node: str, first: int) -> _Open:
+        content = self._load([node])[node] if self._load else None
+        is_inner = content is not None and has_parts(content)
+        return _Open(node, first, content if is_inner else None, reached=first)
+
+    def _descend(self, number: int) -> None:
+        """Open the part of the last open node that has the case with this number."""
+        above = self._open[-1]
+        counts = above.content["counts"]
+        while number >= above.reached + counts[len(above.parts)]:
+            above.reached += counts[len(above.parts)]
+            above.parts.append(None)
+        id, first = above.content["parts"][len(above.parts)], above.reached
+        above.reached += counts[len(above.parts)]
+        self._end = above.reached
+        is_inner = above.content["level"] > 1
+        self._open.append(self._enter(id, first) if is_inner else _Open(id, first))
+
+    def _close(self) -> None:
+        """Close the part that is open: its results are complete."""
+        part = self._open.pop()
+        self._open[-1].parts.append(self._keep(part.describe()))
+        self._end = self._open[-1].first + sum(self._open[-1].content["counts"])

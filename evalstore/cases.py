@@ -51,6 +51,16 @@ class Draft(NamedTuple):
     group_checks: tuple[Json, ...]
 
 
+class _Judged(NamedTuple):
+    """How the answers to a row are judged."""
+
+    evaluation: str | None
+    by: tuple[str, ...]
+    prompts: tuple[str, ...]
+    code: tuple[str, ...]
+    group_checks: tuple[Json, ...]
+
+
 class Drafter:
     """All texts of a test file, compiled."""
 
@@ -100,6 +110,8 @@ class Drafter:
         when = test.checks.when if test.checks else "on_pass"
         both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
         self._judged_by = {**_JUDGED_BY, (True, True): both}
+        self._judged: _Judged | None = None
+        """How all rows are judged, when all are judged alike."""
 
     def draft(self, row: Row, desk: Desk) -> Draft:
         """What a row comes to; the contents of its versions are kept. Raises `FileProblem`."""
@@ -113,6 +125,22 @@ class Drafter:
             shapes += [shape] * one.run.count
             if shown := _needs_of_messages(messages):
                 needs = tuple(sorted({*needs, *shown}))
+        judged = self._judged or self._judge(row, desk, shapes)
+        return Draft(
+            self.values(row),
+            tuple(tests),
+            judged.evaluation,
+            judged.by,
+            needs,
+            self._recorded(row, shapes, desk) if self._answers else None,
+            judged.prompts,
+            judged.code,
+            "".join(map(str, self._group.fill(row.lookup, row.typed))) if self._group else "",
+            judged.group_checks,
+        )
+
+    def _judge(self, row: Row, desk: Desk, shapes: Sequence[Shape]) -> _Judged:
+        """How the answers to a row are judged; what is the same for all rows is kept."""
         told = (
             fill_instructions(self._instructions, row, desk, shapes, self._later)
             if self._instructions
@@ -122,26 +150,31 @@ class Drafter:
         evaluation = EvaluationVersion(told, (*self._implied, *checks.own))
         judge = judge_of(evaluation.checks)
         by_checks, by_models = bool(without_judge(evaluation.checks)), bool(told or judge)
-        return Draft(
-            self.values(row),
-            tuple(tests),
+        found = _Judged(
             desk.result.keep("evaluation", hashing.describe_evaluation(evaluation))
             if by_checks or by_models
             else None,
             self._judged_by[by_checks, by_models],
-            needs,
-            self._recorded(row, shapes, desk) if self._answers else None,
             tuple(judge.get("prompts", ())) if judge else (),
             _code(evaluation.checks) if self._runs_code else (),
-            "".join(map(str, self._group.fill(row.lookup, row.typed))) if self._group else "",
             checks.group,
         )
+        if (self._instructions is None or self._instructions.is_fixed) and (
+            self._checks is None or self._checks.are_fixed
+        ):
+            self._judged = found
+        return found
 
     def values(self, row: Row) -> dict[str, Json]:
         """What tells a row from others: the values of its data that are used, and the author's."""
-        item = row.item if row.item is not None else {}
-        used = {name: item[name] for name in self.filler.used_columns if name in item}
-        return {**used, **{name: written.text for name, written in row.values.items()}}
+        found: dict[str, Json] = {}
+        if row.item is not None:
+            for name in self.filler.used_columns:
+                if dict.__contains__(row.item, name):  # by the name itself, which is cheaper
+                    found[name] = dict.__getitem__(row.item, name)
+        for name, written in row.values.items():
+            found[name] = written.text
+        return found
 
     def _recorded(self, row: Row, shapes: list[Shape], desk: Desk) -> str | None:
         """The version of the model that has given the answers which a row brings itself.
@@ -247,7 +280,9 @@ class Drafter:
 
 def texts_of(values: Mapping[str, Json]) -> dict[str, str]:
     """The values of a row as texts."""
-    return {name: as_text(value) for name, value in values.items()}
+    return {
+        name: value if isinstance(value, str) else as_text(value) for name, value in values.items()
+    }
 
 
 def _value_or_none(template: Template, row: Row) -> Json:

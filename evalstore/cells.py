@@ -142,17 +142,6 @@ def ask_all(case: Case, prompt: str | None, candidate: Candidate) -> tuple[str, 
     return tuple(known[test] for test in case.tests)
 
 
-def portions(cells: Sequence[Cell], size: int) -> Iterator[Sequence[Cell]]:
-    """The cells in parts of at least `size`, but for the last; those of a file stay together."""
-    start = 0
-    for number, cell in enumerate(cells):
-        if number - start >= size and cell.file != cells[number - 1].file:
-            yield cells[start:number]
-            start = number
-    if start < len(cells):
-        yield cells[start:]
-
-
 def lay_out(
     files: Mapping[str, CaseFile],
     candidates: Sequence[Candidate],
@@ -167,42 +156,62 @@ def lay_out(
     `attempts` wins over what files and settings say. With `most`, only the first so many of the
     cases that have a candidate.
     """
-    taken = 0
     cells: list[Cell] = []
     skipped: list[Skipped] = []
+    for one in lay_out_each(files, candidates, judges, selected, attempts=attempts, most=most):
+        if isinstance(one, Skipped):
+            skipped.append(one)
+        else:
+            cells.append(one)
+    return cells, skipped
+
+
+def lay_out_each(
+    files: Mapping[str, CaseFile],
+    candidates: Sequence[Candidate],
+    judges: Sequence[Judge],
+    selected: Callable[[str, Case], bool],
+    *,
+    attempts: int | None = None,
+    most: int | None = None,
+) -> Iterator[Cell | Skipped]:
+    """The same, one after the other."""
+    taken = 0
     shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
     for path, file in files.items():
+        known: dict[tuple[tuple[str, ...], ...], tuple[Judge, ...]] = {}
         for index, case in enumerate(file.cases):
             if not selected(path, case):
                 continue
-            before = len(cells) + len(skipped)
-            wanted_judges = _wanted_judges(judges, file, case)
-            wanted_judges = shared.setdefault(wanted_judges, wanted_judges)
+            is_taken = False
+            if (alike := (case.tags, case.judge_prompts)) not in known:
+                wanted_judges = _wanted_judges(judges, file, case)
+                known[alike] = shared.setdefault(wanted_judges, wanted_judges)
+            wanted_judges = known[alike]
             for candidate in [_recorded(case.recorded)] if case.recorded else candidates:
                 if not suits(case, candidate.required_tags, candidate.prohibited_tags):
                     continue
                 lacks = candidate.lacks(case.needs) if case.needs else ()
                 if lacks:
-                    skipped.append(Skipped(path, case.row, candidate.id, tuple(lacks)))
+                    is_taken = True
+                    yield Skipped(path, case.row, candidate.id, tuple(lacks))
                     continue
                 for number, prompt in enumerate(case.prompts):
-                    cells.append(
-                        Cell(
-                            path,
-                            index,
-                            case,
-                            prompt,
-                            candidate,
-                            ask_all(case, prompt, candidate),
-                            1 if case.recorded else attempts or file.attempts or candidate.attempts,
-                            wanted_judges,
-                            number,
-                        )
+                    is_taken = True
+                    yield Cell(
+                        path,
+                        index,
+                        case,
+                        prompt,
+                        candidate,
+                        ask_all(case, prompt, candidate),
+                        1 if case.recorded else attempts or file.attempts or candidate.attempts,
+                        wanted_judges,
+                        number,
                     )
-            taken += len(cells) + len(skipped) > before
+            taken += is_taken
             if taken == most:
-                return cells, skipped
-    return cells, skipped
+                return
 
 
 def _recorded(model: str) -> Candidate:

@@ -7,9 +7,8 @@ data: it yields the cases, the content of every version they name, and what they
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
@@ -155,7 +154,7 @@ def _draft(
     """
     broken: dict[Problem, list[str]] = {}
     try:
-        for number, (row, place) in enumerate(_rows(test, drafter.filler, data)):
+        for number, (row, source) in enumerate(_rows(test, drafter.filler, data)):
             if number == most:
                 raise _ManyRowsError
             try:
@@ -164,7 +163,7 @@ def _draft(
                 raise
             except FileProblem as problem:
                 places = broken.setdefault(problem.at(test.path), [])
-                places.append(place())
+                places.append(_place(data, source))
                 if data is not None and sum(map(len, broken.values())) == _MOST_PROBLEMS:
                     break
     except FileProblem as problem:
@@ -208,11 +207,11 @@ def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
 
 def _rows(
     test: TestFile, filler: Filler, data: Dataset | None
-) -> Iterator[tuple[Row, Callable[[], str]]]:
-    """Every row with its place in the data: a row of data with each row of replacements."""
+) -> Iterator[tuple[Row, DatasetRow | None]]:
+    """Every row with where it comes from: a row of data with each row of replacements."""
     if data is None:
         for values in expand_rows(test.replacements):
-            yield Row(values, filler.values), str
+            yield Row(values, filler.values), None
         return
     combinations = list(expand_rows(test.replacements))
     count = 0
@@ -225,10 +224,13 @@ def _rows(
                     test.line_of("dataset"),
                     hint="take fewer rows with 'limit', 'where' or 'sample'",
                 )
-            yield Row(values, filler.values, found.item), partial(_place, data, found)
+            yield Row(values, filler.values, found.item), found
 
 
-def _place(data: Dataset, row: DatasetRow) -> str:
+def _place(data: Dataset | None, row: DatasetRow | None) -> str:
+    """The place of a row in the data; empty without data."""
+    if data is None or row is None:
+        return ""
     return f"{data.file}:{row.line}" if row.line else f"{data.file}, row {row.number}"
 
 

@@ -39,7 +39,10 @@ class Library:
 
 Sink = Callable[[Mapping[str, tuple[str, str]], Mapping[str, FileVersion]], None]
 """Takes contents, by id: kind and canonical JSON; and referenced files."""
-KEPT_AT_ONCE = 4_000
+KEPT_AT_ONCE = 16_000
+"""So many contents are stored together: each time a large part of the store is written to."""
+_MOST_CHARACTERS = 16 * 2**20
+"""Of contents that are stored together."""
 
 
 @dataclass
@@ -57,6 +60,8 @@ class Expansion:
     problems: list[Problem] = field(default_factory=list)
     sink: Sink | None = None
     """Takes contents and files when there are many."""
+    _characters: int = 0
+    """Of the contents."""
 
     def has_failed(self) -> bool:
         """Whether there is a problem for which the file cannot be honoured."""
@@ -65,11 +70,17 @@ class Expansion:
     def keep(self, kind: str, description: dict[str, Json]) -> str:
         """Keep the content of a version; returns its id."""
         id, content = hashing.identify(description)
-        id = sys.intern(id)  # many cases may share an evaluation
+        if kind == "evaluation":
+            id = sys.intern(id)  # many cases may share one
+        if id in self.contents:
+            return id
         self.contents[id] = (kind, content)
-        if self.sink is not None and len(self.contents) >= KEPT_AT_ONCE:
+        self._characters += len(content)
+        if self.sink is not None and (
+            len(self.contents) >= KEPT_AT_ONCE or self._characters > _MOST_CHARACTERS
+        ):
             self.sink(self.contents, self.files)
-            self.contents, self.files = {}, {}
+            self.contents, self.files, self._characters = {}, {}, 0
         return id
 
     def add_once(self, problems: Iterable[Problem]) -> None:

@@ -155,6 +155,9 @@ def _as_parts(
     *,
     verbatim: bool = False,
 ) -> tuple[Part, ...]:
+    if len(pieces) == 1 and isinstance(pieces[0], str):
+        text = pieces[0] if verbatim else pieces[0].strip(SPACE)
+        return (Text(text),) if text else ()
     if pieces and isinstance(pieces[0], str) and not verbatim:
         pieces[0] = pieces[0].lstrip(SPACE)
     if pieces and isinstance(pieces[-1], str) and not verbatim:

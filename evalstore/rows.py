@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evalstore import hashing
+from evalstore.digests import DigestSet, count_distinct
 from evalstore.errors import FileProblem
 from evalstore.fields import suggest
 from evalstore.markdown import SPACE
@@ -25,6 +26,7 @@ _PICKS: dict[str, tuple[Any, Any]] = {
 }
 """Ways to give several names different values of one list: in any order, or in one order."""
 _LABEL_WIDTH = 32
+_2_64 = 2**64
 
 
 def read_replacements(document: Document | None) -> Replacements:
@@ -237,15 +239,19 @@ class Columns:
     def _told_apart(self, by: list[str]) -> int:
         columns = [self._digests[name] for name in by]
         if len(columns) == 1:
-            return len(set(columns[0]))
-        return len({hash(values) for values in zip(*columns, strict=True)})
+            return count_distinct(columns[0])
+        return count_distinct(hash(values) % _2_64 for values in zip(*columns, strict=True))
+
+    def _differ(self, name: str) -> bool:
+        column = self._digests[name]
+        return any(one != column[0] for one in column)
 
     def _find_used(self) -> list[str]:
         names = list(self._digests)
         distinct = self._told_apart(names) if names else 1  # equal rows are told by number
         used: list[str] = []
         for name in names:
-            if self._told_apart([name]) > 1:
+            if self._differ(name):
                 used.append(name)
                 if self._told_apart(used) == distinct:
                     break
@@ -261,8 +267,9 @@ class Labeller:
 
     def __init__(self, used: Sequence[str]) -> None:
         self._used = used
-        self._taken: dict[int, int] = {}
-        """By digests of labels, as there may be very many."""
+        self._taken = DigestSet()
+        self._counts: dict[int, int] = {}
+        """By digest: how often a label was wanted again."""
 
     def label(self, row: Mapping[str, str]) -> str:
         """A short name for the next row."""
@@ -270,13 +277,15 @@ class Labeller:
             [f"{name}={shorten_label(row[name])}" for name in self._used if name in row]
         )
         first = _digest(label)
-        unique, known, count = label, first, self._taken.get(first, 0)
-        while known in self._taken:
+        if self._taken.add(first):
+            return label
+        count = self._counts.get(first, 0)
+        is_new = False
+        while not is_new:
             count += 1
             unique = f"{label} #{count + 1}".lstrip()
-            known = _digest(unique)
-        self._taken[first] = count
-        self._taken.setdefault(known, 0)
+            is_new = self._taken.add(_digest(unique))
+        self._counts[first] = count
         return unique
 
 

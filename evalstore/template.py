@@ -113,6 +113,12 @@ class Template:
     line: int = 1
     """Where the first statement stands."""
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the text is the same for every row."""
+        changes = (_Name, _Expression, _Path)
+        return self.scope is None and not any(isinstance(one, changes) for one in self.segments)
+
     def fill(self, lookup: Lookup, typed: Callable[[str], Any]) -> Filled:
         """The text with its values in place; neighbouring texts are joined.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,10 +14,12 @@ from evalstore import hashing
 from evalstore.case_tree import (
     MOST,
     MOST_IN_ONE,
+    ResultBuilder,
     build_case_tree,
     build_results,
     collect,
     find_same,
+    is_tree,
 )
 from evalstore.store.case_files import iterate_result_parts, restore_case_files
 from evalstore.values import Case, CaseFile, Json
@@ -93,6 +96,31 @@ def test_what_is_built_is_read(size: int) -> None:
     file = file_of(range(size))
     root, contents = build(file)
     assert read(root, Nodes(contents)) == file
+
+
+@given(sizes, st.sets(st.integers(0, 399), min_size=1), st.lists(st.integers(0, 800)))
+def test_results_are_built_in_any_portions(size: int, wanted: set[int], ends: list[int]) -> None:
+    file = file_of(range(size))
+    root, contents = build(file)
+    nodes = Nodes(contents)
+    cells = cells_of(file, sorted({number % size for number in wanted}))
+    whole, built = results(file, root, nodes, cells)
+    kept: Contents = {}
+    builder = ResultBuilder(root, nodes.load if is_tree(file) else None, collect(kept))
+    for start, end in pairwise([0, *sorted(ends), len(cells)]):
+        builder.add(cells[start:end])
+    assert (builder.finish(), kept) == (whole, built)
+    assert read_cells(whole, Nodes(contents, built)) == cells
+
+
+def test_a_builder_of_results_holds_those_of_one_part() -> None:
+    file = file_of(range(2_000))
+    root, contents = build(file)
+    kept: Contents = {}
+    builder = ResultBuilder(root, Nodes(contents).load, collect(kept))
+    builder.add(cells_of(file, range(1_900)))
+    described = [json.loads(content) for _, content in kept.values()]
+    assert sum(len(one.get("cells", ())) for one in described) > 2 * (1_900 - MOST)
 
 
 def test_a_short_file_is_the_node_it_always_was() -> None:

@@ -227,7 +227,7 @@ def print_report(report: RunReport, threshold: float | None) -> None:
 def _print_cells(report: RunReport) -> None:
     """What did not pass, each with its feedback; with `-v` every cell."""
     from evalstore.operations.results import join_feedback
-    from evalstore.operations.tally import MOST_FEEDBACK, MOST_PENDING
+    from evalstore.operations.tally import MOST_PENDING, MOST_SHOWN
 
     tally, hidden = report.tally, 0
     if output.verbose:
@@ -236,10 +236,10 @@ def _print_cells(report: RunReport) -> None:
     else:
         few = tally.verdicts["pending"] <= MOST_PENDING
         listed = [one for one in tally.notable if few or one.word != "pending"]
-        count = len(listed)
         hidden = 0 if few else tally.verdicts["pending"]
+        count = sum(tally.verdicts.values()) - tally.verdicts["pass"] - hidden
         shown = [
-            (one, join_feedback(one.evaluations, tally.feedback)) for one in listed[:MOST_FEEDBACK]
+            (one, join_feedback(one.evaluations, tally.feedback)) for one in listed[:MOST_SHOWN]
         ]
     left = [_place(one.file, one.row, one.prompt, tally.prompts) for one, _ in shown]
     wide = max(map(output.columns_of, left), default=0)

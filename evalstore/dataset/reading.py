@@ -121,9 +121,10 @@ class Dataset:
         return self._source.problem(f"the file {what}: there would be no case")
 
     def _filtered(self) -> Iterator[DatasetRow]:
+        where = self._where
         for row in self._good():
             self._read += 1
-            if self._where is None or self._where(row):
+            if where is None or where(row):
                 self._kept += 1
                 yield row
 
@@ -141,7 +142,7 @@ class Dataset:
                         self.problems.append(record.as_warning())
                 elif not self._spec.skip:
                     break
-            elif self._spec.skip or not bad:
+            elif not bad or self._spec.skip:
                 try:
                     item = make(record.values)
                 except KeyError as error:

@@ -114,21 +114,25 @@ class Lines:
         if not raw:
             raise StopIteration
         self.number += 1
-        if len(raw) == MOST_BYTES:
-            raise self.source.problem("this line is too long for a row", self.number)
-        start = self._offset
-        self._offset += len(raw)
-        if self._offset > LARGEST_DATASET:  # packed data may be many times as large as their file
-            problem = too_large(self._offset, LARGEST_DATASET)
-            raise self.source.problem(problem.message, self.number, hint=problem.hint)
+        length = len(raw)
+        self._offset += length
+        if length == MOST_BYTES or self._offset > LARGEST_DATASET:
+            raise self._too_much(length)
         if isinstance(raw, str):
             text = raw
         else:
             try:
                 text = raw.decode(self._encoding)
             except UnicodeError as error:
-                raise self._undecodable(raw, start, error) from error
-        return text.removeprefix("\ufeff") if self.number == 1 else text
+                raise self._undecodable(raw, self._offset - length, error) from error
+        return text if self.number > 1 else text.removeprefix("\ufeff")
+
+    def _too_much(self, length: int) -> DataProblem:
+        """What is too long: a line, or all so far, as packed data may be many times their file."""
+        if length == MOST_BYTES:
+            return self.source.problem("this line is too long for a row", self.number)
+        problem = too_large(self._offset, LARGEST_DATASET)
+        return self.source.problem(problem.message, self.number, hint=problem.hint)
 
     def _broken(self, error: Exception) -> DataProblem:
         """Why nothing can be read on; blocks are read ahead, so the place is not exact."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from evalstore.operations.quiet import see
 from evalstore.operations.results import as_result, prompt_label, settle
 from evalstore.operations.said import Opinions, read_opinions
 from evalstore.operations.unreached import failed_in_run, failed_now, place_of
+from evalstore.portions import take_out
 from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED
 
@@ -168,10 +169,8 @@ def _of_workspace(desk: Desk) -> Cases:
     has_failures = desk.store.count_failures() > 0
 
     def settled() -> Iterator[tuple[str, Placed]]:
-        cells = layout.cells
-        cells.reverse()
-        while cells:
-            some = [cells.pop() for _ in range(min(_CELLS_AT_ONCE, len(cells)))]
+        cells = take_out(layout.cells)
+        while some := list(islice(cells, _CELLS_AT_ONCE)):
             plan = desk.fill(layout, some)
             found = settle(plan, desk.settings.verdict)
             failed = failed_now(desk, plan, found) if has_failures else ()

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import json
 import math
+import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from evalstore.cells import Candidate, Cell, Judge, Skipped, lay_out
+from evalstore.cells import Candidate, Cell, Judge, Skipped, lay_out, lay_out_each
 from evalstore.errors import EvalstoreError, NothingSelectedError, StoreError, WorkspaceError
 from evalstore.operations import choice, retries
 from evalstore.operations.code_trust import CodeTrust
 from evalstore.operations.participants import Participants
 from evalstore.operations.targets import find_targets
 from evalstore.plan import UNSETTLED, Bound, Plan, plan_asks, plan_judgements
+from evalstore.portions import StreamedCells, Summary, summarise
 from evalstore.selection import Placed, Selection, Target
+from evalstore.store.case_files import restore_case_files
 from evalstore.store.contents import require
 from evalstore.store.trees import build_tree
 from evalstore.values import RECORDED, Case, CaseFile, Json, Verdict
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
 class Layout:
     """What a command is about, and what counts for it."""
 
-    cells: list[Cell]
+    cells: Collection[Cell]
     """In the order of files and rows."""
     skipped: list[Skipped]
     answers: Bound
@@ -130,24 +134,44 @@ class Desk(Participants):
             wanted, self.settings, judge_only=judge_only, begun=begun
         )
         portion = choice.portion_of(wanted)
-        first = portion.limit if candidates and choice.is_plain(wanted) else None
+        is_plain = choice.is_plain(wanted)
+        first = portion.limit if is_plain else None
+        selection = self.selection(wanted)
+        files = {
+            path: file
+            for path, file in files_of(self.reading).items()
+            if selection.covers_file(path)
+        }
+        matches = selection.matcher()
+        answers_it = partial(_is_answered, candidates=candidates, models=wanted.models)
+        if first and not candidates:  # what nobody answers is told, however few are taken
+            for path, file in files.items():
+                for case in file.cases if isinstance(file.cases, tuple) else ():
+                    if matches(path, case):
+                        answers_it(case)
         cases: list[Placed] = []
-        if first:
-            matches = self.selection(wanted).matcher()
-            others = RECORDED not in wanted.models and bool(wanted.models)
-            cells, skipped = self._lay_out(
-                lambda path, case: not (others and case.recorded) and matches(path, case),
+        cells: Collection[Cell]
+        if is_plain and (first or portion.is_all):
+            cells, skipped = _lay_out(
+                files,
+                lambda path, case: matches(path, case) and answers_it(case),
                 candidates,
                 judges,
                 wanted,
                 first,
             )
         else:
-            cases = self._answered(self._selected(wanted), candidates, wanted)
+            cases = [one for one in self._selected(files, matches, wanted) if answers_it(one[1])]
             chosen = {(path, case.row) for path, case in cases}
-            cells, skipped = self._lay_out(
-                lambda path, case: (path, case.row) in chosen, candidates, judges, wanted
+            cells, skipped = lay_out(
+                files,
+                candidates,
+                judges,
+                lambda path, case: (path, case.row) in chosen,
+                attempts=wanted.attempts,
             )
+        for one in summarise(cells).judges.values():
+            self.keep_judges(one)
         if not cells and not skipped:
             raise NothingSelectedError(
                 "nothing is selected",
@@ -155,9 +179,9 @@ class Desk(Participants):
             )
         tried: retries.Tried | None = None
         if wanted.last_failed:
-            cells, skipped = choice.only_failed(self, cells), []
+            cells, skipped = choice.only_failed(self, [*cells]), []
         if wanted.retry_errors:
-            cells, tried = retries.only_tried(self, cells, wanted, answers, judgements)
+            cells, tried = retries.only_tried(self, [*cells], wanted, answers, judgements)
             skipped = []
         if not portion.is_all and not first:
             has_cell = {(one.file, one.row) for one in skipped}
@@ -166,20 +190,20 @@ class Desk(Participants):
             taken = {(path, case.row) for path, case in choice.take_portion(cases, portion)}
             cells = [cell for cell in cells if (cell.file, cell.case.row) in taken]
             skipped = [one for one in skipped if (one.file, one.row) in taken]
-        self._require_judges(cells, judges)
+        self._require_judges(summarise(cells), judges)
         again = UNSETTLED if wanted.retry_errors else ()
         return Layout(cells, skipped, answers, judgements, again, tried, judge_only, begun)
 
     def plan(self, wanted: Wanted, *, judge_only: bool = False) -> Plan:
         """What a run would do; with `judge_only`, what `judge` would do."""
         layout = self.lay_out(wanted, judge_only=judge_only)
-        plan = self.fill(layout, layout.cells)
+        plan = self.fill(layout, [*layout.cells])
         plan.skipped = layout.skipped
         return plan
 
     def fill(self, layout: Layout, cells: Sequence[Cell]) -> Plan:
         """The plan for some cells of a layout: what of them is stored, and what is missing."""
-        plan = Plan(cells=list(cells), blocked=self.code.find_blocked(cells))
+        plan = Plan(cells=[*cells], blocked=self.code.find_blocked(cells))
         samples = self.store.find_samples(plan.questions)
         plan_asks(plan, samples, layout.answers)
         votes = self.store.find_votes(plan.subjects())
@@ -192,61 +216,25 @@ class Desk(Participants):
             plan.judgements = [one for one in plan.judgements if one.sessions]
         return plan
 
-    def _selected(self, wanted: Wanted) -> list[Placed]:
-        matches = self.selection(wanted).matcher()
+    def _selected(
+        self,
+        files: Mapping[str, CaseFile],
+        matches: Callable[[str, Case], bool],
+        wanted: Wanted,
+    ) -> list[Placed]:
         cases = [
             (path, case)
-            for path, file in files_of(self.reading).items()
+            for path, file in files.items()
             for case in file.cases
             if matches(path, case)
         ]
         return choice.only_changed(self, cases) if cases and wanted.changed else cases
 
-    @staticmethod
-    def _answered(cases: list[Placed], candidates: list[Candidate], wanted: Wanted) -> list[Placed]:
-        """Those of the cases that the models on the command line, or of the settings, answer."""
-        named = wanted.models
-        if named and RECORDED not in named:
-            cases = [one for one in cases if not one[1].recorded]
-        elif not candidates and named:
-            cases = [one for one in cases if one[1].recorded]
-        if not candidates and not all(case.recorded for _, case in cases):
-            raise EvalstoreError(
-                "there are no candidates",
-                hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
-            )
-        return cases
-
-    def _lay_out(
-        self,
-        selected: Callable[[str, Case], bool],
-        candidates: list[Candidate],
-        judges: list[Judge],
-        wanted: Wanted,
-        most: int | None = None,
-    ) -> tuple[list[Cell], list[Skipped]]:
-        cells, skipped = lay_out(
-            files_of(self.reading),
-            candidates,
-            judges,
-            selected,
-            attempts=wanted.attempts,
-            most=most,
-        )
-        for shared in {id(cell.judges): cell.judges for cell in cells}.values():
-            self.keep_judges(shared)
-        return cells, skipped
-
-    def _require_judges(self, cells: list[Cell], judges: list[Judge]) -> None:
+    def _require_judges(self, cells: Summary, judges: list[Judge]) -> None:
         """Warn of tests that no evaluator judges; raise when nothing else is to be judged."""
-        needing = [
-            cell
-            for cell in cells
-            if not cell.judges and cell.case.evaluation and "models" in cell.case.judged_by
-        ]
-        if not needing:
+        files = [*cells.unjudged]
+        if not files:
             return
-        files = list(dict.fromkeys(cell.file for cell in needing))
         more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
         what = f"{files[0]}{more} {'are' if more else 'is'} judged by models"
         hint = "name a model with -J, or list some under 'evaluators:' in evalstore.yaml"
@@ -255,7 +243,7 @@ class Desk(Participants):
             hint = "look at its 'evaluators:' and at the tags the settings give to evaluators"
         else:
             what += ", but there are no evaluators"
-        if len(needing) == len(cells) and not any("checks" in c.case.judged_by for c in needing):
+        if not cells.has_others:
             raise EvalstoreError(what, hint=hint)
         self._warn(f"{what}: what they must judge stays pending ({hint})")
 
@@ -282,11 +270,45 @@ class Desk(Participants):
         return found | require(self.store.load_contents(kind, stored), stored, kind)
 
 
+def _is_answered(case: Case, candidates: list[Candidate], models: tuple[str, ...]) -> bool:
+    """Whether the models on the command line, or of the settings, answer a case.
+
+    Raises `EvalstoreError` when none could be meant.
+    """
+    if case.recorded:
+        return not models or RECORDED in models
+    if candidates:
+        return True
+    if RECORDED in models:
+        return False
+    raise EvalstoreError(
+        "there are no candidates",
+        hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
+    )
+
+
+def _lay_out(
+    files: Mapping[str, CaseFile],
+    selected: Callable[[str, Case], bool],
+    candidates: list[Candidate],
+    judges: list[Judge],
+    wanted: Wanted,
+    most: int | None,
+) -> tuple[Collection[Cell], list[Skipped]]:
+    """The cells of the selected cases; of files that are not in memory, they are not either."""
+    made_of = (files, candidates, judges, selected)
+    are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
+    if are_stored and most is None:
+        cells = StreamedCells(partial(lay_out_each, *made_of, attempts=wanted.attempts))
+        return cells, cells.skipped
+    return lay_out(*made_of, attempts=wanted.attempts, most=most)
+
+
 class Keeper:
     """Stores versions while files are read, when there are so many that they weigh.
 
     With `strict` a store that cannot be written to is an error; else they stay in memory.
-    Without a store only the files do.
+    Without a store only the files do, and the nodes of cases, which are packed.
     """
 
     def __init__(self, store: Store | None, *, strict: bool = False) -> None:
@@ -295,6 +317,16 @@ class Keeper:
         self._took = False
         self._contents: dict[str, tuple[str, str]] = {}
         self._files: dict[str, FileVersion] = {}
+        self._nodes: dict[str, bytes] = {}
+
+    def find_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
+        """The cases of files by their nodes, of the store or of what was kept in its place."""
+        if self._store is not None:
+            return self._store.find_case_files(ids)
+        return restore_case_files(self._load(id for id in ids if id in self._nodes), self._load)
+
+    def _load(self, ids: Iterable[str]) -> dict[str, Json]:
+        return {id: json.loads(zlib.decompress(self._nodes[id])) for id in ids}
 
     def take(
         self, contents: Mapping[str, tuple[str, str]], files: Mapping[str, FileVersion]
@@ -302,6 +334,9 @@ class Keeper:
         """Take contents and files by id."""
         if self._store is None:
             self._files |= files
+            for id, (kind, content) in contents.items():
+                if kind == "cases":
+                    self._nodes[id] = zlib.compress(content.encode(), level=1)
             return
         try:
             self._store.ensure_versions(contents, files)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
 from evalstore.operations.renames import Renames
-from evalstore.operations.results import read_results
+from evalstore.operations.results import iterate_results, read_results
 from evalstore.report.compare import Known
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from evalstore.operations.desk import Desk
     from evalstore.operations.orders import Orders
     from evalstore.operations.reporting import RunReport
@@ -81,22 +83,39 @@ def _regresses(desk: Desk, report: RunReport) -> bool:
 
     A run of some cases says nothing about the others: for those it is looked past.
     """
-    waiting = [one for one in report.tally.notable if one.word != "pending"]
+    counts = report.tally.verdicts
+    if not counts["fail"] + counts["undecided"] + counts["error"]:
+        return False
     renames = Renames(desk)
+    newest = desk.store.load_any("run", report.run).content
+    found = (one for some in iterate_results(desk.store, newest) for one in some)
+    waiting = [one for one in found if one.verdict not in ("pass", None)]
+    prompts = _prompts_of(desk, waiting)
     for _, run in desk.store.find_runs(limit=_RUNS_BACK, offset=1):
         if not waiting:
             return False
         results = [one for one in read_results(desk.store, run) if one.verdict]
         before = Known(renames.follow(run, results, {one.file for one in waiting}))
-        found = {id(one): before.find(one, _prompts(desk, one)) for one in waiting}
-        known = {key: one.verdict if one else None for key, one in found.items()}
+        known: dict[int, str | None] = {}
+        for one in waiting:
+            was = before.find(one, prompts.get((one.file, one.key), (one.prompt,)))
+            known[id(one)] = was.verdict if was else None
         if "pass" in known.values():
             return True
         waiting = [one for one in waiting if known[id(one)] is None]
     return False
 
 
-def _prompts(desk: Desk, one: Result) -> tuple[str | None, ...]:
-    """All system prompts of a cell's case."""
-    cases = desk.reading.files[one.file].cases
-    return next((case.prompts for case in cases if case.key == one.key), (one.prompt,))
+def _prompts_of(
+    desk: Desk, results: Iterable[Result]
+) -> dict[tuple[str, str], tuple[str | None, ...]]:
+    """All system prompts of the cases of these cells, by file and key."""
+    found: dict[tuple[str, str], tuple[str | None, ...]] = {}
+    keys: dict[str, set[str]] = {}
+    for one in results:
+        keys.setdefault(one.file, set()).add(one.key)
+    for file, wanted in keys.items():
+        for case in desk.reading.files[file].cases:
+            if case.key in wanted:
+                found.setdefault((file, case.key), case.prompts)
+    return found

@@ -97,7 +97,7 @@ def _check(
     where: Where, paths: tuple[str, ...], workspace: Workspace, store: Store | None
 ) -> Checked:
     keeper = Keeper(store)
-    reading = read_workspace(workspace, store.find_case_files if store else None, keeper.take)
+    reading = read_workspace(workspace, keeper.find_case_files, keeper.take)
     keeper.finish(workspace, reading)
     problems = list(reading.problems)
     if workspace.ignored:

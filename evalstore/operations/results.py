@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.case_tree import build_results, collect
+from evalstore.case_tree import ResultBuilder, collect, is_tree
 from evalstore.plan import CHECKS, Plan, counted_votes
 from evalstore.report.compare import Result
 from evalstore.store.contents import damaged
@@ -117,32 +117,60 @@ def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
     return 0 < wanted == len([vote for vote in votes if vote.evaluator != CHECKS])
 
 
-def build_leaves(
-    results: Iterable[CellResult], reading: Reading, load: Load
-) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
-    """The leaves of a result tree, one for each test file: ids by file, and all their nodes.
+class LeafBuilder:
+    """Builds the leaves of a result tree, one for each test file, portion by portion.
 
-    `load` loads nodes of cases.
+    Of a long file it holds the results of the last few cases.
     """
-    cells: dict[str, list[Json]] = {}
-    for result in results:
-        cell = result.cell
-        described = {
-            "case": cell.index,
-            "prompt": cell.prompt_number or None,
-            "model": cell.candidate.id,
-            "wanted": cell.wanted if cell.wanted > 1 else None,
-            "verdict": result.verdict,
-            "score": result.score,
-            "sessions": list(result.sessions),
-            "evaluations": [vote.id for vote in result.votes],
-        }
-        cells.setdefault(cell.file, []).append(
-            {name: value for name, value in described.items() if value not in (None, [])}
-        )
-    contents: dict[str, tuple[str, str]] = {}
-    leaves = build_results(cells, reading.files, reading.nodes, load, collect(contents))
-    return leaves, contents
+
+    def __init__(self, reading: Reading, load: Load) -> None:
+        """`load` loads nodes of cases."""
+        self._reading = reading
+        self._load = load
+        self._contents: dict[str, tuple[str, str]] = {}
+        self._leaves: dict[str, str] = {}
+        self._file = ""
+        self._builder: ResultBuilder | None = None
+
+    def add(self, results: Iterable[CellResult]) -> None:
+        """Add the next cells, in the order of files and rows."""
+        for file, some in groupby(results, key=lambda one: one.cell.file):
+            if self._builder is None or file != self._file:
+                self.finish()
+                self._file, self._builder = file, self._begin(file)
+            self._builder.add(map(_describe, some))
+
+    def _begin(self, file: str) -> ResultBuilder:
+        load = self._load if is_tree(self._reading.files[file]) else None
+        return ResultBuilder(self._reading.nodes[file], load, collect(self._contents))
+
+    def take_contents(self) -> dict[str, tuple[str, str]]:
+        """The nodes since the last call, by id: kind and canonical JSON."""
+        taken = dict(self._contents)
+        self._contents.clear()
+        return taken
+
+    def finish(self) -> dict[str, str]:
+        """The leaves by file; the last file has no more cells."""
+        if self._builder is not None:
+            self._leaves[self._file] = self._builder.finish()
+            self._builder = None
+        return self._leaves
+
+
+def _describe(result: CellResult) -> Json:
+    cell = result.cell
+    described = {
+        "case": cell.index,
+        "prompt": cell.prompt_number or None,
+        "model": cell.candidate.id,
+        "wanted": cell.wanted if cell.wanted > 1 else None,
+        "verdict": result.verdict,
+        "score": result.score,
+        "sessions": list(result.sessions),
+        "evaluations": [vote.id for vote in result.votes],
+    }
+    return {name: value for name, value in described.items() if value not in (None, [])}
 
 
 def read_results(store: Store, run: Json, only: str | None = None) -> list[Result]:

@@ -8,7 +8,6 @@ from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import __version__, hashing
-from evalstore.cells import portions
 from evalstore.errors import OK
 from evalstore.git import read_state
 from evalstore.operations.explain import Explainer
@@ -23,6 +22,7 @@ from evalstore.operations.survey import Survey, get_leave, keep_to
 from evalstore.operations.tally import Tally
 from evalstore.operations.times import Clock
 from evalstore.outcome import Outcome
+from evalstore.portions import find_shared, portions, take_out
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 PORTION = 4_000
 """About as many cells are planned, carried out and settled together: a long run needs little
 memory."""
+LONGEST = 2 * PORTION
+"""A portion ends after so many cells of one file."""
 
 
 def plan_run(where: Where, wanted: Wanted, *, judge_only: bool = False) -> Status:
@@ -130,7 +132,7 @@ def _read_lines(where: Where, run: Json) -> Iterator[tuple[Result, str]]:
 
 
 class Plans:
-    """The plans of a layout, portion by portion, in the order of files.
+    """The plans of a layout, portion by portion, in the order of files and rows.
 
     Each is made when it is wanted, so it knows what came of those before it. The survey makes
     them once more; a layout of one portion is planned only once.
@@ -141,31 +143,17 @@ class Plans:
         self._layout = layout
         count = max(1, round(len(layout.cells) / PORTION))
         self._size = ceil(len(layout.cells) / count)
-        self._only = desk.fill(layout, layout.cells) if count == 1 else None
-        self.shared = set[str]() if count == 1 else self._find_shared()
-        """Ids of the questions that several portions ask."""
-
-    def _find_shared(self) -> set[str]:
-        first: dict[str, int] = {}
-        return {
-            question
-            for number, cells in enumerate(portions(self._layout.cells, self._size))
-            for cell in cells
-            for question in cell.questions
-            if first.setdefault(question, number) != number
-        }
+        self._only = desk.fill(layout, [*layout.cells]) if count == 1 else None
+        self.shared = set[str]() if count == 1 else find_shared(layout.cells)
+        """Ids of the questions that several portions may ask."""
 
     def take(self) -> Iterator[Plan]:
         """The plans, to be carried out: what they are about is forgotten on the way."""
         if self._only is not None:
             yield self._only
             return
-        cells = self._layout.cells
-        while cells:
-            some = next(portions(cells, self._size))
-            plan = self._desk.fill(self._layout, some)
-            del cells[: len(some)], some
-            yield plan
+        for some in portions(take_out(self._layout.cells), self._size, LONGEST):
+            yield self._desk.fill(self._layout, some)
 
     def _once(self) -> Iterator[Plan]:
         """The plans before anything is done; what several of them ask is only in the first."""
@@ -174,7 +162,7 @@ class Plans:
             return
         planned: dict[str, int] = {}
         judged = set[tuple[object, ...]]()
-        for cells in portions(self._layout.cells, self._size):
+        for cells in portions(self._layout.cells, self._size, LONGEST):
             plan = self._desk.fill(self._layout, cells)
             judgements, plan.judgements = plan.judgements, []
             for one in judgements:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from evalstore.operations.results import (
     VERDICTS,
     CellResult,
+    LeafBuilder,
     as_result,
-    build_leaves,
     feedback_of,
     prompt_labels,
     settle,
@@ -25,7 +25,7 @@ from evalstore.report.statistics import (
 from evalstore.store.trees import build_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Set
 
     from evalstore.operations.desk import Desk
     from evalstore.outcome import Outcome
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 MOST_PENDING = 5
 """More pending cases than these are only counted."""
-MOST_FEEDBACK = 20
-"""Judged cases whose feedback is kept: more are not shown unless all are."""
+MOST_SHOWN = 20
+"""Judged cases that are kept, with their feedback: more are not shown unless all are."""
 
 
 class Tally:
-    """The verdicts of a run so far; those that are not a pass are kept, the others counted."""
+    """The verdicts of a run so far: they are counted, and the first that are not a pass kept."""
 
-    def __init__(self, desk: Desk, started: int, rule: str, shared: Collection[str]) -> None:
+    def __init__(self, desk: Desk, started: int, rule: str, shared: Set[str]) -> None:
         """`started` is when the run did; `rule` makes a verdict of several votes.
 
         `shared` are the ids of the questions that several portions ask.
@@ -50,16 +50,16 @@ class Tally:
         self._desk = desk
         self._started = started
         self._rule = rule
-        self._leaves: dict[str, str] = {}
+        self._leaves = LeafBuilder(desk.reading, desk.store.load_cases)
         self._questions = Clusters()
         self.files: dict[str, Counter[str | None]] = {}
         """Test file -> how many of its cells ended with which word; None: nothing judges it."""
         self.models: dict[str, Counter[str | None]] = {}
         """Candidate -> the same."""
         self.notable: list[Result] = []
-        """What did not pass; of what is pending the first few."""
+        """The first few that did not pass, and the first few that are pending."""
         self.feedback: dict[str, str] = {}
-        """Of the first of them, by id of the vote."""
+        """Theirs, by id of the vote."""
         self.prompts: dict[str, dict[str | None, str]] = {}
         """Test files with several system prompts -> what to call each."""
         self.answers = 0
@@ -69,7 +69,7 @@ class Tally:
         self._answered: dict[str, int] = {}
         """Shared question -> how many of its answers are counted."""
         self._votes: set[str] = set()
-        """Ids of the votes of earlier runs that are counted."""
+        """Ids of the votes of earlier runs on answers to shared questions that are counted."""
 
     def add(self, plan: Plan, outcome: Outcome) -> None:
         """Add a portion, and store its results."""
@@ -78,18 +78,27 @@ class Tally:
             self.files.setdefault(one.cell.file, Counter())[one.word] += 1
             self.models.setdefault(one.cell.candidate.id, Counter())[one.word] += 1
         self._count_questions(cells)
-        leaves, contents = build_leaves(cells, self._desk.reading, self._desk.store.load_cases)
-        self._desk.store.ensure_versions(contents)
-        self._leaves |= leaves
+        self._leaves.add(cells)
+        self._desk.store.ensure_versions(self._leaves.take_contents())
         self._note([one for one in cells if one.word not in ("pass", None)])
         self.prompts |= prompt_labels(self._desk, cells)
         self._count_answers(plan, outcome)
-        reused = {v.id for one in cells for v in one.votes if v.started < self._started}
+        self._count_votes(cells)
+
+    def _count_votes(self, cells: list[CellResult]) -> None:
+        """Add what the votes of earlier runs have cost, each once."""
+        reused: set[str] = set()
+        shared: set[str] = set()
+        for one in cells:
+            earlier = [vote.id for vote in one.votes if vote.started < self._started]
+            reused.update(earlier)
+            if not self._shared.isdisjoint(one.cell.questions):
+                shared.update(earlier)
         self.saved += self._desk.store.sum_costs("judgement", reused - self._votes)
-        self._votes |= reused
+        self._votes |= shared
 
     def _count_questions(self, cells: list[CellResult]) -> None:
-        """Count the verdicts on each case; those of a file are in one portion."""
+        """Count the verdicts on each case: all of its cells are in one portion."""
         questions: Questions = {}
         none = Counts()
         for one in cells:
@@ -112,17 +121,14 @@ class Tally:
 
     def _note(self, cells: list[CellResult]) -> None:
         pending = sum(1 for one in self.notable if one.word == "pending")
-        settled = len(self.notable) - pending
-        kept, told = [], []
+        room = {True: MOST_PENDING - pending, False: MOST_SHOWN - len(self.notable) + pending}
+        kept = []
         for one in cells:
             is_pending = one.word == "pending"
-            pending, settled = pending + is_pending, settled + (not is_pending)
-            if is_pending and pending > MOST_PENDING:
-                continue
-            kept.append(one)
-            if is_pending or settled <= MOST_FEEDBACK:
-                told.append(one)
-        self.feedback |= feedback_of(self._desk.store, told)
+            if room[is_pending] > 0:
+                room[is_pending] -= 1
+                kept.append(one)
+        self.feedback |= feedback_of(self._desk.store, kept)
         self.notable += map(as_result, kept)
 
     def count(self, word: str | None) -> int:
@@ -145,6 +151,6 @@ class Tally:
 
     def store_tree(self) -> str:
         """Store the tree of all results; returns the id of its root."""
-        root, contents = build_tree(self._leaves)
-        self._desk.store.ensure_versions(contents)
+        root, contents = build_tree(self._leaves.finish())
+        self._desk.store.ensure_versions({**self._leaves.take_contents(), **contents})
         return root

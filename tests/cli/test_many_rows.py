@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sqlite3
 import tracemalloc
@@ -11,13 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from evalstore import expand
+from evalstore import case_tree, digests, expand, hashing, portions
 from evalstore import library as kept
+from evalstore.cells import Cell
+from evalstore.execute import Outcome
 from evalstore.expand import expand_test
+from evalstore.operations import run as runs
+from evalstore.operations.results import CellResult
+from evalstore.operations.tally import Tally
 from evalstore.parse import parse_test
-from evalstore.store import Store
-from evalstore.values import Json
-from tests.builders import library, tree
+from evalstore.plan import Ask, Judgement, Plan
+from evalstore.report.compare import Result
+from evalstore.store import Store, case_files
+from evalstore.values import Case, EvaluationVersion, Json
+from tests.builders import HELLO, library, tree
 from tests.cli.conftest import Evalstore
 
 TEST = (
@@ -89,6 +97,41 @@ def test_rows_that_are_stored_as_they_are_read_come_to_the_same(
     assert found[0] == found[1]
 
 
+@pytest.mark.usefixtures("_few_at_once")
+def test_a_check_without_a_store_needs_little_memory_for_a_row(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peaks: list[int] = []
+    for number, count in enumerate((300, 300, 1_800)):
+        folder = tree(place / str(number), {**FILES, "tests/data.jsonl": data(count)})
+        monkeypatch.chdir(folder)
+        tracemalloc.start()
+        assert evalstore("check").stdout == f"1 test file, {count:,} cases: no errors\n"
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert not (folder / ".evalstore/store.db").exists()
+    assert peaks[2] - peaks[1] < 1_500 * 250
+    assert evalstore("check", "tests/rows.md::country=country 7").exit_code == 0
+    assert "no row is called" in evalstore("check", "tests/rows.md::x").stderr
+
+
+def test_what_all_rows_have_in_common_is_described_once(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = TEST.format(head="").replace("'{{item.capital}}'", "Oslo")
+    tree(place, {**FILES, "tests/rows.md": told, "tests/data.jsonl": data(50)})
+    described: list[EvaluationVersion] = []
+
+    def describe(version: EvaluationVersion) -> Json:
+        described.append(version)
+        return original(version)
+
+    original = hashing.describe_evaluation
+    monkeypatch.setattr(hashing, "describe_evaluation", describe)
+    assert evalstore("check").exit_code == 0
+    assert len(described) == 1
+
+
 def test_without_a_store_that_can_be_written_to_rows_are_read_all_the_same(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,11 +175,27 @@ def test_the_problems_of_all_rows_are_told_when_a_line_is_broken(
     assert streamed == at_once
 
 
+RECORDED = {
+    "evalstore.yaml": "candidates: []\n",
+    "tests/rows.md": TEST.format(head="answer: '{{item.answer}}'\n"),
+}
+
+
+def answers(count: int) -> str:
+    """Rows with answers of which every second is wrong; the first ones are asked twice."""
+    return as_lines(
+        {"country": f"country {number}", "capital": f"Oslo {number % 2}", "answer": "Oslo 1"}
+        for number in [*range(count), *range(5)]
+    )
+
+
+@pytest.mark.parametrize("are_recorded", [False, True])
 def test_the_first_cases_are_taken_without_reading_the_others(
-    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, are_recorded: bool
 ) -> None:
-    tree(place, {**FILES, "tests/data.jsonl": data(8_000)})
-    assert evalstore("run", "--yes", "--limit", "1").exit_code == 0
+    files, rows = (RECORDED, answers(7_995)) if are_recorded else (FILES, data(8_000))
+    tree(place, {**files, "tests/data.jsonl": rows})
+    assert "1 judged" in evalstore("run", "--yes", "--limit", "1").stdout
     read: list[str] = []
     load = Store.load_cases
 
@@ -147,7 +206,103 @@ def test_the_first_cases_are_taken_without_reading_the_others(
 
     monkeypatch.setattr(Store, "load_cases", count)
     ran = evalstore("run", "--yes", "--limit", "10")
-    assert "9 asked, 9 judged, 1 reused" in ran.stdout
+    assert "9 judged, 1 reused" in ran.stdout
     assert evalstore("check").stdout == "1 test file, 8,000 cases: no errors\n"
     assert len(read) < 140
     assert len(nodes_of(place)) > 190
+
+
+@pytest.fixture
+def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of hundreds of rows are what files of many thousands are."""
+    for module, name, number in (
+        (expand, "_MOST_AT_ONCE", 50),
+        (kept, "KEPT_AT_ONCE", 50),
+        (case_tree, "MOST", 8),
+        (case_files, "MOST", 8),
+        (case_files, "_AT_ONCE", 8),
+        (portions, "FEW", 50),
+        (digests, "_FEW", 10),
+        (digests, "_BUCKET_BITS", 6),
+        (runs, "PORTION", 30),
+        (runs, "LONGEST", 30),
+    ):
+        monkeypatch.setattr(module, name, number)
+
+
+@pytest.mark.usefixtures("_few_at_once")
+def test_a_run_needs_little_memory_for_a_row(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peaks: list[int] = []
+    for number, count in enumerate((100, 100, 500)):
+        folder = tree(place / str(number), {**RECORDED, "tests/data.jsonl": answers(count)})
+        monkeypatch.chdir(folder)
+        tracemalloc.start()
+        ran = evalstore("run", "--quiet")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert f"{count:,} recorded" in ran.stdout, ran
+    assert peaks[2] - peaks[1] < 400 * 400
+
+
+@pytest.mark.usefixtures("_few_at_once")
+def test_no_more_rows_are_in_memory_when_there_are_more(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = []
+    add = Tally.add
+
+    def count(tally: Tally, plan: Plan, outcome: Outcome) -> None:
+        add(tally, plan, outcome)
+        alive = (type(one) for one in gc.get_objects())
+        most = sum(one in (Cell, Case, Ask, Judgement, CellResult, Result) for one in alive)
+        found[-1] = max(most, found[-1])
+
+    monkeypatch.setattr(Tally, "add", count)
+    for number in (100, 300):
+        folder = tree(place / str(number), {**RECORDED, "tests/data.jsonl": answers(number)})
+        monkeypatch.chdir(folder)
+        found.append(0)
+        assert f"{number} recorded" in evalstore("run", "--quiet").stdout
+    assert found[1] - found[0] < 200  # of any kind, for 200 rows more
+
+
+@pytest.mark.usefixtures("_few_at_once")
+@pytest.mark.parametrize("longest", [1, 7])
+def test_a_run_in_portions_of_rows_finds_what_one_as_a_whole_finds(
+    place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, longest: int
+) -> None:
+    tree(place, {**RECORDED, "tests/data.jsonl": answers(60)})
+    found: list[object] = []
+    commands = (
+        ["run"],
+        ["run"],
+        ["run", "--refresh", "--fail-on", "regression"],
+        ["run", "-k", "country and not 3"],
+    )
+    for portion, most in ((30, longest), (4_000, 8_000)):
+        monkeypatch.setattr(runs, "PORTION", portion)
+        monkeypatch.setattr(runs, "LONGEST", most)
+        store = str(place / f"{portion}.db")
+        ran = [evalstore(*command, "--store", store) for command in commands]
+        told = [(one.exit_code, one.stdout) for one in ran]
+        reports = [
+            json.loads(evalstore(*one, "--store", store, "--json").stdout) for one in commands
+        ]
+        found.append((told, list(map(without_ids, reports))))
+    assert found[0] == found[1]
+
+
+def without_ids(report: Json) -> Json:
+    report = {**report, "run": "", "seconds": 0, "session": ""}
+    return {**report, "cases": [{**one, "session": "", "sessions": 0} for one in report["cases"]]}
+
+
+def test_a_case_that_nobody_answers_is_told_however_few_are_taken(
+    place: Path, evalstore: Evalstore
+) -> None:
+    tree(place, {**RECORDED, "tests/data.jsonl": answers(3), "tests/z.md": HELLO})
+    ran = evalstore("run", "--limit", "1")
+    assert (ran.exit_code, ran.stderr.split("\n")[0]) == (2, "error: there are no candidates")
+    assert "1 judged" in evalstore("run", "tests/rows.md", "--limit", "1").stdout

@@ -1,0 +1,58 @@
+"""Digests of very many values in little memory: about ten bytes for each."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from itertools import chain, islice
+
+_FEW = 10_000
+"""So many are simply in a set."""
+_BITS = 64
+_BUCKET_BITS = 15
+"""So many bits of a digest say in which bucket it is, and there it is searched for."""
+_PARTS = 256
+"""Parts in which different values are counted, one after the other."""
+
+
+class DigestSet:
+    """A set of whole numbers of 64 bits, which are evenly distributed."""
+
+    def __init__(self) -> None:
+        self._few: set[int] = set()
+        self._buckets: list[array[int] | None] = []
+        """Instead, when there are many."""
+
+    def add(self, digest: int) -> bool:
+        """Add a number; returns whether it was not there yet."""
+        if not self._buckets:
+            if digest in self._few:
+                return False
+            self._few.add(digest)
+            if len(self._few) > _FEW:
+                self._buckets = [None] * (1 << _BUCKET_BITS)
+                while self._few:
+                    self.add(self._few.pop())
+            return True
+        place = digest >> (_BITS - _BUCKET_BITS)
+        bucket = self._buckets[place]
+        if bucket is None:
+            self._buckets[place] = array("Q", (digest,))
+            return True
+        if digest in bucket:
+            return False
+        bucket.append(digest)
+        return True
+
+
+def count_distinct(values: Iterable[int]) -> int:
+    """How many different numbers of 64 bits there are."""
+    rest = iter(values)
+    few = list(islice(rest, _FEW))
+    if len(few) < _FEW:
+        return len(set(few))
+    parts = [array("Q") for _ in range(_PARTS)]
+    adders = [part.append for part in parts]
+    for value in chain(few, rest):
+        adders[value >> 8 & _PARTS - 1](value)
+    return sum(len(set(part)) for part in parts)

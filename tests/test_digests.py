@@ -1,0 +1,63 @@
+"""Digests in little memory: the same as a set of them."""
+
+from __future__ import annotations
+
+import tracemalloc
+from random import Random
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore import digests
+from evalstore.digests import DigestSet, count_distinct
+from evalstore.rows import labels
+
+
+@pytest.fixture(params=[0, 10, 10_000])
+def _few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digests, "_FEW", request.param)
+
+
+def some(count: int) -> list[int]:
+    random = Random(2)
+    return [0, 2**64 - 1, *(random.getrandbits(64) for _ in range(count))]
+
+
+@pytest.mark.usefixtures("_few")
+def test_a_number_is_new_once() -> None:
+    found, numbers = DigestSet(), some(100)
+    assert all(map(found.add, numbers))
+    assert not any(map(found.add, numbers))
+    assert found.add(1)
+
+
+@pytest.mark.usefixtures("_few")
+def test_different_numbers_are_counted() -> None:
+    numbers = some(100)
+    assert count_distinct([]) == 0
+    assert count_distinct([*numbers, *numbers[::3], 0]) == len(numbers)
+
+
+def test_very_many_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digests, "_FEW", 100)
+    monkeypatch.setattr(digests, "_BUCKET_BITS", 6)
+    random = Random(3)
+    sizes = []
+    for count in (1_000, 5_000):
+        tracemalloc.start()
+        found = DigestSet()
+        for _ in range(count):
+            found.add(random.getrandbits(64))
+        sizes.append(tracemalloc.get_traced_memory()[0])
+        tracemalloc.stop()
+    assert sizes[1] - sizes[0] < 4_000 * 12
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("ab"), st.sampled_from(["x", "y", "x #2"]))))
+def test_very_many_rows_are_called_what_a_few_are(rows: list[dict[str, str]]) -> None:
+    with mock.patch.object(digests, "_FEW", 0):
+        found = labels(rows)
+    assert found == labels(rows)
+    assert len(set(found)) == len(rows)
