@@ -78,6 +78,8 @@ class Pool:
         try:
             if connection.in_transaction:
                 connection.rollback()
+        except sqlite3.ProgrammingError:  # SQLAlchemy closes the one of an interrupted migration
+            return
         except BaseException:
             connection.close()
             raise
