@@ -36,7 +36,7 @@ class Pager:
 
     @property
     def is_open(self) -> bool:
-        """Whether the user has not left it."""
+        """Whether the pager still runs."""
         return self._process.poll() is None
 
     def write(self, text: str, *, color: bool) -> None:
@@ -53,7 +53,7 @@ class Pager:
                 with suppress(BrokenPipeError):
                     self._stream.close()
                 self._process.wait()
-            except KeyboardInterrupt:  # it is the pager's: there it ends a search
+            except KeyboardInterrupt:  # meant for the pager, where it ends a search
                 continue
             return
 
