@@ -184,7 +184,7 @@ class _Open:
     parts: list[str | None] = field(default_factory=list)
     """The results of its parts so far; None: there are none."""
     reached: int = 0
-    """The number of the first case behind these parts."""
+    """The number of the first case after these parts."""
     cells: list[Json] = field(default_factory=list)
 
     def describe(self) -> hashing.Description:
@@ -202,7 +202,7 @@ class ResultBuilder:
         """`node` is that of the cases of the file; `load`, for a tree, loads such nodes."""
         self._load, self._keep = load, keep
         self._end: float = math.inf
-        """The number of the first case behind the part that is open."""
+        """The number of the first case after the part that is open."""
         self._open = [self._enter(node, 0)]
 
     def add(self, cells: Iterable[Json]) -> None:

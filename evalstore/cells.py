@@ -175,7 +175,7 @@ def lay_out_each(
     attempts: int | None = None,
     most: int | None = None,
 ) -> Iterator[Cell | Skipped]:
-    """The same, one after the other."""
+    """The same as an iterator, which makes each of them when it is asked for it."""
     taken = 0
     shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
     for path, file in files.items():

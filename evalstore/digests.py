@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from itertools import chain, islice
 
 _FEW = 10_000
-"""So many are simply in a set."""
+"""Up to so many values are kept in a plain set."""
 _BITS = 64
 _BUCKET_BITS = 15
-"""So many bits of a digest say in which bucket it is, and there it is searched for."""
+"""The number of leading bits of a digest that select its bucket."""
 _PARTS = 256
-"""Parts in which different values are counted, one after the other."""
+"""How many parts the values are divided into, each of which is counted by itself."""
 
 
 class DigestSet:
@@ -21,7 +21,7 @@ class DigestSet:
     def __init__(self) -> None:
         self._few: set[int] = set()
         self._buckets: list[array[int] | None] = []
-        """Instead, when there are many."""
+        """Used instead of the set when there are many values."""
 
     def add(self, digest: int) -> bool:
         """Add a number; returns whether it was not there yet."""

@@ -40,9 +40,9 @@ class Library:
 Sink = Callable[[Mapping[str, tuple[str, str]], Mapping[str, FileVersion]], None]
 """Takes contents, by id: kind and canonical JSON; and referenced files."""
 KEPT_AT_ONCE = 16_000
-"""So many contents are stored together: each time a large part of the store is written to."""
+"""How many contents are stored together: each transaction writes to a large part of the store."""
 _MOST_CHARACTERS = 16 * 2**20
-"""Of contents that are stored together."""
+"""How many characters such contents have together at most."""
 
 
 @dataclass

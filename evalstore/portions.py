@@ -8,13 +8,13 @@ from evalstore.cells import Cell, Judge, Skipped
 from evalstore.digests import DigestSet
 
 FEW = 10_000
-"""Cells that are in memory together, whatever they are of."""
+"""Up to so many cells stay in memory, however large their files are."""
 
 
 def portions(cells: Iterable[Cell], size: int, longest: int) -> Iterator[list[Cell]]:
     """The cells in parts of at least `size`, but for the last; those of a file stay together.
 
-    A file of which there are `longest` cells is parted between two of its cases.
+    A file with more than `longest` cells is split between two of its cases.
     """
     some: list[Cell] = []
     of_file = 0
@@ -41,10 +41,10 @@ def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
 
 
 class StreamedCells(Collection[Cell]):
-    """The cells of files with very many cases: many are made anew each time, never all at once."""
+    """The cells of files with very many cases; each iteration makes them anew, if they are many."""
 
     def __init__(self, lay_out: Callable[[], Iterator[Cell | Skipped]]) -> None:
-        """`lay_out` begins to lay them out; it is done once now, to know what all have."""
+        """`lay_out` makes an iterator over them; one is exhausted now, for the summary."""
         self._lay_out = lay_out
         self._few: list[Cell] = []
         """All of them, when they are few."""
@@ -87,7 +87,7 @@ class Summary:
         self.unjudged: dict[str, None] = {}
         """Files with cells that models must judge, and no judge is there for them."""
         self.has_others = False
-        """Whether there is a cell that something judges, or that nothing must."""
+        """Whether there is a cell that something judges, or that no model must judge."""
         for cell in cells:
             self.add(cell)
 

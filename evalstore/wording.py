@@ -68,7 +68,7 @@ def money(amount: float | None, currency: str = "USD") -> str:
 def likely_price(usd: float | None, guess: int | None, *, brief: bool = False) -> str:
     """What something is likely to cost; `guess` are the tokens that its answers may have.
 
-    With `brief` the guess is not told.
+    With `brief` the guess is left out.
     """
     if usd is None:
         return "at an unknown price"

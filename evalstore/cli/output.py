@@ -49,7 +49,7 @@ quiet = False
 _warned: set[str] = set()
 _pager: Pager | None = None
 _pager_command: str | None = None
-"""What is started when there is something to show."""
+"""The pager that is started at the first output."""
 
 
 def use_color(choice: str) -> None:
@@ -61,13 +61,13 @@ def use_color(choice: str) -> None:
 
 
 def use_pager(command: str | None) -> None:
-    """Show what follows through this pager, once there is something; None: as it is."""
+    """Show all further output through this pager; None: print it."""
     global _pager_command
     _pager_command = command
 
 
 def close_pager() -> None:
-    """Wait until the user has read all."""
+    """Wait until the user leaves the pager."""
     global _pager, _pager_command
     pager, _pager, _pager_command = _pager, None, None
     if pager:

@@ -1,13 +1,14 @@
 """Long output in a terminal goes through a pager, as in git.
 
 The pager is what the user's own environment names: `EVALSTORE_PAGER`, else `PAGER`, else `less`
-where it is installed. `cat`, or an empty text, means none.
+where it is installed. `cat`, an empty text, or a program that is not installed, means none.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from evalstore.errors import OK
 COMMANDS = frozenset({"diff", "grep", "log", "ls", "show", "stats"})
 """The commands whose output is read."""
 _NONE = ("", "cat")
+_PROGRAM = re.compile(r"[\w./+-]+")
+"""What the shell takes for the name of a program, whatever else it knows."""
 _SETTINGS = {"LESS": "FRX", "LV": "-c"}
 """Quit if all fits, show colours, leave the text on the screen; unless the user has set others."""
 
@@ -36,7 +39,7 @@ class Pager:
 
     @property
     def is_open(self) -> bool:
-        """Whether the user has not left it."""
+        """Whether the pager still runs."""
         return self._process.poll() is None
 
     def write(self, text: str, *, color: bool) -> None:
@@ -53,7 +56,7 @@ class Pager:
                 with suppress(BrokenPipeError):
                     self._stream.close()
                 self._process.wait()
-            except KeyboardInterrupt:  # it is the pager's: there it ends a search
+            except KeyboardInterrupt:  # meant for the pager, where it ends a search
                 continue
             return
 
@@ -66,7 +69,13 @@ def find_pager() -> str | None:
     named = os.environ.get("EVALSTORE_PAGER", os.environ.get("PAGER"))
     if named is None:
         return "less" if shutil.which("less") else None
-    return None if named.strip() in _NONE else named
+    return None if named.strip() in _NONE or _is_missing(named) else named
+
+
+def _is_missing(command: str) -> bool:
+    """Whether a command begins with the name of a program that is not installed."""
+    program = command.split()[0]
+    return bool(_PROGRAM.fullmatch(program)) and shutil.which(program) is None
 
 
 def start_pager(command: str) -> Pager | None:

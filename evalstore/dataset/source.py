@@ -128,7 +128,7 @@ class Lines:
         return text if self.number > 1 else text.removeprefix("\ufeff")
 
     def _too_much(self, length: int) -> DataProblem:
-        """What is too long: a line, or all so far, as packed data may be many times their file."""
+        """The problem with a line, or with all lines so far: compressed data may be much longer."""
         if length == MOST_BYTES:
             return self.source.problem("this line is too long for a row", self.number)
         problem = too_large(self._offset, LARGEST_DATASET)

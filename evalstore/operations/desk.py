@@ -295,7 +295,7 @@ def _lay_out(
     wanted: Wanted,
     most: int | None,
 ) -> tuple[Collection[Cell], list[Skipped]]:
-    """The cells of the selected cases; of files that are not in memory, they are not either."""
+    """The cells of the selected cases; those of files that are not in memory are streamed."""
     made_of = (files, candidates, judges, selected)
     are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
     if are_stored and most is None:
@@ -308,7 +308,7 @@ class Keeper:
     """Stores versions while files are read, when there are so many that they weigh.
 
     With `strict` a store that cannot be written to is an error; else they stay in memory.
-    Without a store only the files do, and the nodes of cases, which are packed.
+    Without a store only files and the nodes of cases are kept, the nodes compressed.
     """
 
     def __init__(self, store: Store | None, *, strict: bool = False) -> None:

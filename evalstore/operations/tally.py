@@ -44,7 +44,7 @@ class Tally:
     def __init__(self, desk: Desk, started: int, rule: str, shared: Set[str]) -> None:
         """`started` is when the run did; `rule` makes a verdict of several votes.
 
-        `shared` are the ids of the questions that several portions ask.
+        `shared` are the ids of the questions that several portions may ask.
         """
         self._shared = shared
         self._desk = desk

@@ -16,7 +16,7 @@ LARGEST_VALUE = 256 * 2**20
 _CACHE = 32 * 1024
 """KiB of pages in memory: ids are random, so what is written lies everywhere."""
 _KEPT = 5
-"""Connections that are kept open while nobody uses them."""
+"""At most so many connections stay open while nobody uses them."""
 
 
 def harden(connection: sqlite3.Connection) -> None:
@@ -44,12 +44,12 @@ class Pool:
     """Connections to one file; each serves one thread at a time, and is used again."""
 
     def __init__(self, path: Path, busy: int, *, immutable: bool = False) -> None:
-        """`busy` is how many milliseconds to wait for other writers; `immutable`: none comes."""
+        """`busy` is how many milliseconds to wait for other writers; `immutable`: nobody writes."""
         self._path = path
         self._busy = busy
         self._immutable = immutable
         self._idle: list[sqlite3.Connection] | None = []
-        """None when it is closed: then what is given back is closed, too."""
+        """None once the pool is closed: connections that are given back are then closed, too."""
         self._lock = Lock()
 
     @contextmanager
@@ -78,6 +78,8 @@ class Pool:
         try:
             if connection.in_transaction:
                 connection.rollback()
+        except sqlite3.ProgrammingError:  # SQLAlchemy closes the one of an interrupted migration
+            return
         except BaseException:
             connection.close()
             raise

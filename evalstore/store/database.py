@@ -207,8 +207,8 @@ class Database:
         """
         with self._reading() as connection:
             connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
-            connection.execute("BEGIN")  # what other programs write meanwhile is not seen
             try:
+                connection.execute("BEGIN")  # what other programs write meanwhile is not seen
                 for table in set(TABLES) - {one.table for one in self.foreign if one.table}:
                     rows = connection.execute(f'SELECT * FROM "{table}"')
                     names = [str(column[0]) for column in rows.description]

@@ -53,12 +53,16 @@ def make_tables(connection: sqlite3.Connection) -> None:
 def transaction(raw: sqlite3.Connection) -> Iterator[Connection]:
     """A transaction of SQLAlchemy that writes, on a connection of the driver.
 
-    Errors of the database are raised as those of sqlite3.
+    Errors of the database are raised as those of sqlite3. An interrupt closes the connection.
     """
+    import logging
+
     from sqlalchemy import create_engine, event
     from sqlalchemy.exc import SQLAlchemyError
     from sqlalchemy.pool import StaticPool
 
+    # SQLAlchemy logs an interrupt of a rollback with a traceback, and raises it as well.
+    logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
     engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
 
     @event.listens_for(engine, "begin")

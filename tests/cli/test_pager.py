@@ -69,6 +69,11 @@ def test_the_pager_is_what_the_environment_names(screen: Terminal) -> None:
     assert (code, "paged:" in seen, "tests/many.md" in seen) == (0, False, True)
 
 
+def test_a_pager_that_is_not_installed_is_not_used(screen: Terminal) -> None:
+    code, seen = ran(screen, "ls", "tests", PAGER="nowhere-to-be-found -R")
+    assert (code, "tests/many.md" in seen, "not found" in seen) == (0, True, False)
+
+
 def test_what_is_not_for_reading_is_not_paged(screen: Terminal) -> None:
     for arguments in (["check"], ["ls", "tests", "--no-pager"]):
         code, seen = ran(screen, *arguments, PAGER=MARKS)

@@ -14,7 +14,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Connection, Engine, create_engine, event
 
 from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store, migrate
@@ -55,6 +55,12 @@ def test_a_new_store_is_what_the_migrations_make(tmp_path: Path) -> None:
         migrate.upgrade(writing)
     assert made_of(new) == made_of(migrated)
     assert len(made_of(new)) > 20
+
+
+def test_readers_and_a_writer_of_a_new_store_work_side_by_side(path: Path) -> None:
+    Store.open(path, create=True).close()
+    with closing(sqlite3.connect(path)) as raw:
+        assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_the_columns_of_the_statements_are_those_declared() -> None:
@@ -216,6 +222,28 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(
     migration.write_text(NEXT + '    op.execute("SELECT * FROM nowhere")\n')
     with pytest.raises(StoreError):
         Store.open(older)
+    assert version_of(older) == OURS
+    assert "extra" not in columns_of(older, "runs")
+
+
+def test_a_migration_that_is_interrupted_changes_nothing(
+    older: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request.getfixturevalue("newer_program")
+    upgrade = migrate.upgrade
+
+    def interrupt(*_given: object) -> None:
+        raise KeyboardInterrupt
+
+    def upgrade_in_part(connection: Connection) -> None:
+        upgrade(connection)
+        event.listen(connection.engine, "do_execute", interrupt)
+        connection.exec_driver_sql("SELECT 1")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(migrate, "upgrade", upgrade_in_part)
+        with pytest.raises(KeyboardInterrupt):
+            Store.open(older)
     assert version_of(older) == OURS
     assert "extra" not in columns_of(older, "runs")
 

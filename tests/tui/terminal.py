@@ -7,6 +7,7 @@ what must go with `hides`. Nothing sleeps for long: the screen is read again unt
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ _SECONDS = 60
 _LOOKS = 0.05
 """Seconds between two looks at the screen, for each of which a process is started."""
 _PROMPT = "ready>"
+_CODE = re.compile(r"^code=(\d+)=", re.MULTILINE)
 
 
 class Terminal:
@@ -109,8 +111,9 @@ class Terminal:
 
     def ended(self) -> int:
         """The exit code of the program, once it has ended."""
-        seen = self._until(lambda seen: "\ncode=" in f"\n{seen}", "the exit code")
-        return int(f"\n{seen}".partition("\ncode=")[2].partition("=")[0])
+        # The command itself is on the screen at first, and may be wrapped just before `code=`.
+        seen = self._until(lambda seen: bool(_CODE.search(seen)), "the exit code")
+        return int(_CODE.findall(seen)[0])
 
     def state(self) -> dict[str, str]:
         """What a program can leave behind: other screen, no cursor, mouse, keys, line settings."""
