@@ -45,6 +45,22 @@ _MOST_CHARACTERS = 16 * 2**20
 """How many characters such contents have together at most."""
 
 
+def keep_after(
+    contents: Mapping[str, tuple[str, str]], files: Mapping[str, FileVersion], keep: Sink
+) -> Sink:
+    """Keeps these contents and files with the first others: those may refer to them."""
+    first = [(dict(contents), dict(files))]
+
+    def keep_next(
+        contents: Mapping[str, tuple[str, str]], files: Mapping[str, FileVersion]
+    ) -> None:
+        if first:
+            keep(*first.pop())
+        keep(contents, files)
+
+    return keep_next
+
+
 @dataclass
 class Expansion:
     """What one file comes to."""

@@ -24,7 +24,7 @@ from evalstore.file_access import LARGEST_TEXT, normalise
 from evalstore.file_ids import default_id
 from evalstore.index import Entry, Index, Stamp, is_settled
 from evalstore.judge_prompts import INSTRUCTIONS, shows_instructions
-from evalstore.library import KEPT_AT_ONCE, Library, Sink
+from evalstore.library import KEPT_AT_ONCE, Library, Sink, keep_after
 from evalstore.parse import PromptFile, parse_prompt, read_test
 from evalstore.references import References
 from evalstore.settings import DEFAULT_PROMPT
@@ -162,6 +162,8 @@ class _Reader:
             evaluator_prompts=evaluators,
             silent=frozenset(silent),
         )
+        if self._keep:
+            self._keep = keep_after(reading.contents, reading.blobs, self._keep)
 
     def _read_prompts(self) -> Iterator[tuple[PromptFile, str]]:
         problems, seen = self.reading.problems, dict[str, str]()

@@ -21,6 +21,8 @@ has an environment variable: `EVALSTORE_` and the command's and option's name, s
 In a terminal the output of `diff`, `grep`, `log`, `ls`, `show` and `stats` goes through
 `EVALSTORE_PAGER`, else `PAGER`, else `less` (with `LESS=FRX` unless you have set others, so
 what fits on the screen is only printed); `--no-pager`, or the pager `cat`, prints it.
+Leaving the pager early does not change the exit code; a pager that cannot be started is an
+error (2).
 
 | exit code | meaning |
 |---|---|

@@ -9,7 +9,7 @@ import typer
 
 from evalstore.cli import options, output
 from evalstore.cli.main import Globals, app, here
-from evalstore.errors import NO, EvalstoreError
+from evalstore.errors import NO, OK, EvalstoreError
 from evalstore.operations.orders import describe_selection
 from evalstore.report.difference import Difference, focus
 
@@ -65,6 +65,8 @@ def diff(
             wanted=options.selecting(paths),
             answers=answers,
         )
+    ends_with = NO if exit_code and not found.is_empty else OK
+    output.end_with(ends_with)
     if json:
         output.document(found.document())
     elif name_only:
@@ -72,8 +74,8 @@ def diff(
             output.line(output.safe(file))
     else:
         print_diff(found, answers=answers, stat=stat)
-    if exit_code and not found.is_empty:
-        raise typer.Exit(NO)
+    if ends_with:
+        raise typer.Exit(ends_with)
 
 
 def _one_run(first: str | None, second: str | None) -> str:

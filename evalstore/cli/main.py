@@ -226,7 +226,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         exit_code = _run(argv)
     finally:
-        output.close_pager()
+        is_shown = output.close_pager()
+    if not is_shown:
+        hint = "name another one in EVALSTORE_PAGER or PAGER, or add --no-pager"
+        output.failure(EvalstoreError("the pager cannot be started", hint=hint))
+        return exit_code or USAGE
     lost = streams.lost_output()
     if lost is None or isinstance(lost, BrokenPipeError):
         return exit_code

@@ -18,7 +18,7 @@ import typer
 
 from evalstore.cli import streams
 from evalstore.cli.pager import Pager, start_pager
-from evalstore.errors import EvalstoreError, Problem, WorkspaceError
+from evalstore.errors import OK, EvalstoreError, Problem, WorkspaceError
 from evalstore.wording import ago as ago
 from evalstore.wording import clip as clip
 from evalstore.wording import columns_of as columns_of
@@ -50,6 +50,8 @@ _warned: set[str] = set()
 _pager: Pager | None = None
 _pager_command: str | None = None
 """The pager that is started at the first output."""
+_exit_code = OK
+"""What a command ends with when the user leaves the pager."""
 
 
 def use_color(choice: str) -> None:
@@ -62,16 +64,21 @@ def use_color(choice: str) -> None:
 
 def use_pager(command: str | None) -> None:
     """Show all further output through this pager; None: print it."""
-    global _pager_command
-    _pager_command = command
+    global _pager_command, _exit_code
+    _pager_command, _exit_code = command, OK
 
 
-def close_pager() -> None:
-    """Wait until the user leaves the pager."""
+def end_with(exit_code: int) -> None:
+    """Set what the command ends with, also when the user leaves the pager early."""
+    global _exit_code
+    _exit_code = exit_code
+
+
+def close_pager() -> bool:
+    """Wait until the user leaves the pager; returns False when it could not be started."""
     global _pager, _pager_command
     pager, _pager, _pager_command = _pager, None, None
-    if pager:
-        pager.close()
+    return pager is None or pager.close()
 
 
 def _write(text: str, *, nl: bool = True, err: bool = False) -> None:
@@ -79,9 +86,11 @@ def _write(text: str, *, nl: bool = True, err: bool = False) -> None:
     if _pager_command and not err:
         _pager, _pager_command = start_pager(_pager_command), None
     if _pager and (not err or (sys.stderr.isatty() and _pager.is_open)):
-        _pager.write(text + "\n" * nl, color=color is not False)
-    else:
-        typer.echo(text, nl=nl, err=err, color=color)
+        if _pager.write(text + "\n" * nl, color=color is not False):
+            return
+        if not err:
+            raise SystemExit(_exit_code)
+    typer.echo(text, nl=nl, err=err, color=color)
 
 
 def line(text: str = "") -> None:

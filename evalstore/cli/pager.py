@@ -16,13 +16,13 @@ from contextlib import suppress
 
 import typer
 
-from evalstore.errors import OK
-
 COMMANDS = frozenset({"diff", "grep", "log", "ls", "show", "stats"})
 """The commands whose output is read."""
 _NONE = ("", "cat")
 _PROGRAM = re.compile(r"[\w./+-]+")
 """What the shell takes for the name of a program, whatever else it knows."""
+_NOT_STARTED = (126, 127)
+"""What a shell ends with when it cannot start a program."""
 _SETTINGS = {"LESS": "FRX", "LV": "-c"}
 """Quit if all fits, show colours, leave the text on the screen; unless the user has set others."""
 
@@ -42,23 +42,23 @@ class Pager:
         """Whether the pager still runs."""
         return self._process.poll() is None
 
-    def write(self, text: str, *, color: bool) -> None:
-        """Show a text; raises `SystemExit` once the user has left the pager."""
+    def write(self, text: str, *, color: bool) -> bool:
+        """Show a text; returns whether the user has not left the pager."""
         try:
             typer.echo(text, nl=False, file=self._stream, color=color)
         except BrokenPipeError:
-            raise SystemExit(OK) from None
+            return False
+        return True
 
-    def close(self) -> None:
-        """Show the rest, and wait until the user leaves the pager."""
+    def close(self) -> bool:
+        """Show the rest, and wait until the user leaves the pager; returns whether it is one."""
         while True:
             try:
                 with suppress(BrokenPipeError):
                     self._stream.close()
-                self._process.wait()
+                return self._process.wait() not in _NOT_STARTED
             except KeyboardInterrupt:  # meant for the pager, where it ends a search
                 continue
-            return
 
 
 def find_pager() -> str | None:

@@ -12,7 +12,7 @@ import typer
 from evalstore import __version__
 from evalstore.cli import options, output
 from evalstore.cli.main import COMPLETING, Globals, app, here
-from evalstore.errors import NO, USAGE, Problem
+from evalstore.errors import NO, OK, USAGE, Problem
 from evalstore.operations.orders import Kind
 
 _LISTED = 4
@@ -115,6 +115,7 @@ def ls(
         options.selecting(paths, tags=tags, exclude_tags=exclude_tags, name=name),
         full=full,
     )
+    output.end_with(USAGE if listing.left_out else OK)
     if json or full:
         output.document(listing.document())
     elif not listing.rows:

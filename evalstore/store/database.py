@@ -11,13 +11,14 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any, Self
 
 from evalstore.atomic_write import remove_abandoned, temporary_file
 from evalstore.errors import StoreError
 from evalstore.store import migrate
 from evalstore.store.connection import Pool, is_on_read_only_media
-from evalstore.store.database_errors import explain
+from evalstore.store.database_errors import explain, is_locked
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.schema import SCHEMA, Foreign, find_foreign
 from evalstore.store.table_columns import MIGRATION, TABLES, Table
@@ -25,6 +26,8 @@ from evalstore.store.table_columns import MIGRATION, TABLES, Table
 BUSY_SECONDS = 10.0
 _AT_ONCE = 8_000
 """Ids in one query."""
+_COUNT = "SELECT count(*) FROM sqlite_master"
+"""Tables, indexes and the like."""
 
 
 class Database:
@@ -92,14 +95,30 @@ class Database:
             found = self._version(connection)
             is_new = found is None
             if is_new:
-                # Readers and a writer work side by side; the file remembers it.
-                connection.execute("PRAGMA journal_mode = WAL")
+                self._keep_log(connection)
                 found = self._make_tables(connection)
             if found != migrate.HEAD:
                 unsafe = [one for one in self.foreign if one.blocks_writing and not one.missing]
                 refuse_foreign(self.path, unsafe)
                 self._migrate(connection, copy=not is_new)
             self.foreign = _foreign_in(connection)
+
+    def _keep_log(self, connection: sqlite3.Connection) -> None:
+        """Let readers and a writer work side by side; the file remembers it.
+
+        SQLite does not wait here for another process that makes the same store.
+        """
+        deadline = monotonic() + self._busy / 1000
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if not is_locked(error) or monotonic() > deadline:
+                    raise
+            else:
+                return
+            connection.execute("BEGIN IMMEDIATE")  # which waits
+            connection.rollback()
 
     def _make_tables(self, connection: sqlite3.Connection) -> str:
         """Make the tables, unless another process was faster; returns the migration it is at."""
@@ -122,13 +141,15 @@ class Database:
     def _version(self, connection: sqlite3.Connection) -> str | None:
         """The migration the store is at; None for an empty file."""
         found = migrate.version_of(connection)
+        if found is None and connection.execute(_COUNT).fetchone()[0]:
+            found = migrate.version_of(connection)  # another process may just have made it
+            if found is None:
+                raise StoreError(
+                    f"'{self.path}' is a database, but not a store of evalstore",
+                    hint="name another file with --store",
+                )
         if found is not None:
             migrate.refuse_newer(found, self.path)
-        elif connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise StoreError(
-                f"'{self.path}' is a database, but not a store of evalstore",
-                hint="name another file with --store",
-            )
         return found
 
     def _back_up(self) -> None:

@@ -55,10 +55,15 @@ _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 """Words of SQLite, and what they mean for the user: message and hint."""
 
 
+def is_locked(error: Exception) -> bool:
+    """Whether another program has the file."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
+
+
 def explain(error: Exception, path: str) -> StoreError:
     """What an error of the database means for the store at a path."""
     text = str(error)[:_LONGEST]
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED:
+    if is_locked(error):
         return StoreLockedError(
             f"the store '{path}' is locked by another program",
             hint="wait until it is done and try again",

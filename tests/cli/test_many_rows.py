@@ -98,6 +98,24 @@ def test_rows_that_are_stored_as_they_are_read_come_to_the_same(
 
 
 @pytest.mark.usefixtures("_few_at_once")
+@pytest.mark.parametrize("command", ["run", "status"])
+def test_rows_that_are_stored_before_an_error_refer_to_nothing_that_is_missing(
+    place: Path, evalstore: Evalstore, command: str
+) -> None:
+    library = {
+        "prompts/brief.md": "Be brief.\n",
+        "tools/map.yaml": "name: map\ndescription: Finds a place.\nparameters: {type: object}\n",
+    }
+    head = "systemPrompts: [brief]\navailableTools: [map]\n"
+    tree(place, {**FILES, **library, "tests/data.jsonl": data(200), "tests/z.md": "---\na: {\n"})
+    tree(place, {"tests/rows.md": TEST.format(head=head)})
+    Store.open(place / ".evalstore/store.db", create=True).close()
+    assert evalstore(command).exit_code == 2
+    assert nodes_of(place)
+    assert evalstore("fsck").exit_code == 0
+
+
+@pytest.mark.usefixtures("_few_at_once")
 def test_a_check_without_a_store_needs_little_memory_for_a_row(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

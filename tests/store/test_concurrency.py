@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from evalstore.errors import STORE_UNUSABLE, StoreError
-from evalstore.store import Store
+from evalstore.store import Store, migrate
+from evalstore.store.connection import Pool
 from evalstore.store.fsck import check_store
 from tests.store.facts import a_test, fill
 
@@ -87,3 +88,48 @@ def test_a_store_that_is_replaced_while_it_is_open_takes_nothing_more(path: Path
         Store.open(path, create=True).close()
         with pytest.raises(StoreError, match="was removed or replaced"):
             store.record_run({"kind": "run", "scheme": 1, "started": 1})
+
+
+def test_a_store_that_another_process_is_about_to_make_is_waited_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # SQLite does not wait for it when it begins a log
+        make = Pool._make
+
+        def watched(pool: Pool) -> sqlite3.Connection:
+            connection = make(pool)
+            connection.set_trace_callback(
+                lambda statement: other.rollback() if statement == "BEGIN IMMEDIATE" else None
+            )
+            return connection
+
+        monkeypatch.setattr(Pool, "_make", watched)
+        Store.open(path, create=True).close()
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    with closing(Store.open(path)) as store:
+        assert check_store(store) == (0, [])
+
+
+def test_a_store_that_nobody_gives_back_is_a_clear_error_when_it_is_made(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="is locked by another program"):
+            Store.open(path, create=True, busy=0.01)
+
+
+def test_a_store_that_another_process_makes_while_it_is_opened_is_a_store(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version_of, found = migrate.version_of, []
+
+    def find(connection: sqlite3.Connection) -> str | None:
+        found.append(version_of(connection))
+        if len(found) == 1:
+            with closing(sqlite3.connect(path)) as other, other:
+                migrate.make_tables(other)
+        return found[-1]
+
+    monkeypatch.setattr(migrate, "version_of", find)
+    Store.open(path, create=True).close()
+    assert found[:2] == [None, migrate.HEAD]
