@@ -33,11 +33,13 @@ from evalstore.report.statistics import mcnemar
         ([-1] * 3, 0.25),
         ([-1] * 5, 0.0625),
         ([-1] * 6, 0.03125),
+        ([-1.0] * 6, 0.03125),
         ([-1] * 8 + [1] * 2, 0.109375),
         ([-3], 1.0),
         ([-3, -2, -1, 1], 0.375),
         ([-2, -2, -1, -1, -1], 0.0625),
         ([0.5, -0.25, 0.75, 0.1], 0.375),
+        ([0.5, 0.25, 0.75, 0.1], 0.125),
         ([0.1, 0, 0.2, -0.1, 0.1, 0.2, 0, 0.1, -0.05, 0.15], 0.0859375),
     ],
 )
@@ -136,6 +138,10 @@ def test_a_drawn_p_value_is_the_same_everywhere_and_close_to_the_exact_one(
 def test_scores_that_differ_by_a_rounding_error_alone_are_ties() -> None:
     # 0.57 millionths are 569999.9999999999: cut off, the observed total is not the least one.
     assert sign_flip([-0.57, 0.28, 0.29, 0.1]) == 1.0
+
+
+def test_no_p_value_is_above_1_by_a_rounding_error() -> None:
+    assert sign_flip([1] * 67 + [-1] * 66 + [2, -2]) == 1.0  # added up it is 1 + 1e-13
 
 
 def test_what_is_far_too_unlikely_is_still_a_probability() -> None:

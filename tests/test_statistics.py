@@ -119,6 +119,11 @@ def test_mcnemar_is_right_for_any_counts(broke: int, fixed: int) -> None:
     assert found == pytest.approx(float(right), rel=1e-9, abs=1e-300)
 
 
+@given(st.integers(0, 500), st.integers(0, 500))
+def test_mcnemar_of_up_to_1000_flips_is_right_to_the_last_digit(broke: int, fixed: int) -> None:
+    assert mcnemar(broke, fixed) == float(exact(broke, fixed))
+
+
 def test_mcnemar_of_huge_counts_is_a_number() -> None:
     assert mcnemar(10_200, 9_800) == pytest.approx(float(exact(10_200, 9_800)), rel=1e-8)
     assert 0 < mcnemar(500_000, 499_000) < mcnemar(500_000, 499_500) < 1
@@ -152,6 +157,7 @@ def test_rows_that_share_files_have_the_interval_of_fewer_rows() -> None:
 def test_in_files_of_their_own_it_is_the_plain_interval() -> None:
     rate = rate_of(questions(*[[1]] * 40, *[[0]] * 15))
     assert rate == wilson(40, 55)
+    assert rate_of(questions(*[[1]] * 200, *[[0]] * 100)) == wilson(200, 300)
     assert rate.interval == pytest.approx((0.597678, 0.827192), abs=1e-6)
 
 
@@ -229,6 +235,8 @@ def test_answers_of_several_candidates_to_a_question_count_once() -> None:
     assert (rate.judged, rate.effective) == (60, 30)
     one_file = rate_of({("one", str(number)): both for number in range(30)})
     assert (one_file.judged, one_file.effective) == (60, 30)
+    one_question = rate_of({("one", "only"): both})
+    assert (one_question.judged, one_question.effective) == (2, 1)
 
 
 def test_clusters_added_at_once_are_those_added_one_by_one() -> None:
@@ -241,6 +249,8 @@ def test_clusters_added_at_once_are_those_added_one_by_one() -> None:
         assert (one.count, one.judged, one.passed, one.unresolved) == (9, 20, 10, 4)
     for best in (False, True):
         assert at_once.effective_size(best=best) == one_by_one.effective_size(best=best)
+    assert at_once.effective_size() == at_once.effective_size(best=False)
+    assert at_once.effective_size() != at_once.effective_size(best=True)
 
 
 def test_clusters_that_are_nearly_alike_are_no_more_than_their_verdicts() -> None:
