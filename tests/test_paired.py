@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstore.report import paired
 from evalstore.report.paired import (
     Change,
     Moved,
@@ -32,11 +33,13 @@ from evalstore.report.statistics import mcnemar
         ([-1] * 3, 0.25),
         ([-1] * 5, 0.0625),
         ([-1] * 6, 0.03125),
+        ([-1.0] * 6, 0.03125),
         ([-1] * 8 + [1] * 2, 0.109375),
         ([-3], 1.0),
         ([-3, -2, -1, 1], 0.375),
         ([-2, -2, -1, -1, -1], 0.0625),
         ([0.5, -0.25, 0.75, 0.1], 0.375),
+        ([0.5, 0.25, 0.75, 0.1], 0.125),
         ([0.1, 0, 0.2, -0.1, 0.1, 0.2, 0, 0.1, -0.05, 0.15], 0.0859375),
     ],
 )
@@ -80,6 +83,66 @@ def test_thousands_of_files_take_a_moment_and_are_as_likely_as_the_normal_curve_
         found = sign_flip(sums)
         assert found == pytest.approx(near, abs=0.01)
         assert found == sign_flip(sums[::-1])
+
+
+def exact(sums: list[int]) -> Fraction:
+    """The p-value of whole numbers, by counting the sign patterns of each total."""
+    patterns = {0: 1}
+    for one in sums:
+        following: dict[int, int] = {}
+        for total, number in patterns.items():
+            for place in (total - one, total + one):
+                following[place] = following.get(place, 0) + number
+        patterns = following
+    far = sum(number for total, number in patterns.items() if abs(total) >= abs(sum(sums)))
+    return Fraction(far, 2 ** len(sums))
+
+
+@pytest.mark.parametrize(
+    "sums",
+    [
+        [1] * 30 + [-1] * 30 + [2, 2, 2],
+        [1] * 31 + [-1] * 30 + [2, 2, 2],
+        [1] * 90 + [-1] * 60 + [2] * 30 + [-2] * 50,
+        [1] * 61 + [3],
+        [-5] * 120 + [5] * 90 + [2] * 7,
+    ],
+    ids=["60 alike", "61 alike", "two sizes of many", "nearly all one way", "few of another size"],
+)
+def test_the_p_value_of_many_files_is_exact(sums: list[int]) -> None:
+    assert sign_flip(sums) == pytest.approx(float(exact(sums)), rel=1e-9)
+
+
+DIFFERENT = [number**3 for number in range(1, 17)]
+
+
+@pytest.mark.parametrize(("signs", "draws"), [(10_000_000, 20_000), (64_000, 2_000), (100, 1_000)])
+def test_a_drawn_p_value_counts_the_observed_pattern(
+    monkeypatch: pytest.MonkeyPatch, signs: int, draws: int
+) -> None:
+    monkeypatch.setattr(paired, "_STEPS", 0)
+    monkeypatch.setattr(paired, "_DRAWN", signs)
+    assert sign_flip([1, 3] * 8 + [2] * 16) == 1 / (draws + 1)
+
+
+def test_a_drawn_p_value_is_the_same_everywhere_and_close_to_the_exact_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sums = [one if one % 3 else -one for one in DIFFERENT]
+    right = float(exact(sums))
+    assert sign_flip(sums) == pytest.approx(right, rel=1e-9)
+    monkeypatch.setattr(paired, "_STEPS", 0)
+    assert sign_flip(sums) == 0.38283085845707715
+    assert sign_flip(sums) == pytest.approx(right, abs=0.01)
+
+
+def test_scores_that_differ_by_a_rounding_error_alone_are_ties() -> None:
+    # 0.57 millionths are 569999.9999999999: cut off, the observed total is not the least one.
+    assert sign_flip([-0.57, 0.28, 0.29, 0.1]) == 1.0
+
+
+def test_no_p_value_is_above_1_by_a_rounding_error() -> None:
+    assert sign_flip([1] * 67 + [-1] * 66 + [2, -2]) == 1.0  # added up it is 1 + 1e-13
 
 
 def test_what_is_far_too_unlikely_is_still_a_probability() -> None:
@@ -139,10 +202,27 @@ def test_the_known_error_of_a_clustered_difference() -> None:
         ),
         # Files that all stay as they are say no more than as many pairs.
         ([Moved(6, 0)] * 20, Change(120, 20, 0, 0.0, -0.161125, 0.161125, "tango", 1.0)),
+        # Two files are a sample, though one that says next to nothing.
+        ([Moved(4, 2), Moved(4, -1)], Change(8, 2, 2, 0.125, -1.0, 1.0, "cluster-t", 1.0)),
+        (
+            [Moved(1, 1), Moved(1, 0)],
+            Change(2, 2, 1, 0.5, -0.486430, 0.905469, "tango", 1.0),
+        ),
+        ([Moved(1, 1)], Change(1, 1, 1, 1.0, None, None, None, 1.0)),
         # All files by the same: nothing is known of the variance.
         ([Moved(2, 1)] * 6, Change(12, 6, 6, 0.5, None, None, None, 0.03125)),
     ],
-    ids=["nothing", "one file", "rows share files", "one row a file", "no flip", "all alike"],
+    ids=[
+        "nothing",
+        "one file",
+        "rows share files",
+        "one row a file",
+        "no flip",
+        "two files",
+        "two rows",
+        "one row",
+        "all alike",
+    ],
 )
 def test_a_change_is_told_with_the_interval_that_fits(files: list[Moved], change: Change) -> None:
     found = change_of(files)
@@ -166,11 +246,51 @@ def test_a_change_is_told_with_the_interval_that_fits(files: list[Moved], change
             [-3, -2, -1, 1],
             "p = 0.38 (sign-flip test over 4 files that moved): no evidence of change",
         ),
+        ([2] * 5, "p = 0.062 (sign-flip test over 5 files that moved): no evidence of change"),
         ([-2] * 6, "p = 0.031 (sign-flip test over 6 files that moved): a change"),
     ],
 )
 def test_findings_in_words(sums: list[int], words: str) -> None:
     assert change_of(Moved(4, one) for one in sums).finding == words
+
+
+def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:
+    assert not Change(9, 9, 9, 0.1, None, None, None, 0.05).is_sure
+    assert Change(9, 9, 9, 0.1, None, None, None, 0.0499).is_sure
+
+
+@pytest.mark.parametrize(
+    ("files", "points"),
+    [
+        ([], ""),
+        ([Moved(9, -3)], "-33.3 points"),
+        (CLUSTERED, "+20.0 points (95% interval -15.4 to +55.4)"),
+        ([Moved(4, -2), Moved(4, 1)], "-12.5 points (95% interval -100.0 to +100.0)"),
+    ],
+)
+def test_the_difference_in_points(files: list[Moved], points: str) -> None:
+    assert change_of(files).points == points
+
+
+def test_a_change_as_json() -> None:
+    change = change_of(CLUSTERED)
+    assert change.document() == {
+        "pairs": 20,
+        "files": 5,
+        "moved": 4,
+        "difference": {
+            "value": 0.2,
+            "low": change.low,
+            "high": change.high,
+            "method": "cluster-t",
+        },
+        "p": 0.375,
+    }
+
+
+def test_one_file_is_not_a_sample_of_files() -> None:
+    assert standard_error([Moved(3, 1)]) is None
+    assert clustered_difference([Moved(3, 1)]) is None
 
 
 def test_files_that_move_together_give_few_false_alarms_where_one_table_gives_many() -> None:

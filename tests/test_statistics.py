@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evalstore.report.groups import flip_probability
 from evalstore.report.statistics import (
+    Clusters,
     Counts,
     Questions,
     Rate,
@@ -45,7 +46,29 @@ def test_wilson_is_what_statsmodels_computes(
 
 
 def test_of_nothing_there_is_no_rate() -> None:
-    assert wilson(0, 0) == Rate(0, 0, None, None, None)
+    nothing = Rate(0, 0, None, None, None)
+    assert wilson(0, 0) == rate_of({}) == nothing
+    assert nothing.interval is None
+    assert nothing.text == "-"
+    assert nothing.document() == {
+        "passed": 0,
+        "judged": 0,
+        "rate": None,
+        "low": None,
+        "high": None,
+        "effectiveSize": None,
+        "unresolved": 0,
+        "best": {"rate": None, "high": None},
+    }
+
+
+def test_no_interval_leaves_0_to_100_percent_by_a_rounding_error() -> None:
+    for judged in range(1, 60):  # without a bound, 9 of 9 and 0 of 2 leave it by 2e-16
+        none, all_of_them = wilson(0, judged), wilson(judged, judged)
+        assert none.low is not None
+        assert none.low >= 0
+        assert all_of_them.high is not None
+        assert all_of_them.high <= 1
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
@@ -96,9 +119,20 @@ def test_mcnemar_is_right_for_any_counts(broke: int, fixed: int) -> None:
     assert found == pytest.approx(float(right), rel=1e-9, abs=1e-300)
 
 
+@given(st.integers(0, 500), st.integers(0, 500))
+def test_mcnemar_of_up_to_1000_flips_is_right_to_the_last_digit(broke: int, fixed: int) -> None:
+    assert mcnemar(broke, fixed) == float(exact(broke, fixed))
+
+
 def test_mcnemar_of_huge_counts_is_a_number() -> None:
     assert mcnemar(10_200, 9_800) == pytest.approx(float(exact(10_200, 9_800)), rel=1e-8)
     assert 0 < mcnemar(500_000, 499_000) < mcnemar(500_000, 499_500) < 1
+
+
+@pytest.mark.parametrize("broke", [518, 569, 586])
+def test_no_p_value_is_above_1_by_a_rounding_error(broke: int) -> None:
+    assert mcnemar(broke, broke + 1) == pytest.approx(1.0)
+    assert mcnemar(broke, broke + 1) <= 1
 
 
 def questions(*files: Sequence[int]) -> Questions:
@@ -123,6 +157,7 @@ def test_rows_that_share_files_have_the_interval_of_fewer_rows() -> None:
 def test_in_files_of_their_own_it_is_the_plain_interval() -> None:
     rate = rate_of(questions(*[[1]] * 40, *[[0]] * 15))
     assert rate == wilson(40, 55)
+    assert rate_of(questions(*[[1]] * 200, *[[0]] * 100)) == wilson(200, 300)
     assert rate.interval == pytest.approx((0.597678, 0.827192), abs=1e-6)
 
 
@@ -135,6 +170,48 @@ def test_undecided_verdicts_and_errors_have_not_passed_and_their_bounds_are_show
     assert rate.best_rate == pytest.approx(43 / 55)
 
 
+@given(
+    st.lists(st.lists(st.sampled_from([1, 0, -1]), min_size=1, max_size=6), min_size=1, max_size=9)
+)
+def test_the_upper_bound_is_that_of_the_worst_or_the_best_whichever_is_higher(
+    files: list[list[int]],
+) -> None:
+    rate = rate_of(questions(*files))
+    best = rate_of(questions(*([abs(one) for one in file] for file in files)))
+    worst = rate_of(questions(*([max(one, 0) for one in file] for file in files)))
+    assert rate.low == worst.low
+    assert rate.best_rate == best.rate
+    assert worst.high is not None
+    assert best.high is not None
+    assert rate.interval == (rate.low, max(worst.high, best.high))
+
+
+def test_the_upper_bound_may_be_that_of_the_worst() -> None:
+    rate = rate_of(questions([1], [0, -1, 0]))
+    assert rate.high is not None
+    assert rate.interval == (rate.low, rate.high)
+    best = rate_of(questions([1], [0, 1, 0]))
+    assert best.high is not None
+    assert best.high < rate.high
+
+
+def test_a_rate_as_json() -> None:
+    shared = questions([1, 1, 1, -1], [0, 0, 0], [1, 1])
+    rate = rate_of(shared)
+    assert rate.effective is not None
+    assert rate.effective != round(rate.effective, 6)
+    assert rate.document() == {
+        "passed": 5,
+        "judged": 9,
+        "rate": 5 / 9,
+        "low": rate.low,
+        "high": rate.high,
+        "effectiveSize": round(rate.effective, 6),
+        "unresolved": 1,
+        "best": {"rate": 6 / 9, "high": rate.best_high},
+    }
+
+
 @pytest.mark.parametrize(
     ("files", "effective"),
     [
@@ -144,8 +221,9 @@ def test_undecided_verdicts_and_errors_have_not_passed_and_their_bounds_are_show
         ([[1, 1, 1]], 3),
         ([[1, 0]] * 4, 8),
         ([[1, 1], [0, 0]] * 8, 15),
+        ([[1] * 9, [0] * 9], 1),
     ],
-    ids=["all", "none", "one file", "all of one file", "files alike", "rows alike"],
+    ids=["all", "none", "one file", "all of one file", "files alike", "rows alike", "opposites"],
 )
 def test_how_many_independent_verdicts_there_are(files: list[list[int]], effective: float) -> None:
     assert rate_of(questions(*files)).effective == pytest.approx(effective)
@@ -157,6 +235,34 @@ def test_answers_of_several_candidates_to_a_question_count_once() -> None:
     assert (rate.judged, rate.effective) == (60, 30)
     one_file = rate_of({("one", str(number)): both for number in range(30)})
     assert (one_file.judged, one_file.effective) == (60, 30)
+    one_question = rate_of({("one", "only"): both})
+    assert (one_question.judged, one_question.effective) == (2, 1)
+
+
+def test_clusters_added_at_once_are_those_added_one_by_one() -> None:
+    at_once, one_by_one = Clusters(), Clusters()
+    for counts, times in ((Counts(3, 1, 1), 4), (Counts(2, 2), 3), (Counts(), 5), (Counts(1), 2)):
+        at_once.add(counts, times)
+        for _ in range(times):
+            one_by_one.add(counts)
+    for one in (at_once, one_by_one):
+        assert (one.count, one.judged, one.passed, one.unresolved) == (9, 20, 10, 4)
+    for best in (False, True):
+        assert at_once.effective_size(best=best) == one_by_one.effective_size(best=best)
+    assert at_once.effective_size() == at_once.effective_size(best=False)
+    assert at_once.effective_size() != at_once.effective_size(best=True)
+
+
+def test_clusters_that_are_nearly_alike_are_no_more_than_their_verdicts() -> None:
+    alike = Clusters()
+    alike.add(Counts(4, 2), 5)
+    alike.add(Counts(5, 2))
+    assert alike.effective_size() == 25
+
+
+def test_before_the_first_verdict_nothing_is_counted() -> None:
+    assert add_verdict(Counts(), "pass") == (1, 1, 0)
+    assert add_verdict(Counts(), "error") == (1, 0, 1)
 
 
 @pytest.mark.parametrize(
