@@ -113,6 +113,15 @@ def test_the_p_value_of_many_files_is_exact(sums: list[int]) -> None:
     assert sign_flip(sums) == pytest.approx(float(exact(sums)), rel=1e-9)
 
 
+def test_the_p_value_of_thousands_of_files_is_exact() -> None:
+    heads = [1]
+    for head in range(4_000):
+        heads.append(heads[-1] * (4_000 - head) // (head + 1))
+    far = sum(ways for head, ways in enumerate(heads) if abs(2 * head - 4_000 + 2) >= 82)
+    right = float(Fraction(far, 2**4_000))
+    assert sign_flip([1] * 2_040 + [-1] * 1_960 + [2]) == pytest.approx(right, rel=1e-9)
+
+
 DIFFERENT = [number**3 for number in range(1, 17)]
 
 

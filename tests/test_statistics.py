@@ -159,6 +159,7 @@ def test_in_files_of_their_own_it_is_the_plain_interval() -> None:
     assert rate == wilson(40, 55)
     assert rate_of(questions(*[[1]] * 200, *[[0]] * 100)) == wilson(200, 300)
     assert rate.interval == pytest.approx((0.597678, 0.827192), abs=1e-6)
+    assert rate.text == "72.7%"
 
 
 def test_undecided_verdicts_and_errors_have_not_passed_and_their_bounds_are_shown() -> None:
