@@ -158,26 +158,33 @@ def test_when_the_server_is_killed_its_browsers_end(workspace: Path) -> None:
         server.communicate(timeout=SECONDS)
 
 
+async def _picture(tab: chromium.Tab) -> bytes:
+    """What the page shows, as PNG."""
+    found = await tab.call("Page.captureScreenshot", format="png")
+    return base64.b64decode(found["data"])
+
+
 @pytest.mark.skipif(not chromium.PROGRAM, reason="there is no chromium")
 def test_a_real_page_shows_it_and_asks_nobody_else(workspace: Path, tmp_path: Path) -> None:
     async def scenario(address: str) -> None:
         async with chromium.opened(tmp_path / "profile") as tab:
+            pictures = [await _picture(tab)]
             await tab.call("Page.navigate", url=address)
 
             async def drawn() -> bool:
                 return bool(await tab.value("document.body.classList.contains('-first-byte')"))
 
             await chromium.until(drawn, "the first screen")
-            pictures: list[bytes] = []
 
-            async def changed() -> bool:
-                found = await tab.call("Page.captureScreenshot", format="png")
-                pictures.append(base64.b64decode(found["data"]))
-                return len(pictures) > 1 and pictures[-1] != pictures[-2]
+            async def shown() -> bool:
+                """Whether there is something else than before, and all of it."""
+                pictures.append(await _picture(tab))
+                return pictures[-1] == pictures[-2] != pictures[0]
 
-            await chromium.until(changed, "something to see", every=0.2)
+            await chromium.until(shown, "something to see", every=0.2)
+            pictures = pictures[-1:]
             await tab.press("?")
-            await chromium.until(changed, "the help", every=0.2)
+            await chromium.until(shown, "the help", every=0.2)
 
             async def ended() -> bool:
                 return bool(await tab.value("document.body.classList.contains('-closed')"))
