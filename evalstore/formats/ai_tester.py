@@ -74,7 +74,7 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
     """The text of an `evalstore.yaml` for an ai-tester project, and notes on what is left out.
 
     The file is meant for `root`, else for the project's own folder. Raises
-    `EvalstoreError` when the folder is no such project, or when its files lie outside of
+    `EvalstoreError` when the folder is not such a project, or when its files lie outside of
     the root.
     """
     variables = _read_variables(folder)
@@ -121,7 +121,7 @@ def _read_variables(folder: Path) -> dict[str, str]:
                 found.setdefault(setting[1], setting[2].strip("\"'"))
     if not found.get(_CONFIG):
         raise EvalstoreError(
-            f"'{folder.name}' is no ai-tester project: no '.env' in it sets {_CONFIG}",
+            f"'{folder.name}' is not an ai-tester project: no '.env' in it sets {_CONFIG}",
             hint="name the folder that holds ai-tester's '.env'",
         )
     return found
@@ -154,7 +154,7 @@ def _limits(variables: dict[str, str], notes: list[str]) -> dict[str, Json]:
         if not given:
             continue
         if not given.isdigit() or not int(given):
-            notes.append(f"{variable}: '{given}' is left out: it is no whole number above 0")
+            notes.append(f"{variable}: '{given}' is left out: it is not a whole number above 0")
         elif name == "timeout":
             seconds = int(given) / 1000
             found[name] = int(seconds) if seconds.is_integer() else seconds

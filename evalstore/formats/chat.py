@@ -12,14 +12,14 @@ _FIELDS = ("role", "content", "name")
 
 
 class BadMessagesError(Exception):
-    """Why something is no conversation."""
+    """Why something is not a conversation."""
 
 
 def read_messages(given: Json) -> list[dict[str, Json]]:
     """The messages of a conversation; a text is one user message.
 
     Fields that mean nothing here are left out. Raises `BadMessagesError` for other roles, for
-    what is no text, for nothing, and for a conversation that ends with an answer.
+    what is not text, for nothing, and for a conversation that ends with an answer.
     """
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
@@ -43,7 +43,7 @@ def read_message(number: int, given: Json) -> dict[str, Json]:
         texts = [one.get("text") if isinstance(one, dict) else None for one in content]
         content = None if None in texts else content
     if not isinstance(content, str | list):
-        raise BadMessagesError(f"the content of message {number} is no text")
+        raise BadMessagesError(f"the content of message {number} is not text")
     if not isinstance(given.get("name", ""), str):
-        raise BadMessagesError(f"the name of message {number} is no text")
+        raise BadMessagesError(f"the name of message {number} is not text")
     return {field: given[field] for field in _FIELDS if field in given}

@@ -1,4 +1,4 @@
-"""Text that is no template, in a template."""
+"""Text that is not a template, in a template."""
 
 from __future__ import annotations
 

@@ -173,7 +173,8 @@ def test_limits_of_the_environment_are_settings(folder: Path) -> None:
     )
     assert "maxTestOutputTokens: 7000\ntimeout: 1.5\n" in text
     assert (
-        "MAX_EVALUATION_OUTPUT_TOKENS: 'lots' is left out: it is no whole number above 0" in notes
+        "MAX_EVALUATION_OUTPUT_TOKENS: 'lots' is left out: it is not a whole number above 0"
+        in notes
     )
     assert "MAX_TEST_THINKING_TOKENS: a model file says how much its model thinks" in notes
 
@@ -200,7 +201,7 @@ def test_options_that_are_not_translated_are_noted(folder: Path) -> None:
 
 @pytest.mark.parametrize("env", ["", "AI_TESTER_TESTS_DIR=tests\n"])
 def test_not_every_folder_is_a_project(folder: Path, env: str) -> None:
-    assert "is no ai-tester project" in str(refusal(tree(folder, {".env": env})))
+    assert "is not an ai-tester project" in str(refusal(tree(folder, {".env": env})))
 
 
 @pytest.mark.parametrize("outside", ["../shared", "/tmp", "data/../../x"])

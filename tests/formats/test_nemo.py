@@ -319,7 +319,7 @@ def test_rouge_compares_stems(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("option", "value"), [("max_tokens", 0), ("temperature", "hot")])
-def test_an_option_that_is_no_value_is_told(tmp_path: Path, option: str, value: Any) -> None:
+def test_an_option_that_is_not_a_value_is_told(tmp_path: Path, option: str, value: Any) -> None:
     template = {"messages": MESSAGES, option: value, "top_p": 0.5}
     made = imported_job(tmp_path, job({"m": CONTAINS}, template), ROW)
     assert f"'{option}' is not taken over: {value} is not a value for it" in made.warnings[0]

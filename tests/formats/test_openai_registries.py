@@ -125,7 +125,7 @@ LEFT = {
         SCORED.replace("right", "{how}") + "args: {how: {one: a, two: b}}\n",
         "its judge is asked several times, each with another 'how'",
     ),
-    "a list of scores": (JUDGE + "choice_scores: [1, 0]\n", "are no numbers"),
+    "a list of scores": (JUDGE + "choice_scores: [1, 0]\n", "are not numbers"),
     "no YAML": ("prompt: [", "'j.yaml' cannot be read"),
 }
 

@@ -40,7 +40,7 @@ def test_a_table_sets_bounds_and_metrics(tmp_path: Path) -> None:
 
 def test_a_bound_in_a_table_is_a_number(tmp_path: Path) -> None:
     made = table(tmp_path, "q,__expected,__config:__expected:threshold\nhi,bleu: abc,high\n")
-    assert made.left == [("t.csv", 2, "a test: a bound is no number: 'high'")]
+    assert made.left == [("t.csv", 2, "a test: a bound is not a number: 'high'")]
 
 
 def test_the_grader_of_texts_is_the_evaluator(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_it_is_not_shown_to_a_model(folder: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", PRIVATE)
-def test_it_is_no_data(folder: Path, how: str) -> None:
+def test_it_is_not_data(folder: Path, how: str) -> None:
     path, prepare, mentioned = PRIVATE[how]
     tree(folder, {path: '{"OPENAI_API_KEY": "sk-very-secret"}\n'})
     prepare(folder)
@@ -102,7 +102,7 @@ LISTED = [
 
 @pytest.mark.parametrize("make", [link, hard_link], ids=["link", "hard link"])
 @pytest.mark.parametrize("path", LISTED)
-def test_it_is_no_file_of_the_workspace(
+def test_it_is_not_a_file_of_the_workspace(
     folder: Path,
     path: str,
     make: Callable[[str, str], Callable[[Path], None]],

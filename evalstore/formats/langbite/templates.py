@@ -26,7 +26,7 @@ OPERATIONS = {"expected value": _EXPECTED, "same value": _SAME}
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A line that is no template, and why."""
+    """A line that is not a template, and why."""
 
     line: int
     reason: str
@@ -170,7 +170,7 @@ def _id(written: str) -> str:
 
 
 def read_prediction(kind: str, text: str) -> tuple[str, tuple[str, ...], str]:
-    """The operation, the expected texts and the key; raises `ValueError` for what is no oracle."""
+    """The operation, the expected texts and the key; raises `ValueError` unless it is an oracle."""
     try:
         given = parse_json(text)
     except json.JSONDecodeError as error:

@@ -80,7 +80,7 @@ def _compile(pattern: str) -> None:
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        message = f"the pattern {shown(pattern)} is no regular expression: {error}"
+        message = f"the pattern {shown(pattern)} is not a regular expression: {error}"
         raise NotTakenError(message, ARGUMENTS, "pattern") from None
 
 
@@ -245,14 +245,14 @@ def _identifier(pattern: Json, name: str, argument: str) -> str:
         found = re.search(pattern, name)
         identifier = found and found[1]
     except (re.error, IndexError, TypeError):
-        raise NotTakenError(f"'{argument}' is no pattern with a group", *place) from None
+        raise NotTakenError(f"'{argument}' is not a pattern with a group", *place) from None
     if not identifier:
         raise NotTakenError(f"'{argument}' finds nothing in the name '{name}'", *place)
     return str(identifier)
 
 
 def _by_evaluator(test: Test) -> Judged:
-    """A classifier is no part of evalstore: an evaluator is told what it looked for."""
+    """A classifier is not part of evalstore: an evaluator is told what it looked for."""
     name = test.definition.checker
     threshold, instructions = _MODELS[name]
     test.only(threshold, "model")

@@ -135,7 +135,7 @@ def tool_call(given: Json) -> dict[str, Json]:
         try:
             arguments = parse_json(arguments)
         except ValueError:
-            raise ValueError("the arguments of an expected tool call are no JSON") from None
+            raise ValueError("the arguments of an expected tool call are not JSON") from None
     if not isinstance(arguments, dict | None):
-        raise ValueError("the arguments of an expected tool call are no mapping")
+        raise ValueError("the arguments of an expected tool call are not a mapping")
     return {"name": call["name"], "arguments": arguments or {}}

@@ -152,7 +152,7 @@ def _parse(text: str) -> Json:
     try:
         return parse_json(text)
     except ValueError:
-        raise ValueError(f"the ideal {text[:60]!r} is no JSON") from None
+        raise ValueError(f"the ideal {text[:60]!r} is not JSON") from None
 
 
 def _has_null(value: Json) -> bool:

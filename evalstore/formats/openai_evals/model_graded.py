@@ -218,12 +218,12 @@ def _scores(given: Any, choices: list[str]) -> dict[str, float]:
         try:
             return {one: float(one) for one in choices}
         except ValueError:
-            raise NotTakenError("its scores are its choices, but these are no numbers") from None
+            raise NotTakenError("its scores are its choices, but these are not numbers") from None
     if not isinstance(given, dict):
-        raise NotTakenError("its 'choice_scores' are no numbers")
+        raise NotTakenError("its 'choice_scores' are not numbers")
     scores = {str(name): value for name, value in given.items()}
     if not all(isinstance(one, int | float) for one in scores.values()):
-        raise NotTakenError("its 'choice_scores' are no numbers")
+        raise NotTakenError("its 'choice_scores' are not numbers")
     known = {name: value for name, value in scores.items() if name in choices}
     if not known:
         raise NotTakenError(f"its 'choice_scores' are of none of its choices {', '.join(choices)}")

@@ -46,7 +46,7 @@ def read(paths: list[Path], options: Options) -> Imported:
             made.samples(path)
         else:
             raise EvalstoreError(
-                f"'{path.name}' is no file of OpenAI Evals",
+                f"'{path.name}' is not a file of OpenAI Evals",
                 hint="name a registry, an eval file (.yaml), or samples (.jsonl)",
             )
     if not made.imported.files and not made.imported.left:

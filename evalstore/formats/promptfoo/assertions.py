@@ -134,7 +134,7 @@ def number_of(given: Mapping[str, Any], name: str, default: float | None) -> flo
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
-        raise NotTakenError(f"its '{name}' is no number from 0 up")
+        raise NotTakenError(f"its '{name}' is not a number from 0 up")
     return value
 
 

@@ -148,7 +148,7 @@ def make(kind: str, value: Value, threshold: Any) -> Made:
     if threshold is not None and (
         isinstance(threshold, bool) or not isinstance(threshold, int | float)
     ):
-        raise NotTakenError(f"the 'threshold' of '{kind}' is no number")
+        raise NotTakenError(f"the 'threshold' of '{kind}' is not a number")
     made = MAKERS[bare](value, threshold, bare)
     if not negated:
         return made

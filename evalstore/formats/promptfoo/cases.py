@@ -78,7 +78,7 @@ class Tests:
             elif isinstance(given, dict):
                 yield from self.case(given, folder, file, document)
             else:
-                raise NotTakenError("it is no mapping")
+                raise NotTakenError("it is not a mapping")
         except NotTakenError as problem:
             self.left.append(problem.at(file, "a test", document.line()))
 
@@ -95,7 +95,7 @@ class Tests:
                 yield from self._row(row, path, line)
             return
         if path.suffix not in (".yaml", ".yml", ".json"):
-            raise NotTakenError(f"'{path.name}' is no table, YAML or JSON")
+            raise NotTakenError(f"'{path.name}' is not a table, YAML or JSON")
         document = files.read_document(path)
         listed = document.value if isinstance(document.value, list) else []
         if not listed:
@@ -106,7 +106,7 @@ class Tests:
     def _row(self, given: Any, path: Path, line: int) -> Iterator[Case]:
         try:
             if not isinstance(given, dict):
-                raise NotTakenError("it is no mapping", line)
+                raise NotTakenError("it is not a mapping", line)
             given = _from_row(given) if path.suffix == ".csv" else given
             yield from self.case(given, path.parent, str(path), None, line)
         except NotTakenError as problem:
@@ -205,7 +205,7 @@ class Tests:
         for number, one in enumerate(given["config"]):
             part = document.at("config", number)
             if not isinstance(one, dict) or any(name.startswith("$") for name in one):
-                what = "a set of variables that is no mapping, or is elsewhere ('$values')"
+                what = "a set of variables that is not a mapping, or is elsewhere ('$values')"
                 self.left.append(Left(self.file, f"a scenario: {what}", part.line()))
                 continue
             inner = replace(self)
@@ -223,7 +223,7 @@ class Tests:
         if given is None:
             return {}
         if not isinstance(given, dict):
-            raise NotTakenError("its 'vars' are no mapping")
+            raise NotTakenError("its 'vars' are not a mapping")
         return {str(name): self._variable(value, folder) for name, value in given.items()}
 
     def _variable(self, value: Any, folder: Path) -> Json:
@@ -283,4 +283,4 @@ def _cell_number(cell: str, what: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise NotTakenError(f"{what} is no number: '{cell}'") from None
+        raise NotTakenError(f"{what} is not a number: '{cell}'") from None

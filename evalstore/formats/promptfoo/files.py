@@ -83,7 +83,7 @@ def read_text(path: Path) -> str:
     except FileProblem as problem:
         raise NotTakenError(f"'{path.name}' {reason_of(problem)}") from problem
     except UnicodeDecodeError:
-        raise NotTakenError(f"'{path.name}' is no text") from None
+        raise NotTakenError(f"'{path.name}' is not text") from None
 
 
 def read_document(path: Path) -> Document:

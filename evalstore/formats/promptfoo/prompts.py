@@ -121,7 +121,7 @@ def _turns(text: str) -> Iterator[tuple[str, str, str | None]]:
         if isinstance(content, list):
             content, image = _parts(content, role)
         if role not in ROLES or not isinstance(content, str):
-            raise NotTakenError("one of its messages is no text of system, user or assistant")
+            raise NotTakenError("one of its messages is not a text of system, user or assistant")
         yield str(role), content, image
     if role == "assistant":
         raise NotTakenError("its conversation ends with an answer")
