@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections.abc import Generator, Iterator
@@ -32,6 +33,8 @@ _LOADS_LITELLM = ("test_secrets.py", "test_prices.py")
 _MADE_ONCE = ("wheel", "launcher", "program", "both")
 """Fixtures of many tests that take as long as many tests."""
 _LOADS_SCIPY = ("test_similarity.py", "test_against_scipy.py")
+_ONE_BY_ONE = ("tui", "hostile", "laws", "engine", "project")
+"""Folders whose tests take long, so that each goes to the worker that is free."""
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -39,19 +42,49 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Hand out the tests in the order of `pytest_collection_modifyitems`."""
+    config.option.loadscopereorder = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep all that collecting makes out of the searches for garbage: thousands of tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)  # before groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run in one process what loads or makes something that takes seconds."""
-    for item in items:
-        if "litellm" in item.name or item.path.name in _LOADS_LITELLM:
-            group = "litellm"
-        elif "rouge" in item.name or item.path.name in _LOADS_SCIPY:
-            group = "scipy"
-        else:
-            used = getattr(item, "fixturenames", ())
-            group = next((name for name in _MADE_ONCE if name in used), "")
-        if group:
+    """Run in one process what loads or makes something that takes seconds, and what is short.
+
+    Groups that take long come first, so that no worker is left alone with one in the end.
+    """
+    places = {item: _place(item) for item in items}
+    for item, (_, group) in places.items():
+        if group and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: places[item][0])
+
+
+def _place(item: pytest.Item) -> tuple[int, str]:
+    """When a test runs (lower is earlier), and the group it runs in, if any."""
+    if "litellm" in item.name or item.path.name in _LOADS_LITELLM:
+        return 0, "litellm"
+    if "rouge" in item.name or item.path.name in _LOADS_SCIPY:
+        return 0, "scipy"
+    used = getattr(item, "fixturenames", ())
+    if made := next((name for name in _MADE_ONCE if name in used), ""):
+        return 0, made
+    if item.get_closest_marker("xdist_group"):
+        return 0, ""
+    if item.path.parent.name in _ONE_BY_ONE:
+        return 1, ""
+    return 2, str(item.path.relative_to(item.config.rootpath))
 
 
 @pytest.fixture(autouse=True)
