@@ -38,8 +38,8 @@ _ONE_BY_ONE = ("tui", "hostile", "laws", "engine", "project")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: some tests wait for terminals and servers."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are processors: some tests wait for terminals and servers."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -76,7 +76,7 @@ def test_thousands_of_files_take_a_moment_and_are_as_likely_as_the_normal_curve_
     for sums in (
         [1] * 3_000 + [-2] * 1_400 + [3] * 40,
         [source.randint(-900, 1_000) for _ in range(1_500)],
-        [source.gauss(0.1, 1) for _ in range(500)],
+        [source.gauss(0.1, 1) for _ in range(250)],
     ):
         deviation = math.sqrt(math.fsum(one**2 for one in sums))
         near = math.erfc(abs(math.fsum(sums)) / deviation / math.sqrt(2))

@@ -80,7 +80,7 @@ def test_an_answer_without_end_is_left(
     monkeypatch.setattr(answer_size, "MAX_ANSWER", 1_000_000)
     server.answer, server.repeated = start, repeated
     try:
-        problem = failure(any_door(server.url), timeout=0.5)
+        problem = failure(any_door(server.url), timeout=0.3)
     finally:
         server.repeated = b""
     assert problem.kind in ("timeout", "malformed", "connection")
