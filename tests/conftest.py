@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer  # type: ignore[import-untyped]
+from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
 from tests import quick_stores
 from tests.hostile.campaign.processes import Launcher, launching
@@ -42,6 +44,21 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 2
 
 
+class _ByFile(LoadGroupScheduling):  # type: ignore[misc]
+    """Hands out groups, tests that take long one by one, and all others by their file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        scope = super()._split_scope(nodeid)
+        path = Path(nodeid.split("::")[0])
+        return scope if scope != nodeid or path.parent.name in _ONE_BY_ONE else str(path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGroupScheduling | None:
+    """Hand out thousands of short tests by their files: one by one takes as long as they do."""
+    return _ByFile(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Hand out the tests in the order of `pytest_collection_modifyitems`."""
     config.option.loadscopereorder = False
@@ -60,7 +77,7 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)  # before groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run in one process what loads or makes something that takes seconds, and what is short.
+    """Run in one process what loads or makes something that takes seconds.
 
     Groups that take long come first, so that no worker is left alone with one in the end.
     """
@@ -82,9 +99,7 @@ def _place(item: pytest.Item) -> tuple[int, str]:
         return 0, made
     if item.get_closest_marker("xdist_group"):
         return 0, ""
-    if item.path.parent.name in _ONE_BY_ONE:
-        return 1, ""
-    return 2, str(item.path.relative_to(item.config.rootpath))
+    return (1 if item.path.parent.name in _ONE_BY_ONE else 2), ""
 
 
 @pytest.fixture(autouse=True)
