@@ -150,6 +150,9 @@ class Model:
             # A list of 'uniqueProperties' only names settings, which are here themselves.
             both = {**_mapping(self.options.get(name)), **_mapping(overrides.get(name))}
             merged[name] = both or None
+        base, own = self.options.get("thinking"), overrides.get("thinking")
+        if isinstance(base, dict) and isinstance(own, dict):
+            merged["thinking"] = {**base, **own}
         # A number must not count as nothing: 0 equals False.
         return {
             name: value
