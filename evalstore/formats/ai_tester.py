@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.file_access import normalise
-from evalstore.formats.ai_tester_models import Models, read_models
+from evalstore.formats.ai_tester_models import participants, queries, read_models
 from evalstore.formats.sources import read_source
 from evalstore.settings import FOLDERS, read_settings
 from evalstore.yaml_core import read_yaml
@@ -61,10 +61,7 @@ _SETTINGS = (
     "timeout",
     "analysisQueries",
 )
-_PARTICIPANT = ("id", "temperature", "requiredTags", "prohibitedTags")
 _SUFFIXES = (".md", ".yaml", ".yml", ".json")
-_NAMED = ("provider", "model")
-"""What stands for an id: the code of a provider, and the model's name there."""
 _LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*("[^"]*"|'[^']*'|[^#\n]*?)\s*(?:#.*)?$""")
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 _WORDS = frozenset({"true", "false", "null"})
@@ -92,9 +89,9 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
         if value is None:
             continue
         if name in ("candidates", "evaluators") and isinstance(value, list):
-            value = [_participant(name, entry, models, notes) for entry in value]
+            value = participants(f"'{name}'", value, models, notes)
         if name == "analysisQueries" and isinstance(value, list):
-            value = [_query(entry, models, notes) for entry in value]
+            value = queries(value, models, notes)
         parts.append(_setting(name, value))
     parts.append("paths:\n" + "".join(lines))
     notes = list(dict.fromkeys([*notes, *of_folders, *models.notes]))
@@ -161,36 +158,6 @@ def _limits(variables: dict[str, str], notes: list[str]) -> dict[str, Json]:
         else:
             found[name] = int(given)
     return found
-
-
-def _participant(name: str, entry: Json, models: Models, notes: list[str]) -> Json:
-    if not isinstance(entry, dict):
-        return entry
-    if "id" not in entry and all(isinstance(entry.get(one), str) for one in _NAMED):
-        provider, model = entry["provider"], entry["model"]
-        id, is_known = models.id_of(provider, model)
-        if not is_known:
-            notes.append(f"'{id}' in '{name}' has no model file: no call knows more than its name")
-        rest = {field: value for field, value in entry.items() if field not in _NAMED}
-        entry = {"id": id, **rest}
-    elif isinstance(named := entry.get("id"), str):
-        entry = {**entry, "id": models.without_id.get(named, named)}
-    for field in entry:
-        if field not in _PARTICIPANT:
-            notes.append(f"'{field}' of '{entry.get('id')}' in '{name}' is left out")
-    return {field: entry[field] for field in _PARTICIPANT if entry.get(field) is not None}
-
-
-def _query(entry: Json, models: Models, notes: list[str]) -> Json:
-    """A query, with its models by their ids."""
-    if not isinstance(entry, dict):
-        return entry
-    return {
-        field: [_participant(field, one, models, notes) for one in value]
-        if field in ("candidates", "evaluators") and isinstance(value, list)
-        else value
-        for field, value in entry.items()
-    }
 
 
 def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str]) -> list[str]:

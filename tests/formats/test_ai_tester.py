@@ -6,7 +6,7 @@ import pytest
 
 from evalstore.errors import EvalstoreError
 from evalstore.formats.ai_tester import adopt
-from evalstore.settings import Participant, read_settings
+from evalstore.settings import Chosen, Participant, read_settings
 from evalstore.workspace import Workspace
 from evalstore.workspace_reading import read_workspace
 from tests.builders import HELLO, tree
@@ -125,11 +125,11 @@ def test_local_variables_win(folder: Path) -> None:
 
 
 def test_what_has_no_place_is_noted(folder: Path) -> None:
-    config = "candidates: [{id: a, weight: 2}]\nverbose: true\n"
+    config = "candidates: [{id: 'local/a:free', weight: 2}]\nverbose: true\n"
     text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
     assert "weight" not in text
     assert "'verbose' is left out: evalstore has no such setting" in notes
-    assert "'weight' of 'a' in 'candidates' is left out" in notes
+    assert "'weight' of 'local/a:free' in 'candidates' is left out" in notes
 
 
 def test_models_are_named_by_provider_and_code(folder: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_missing_config_is_told(folder: Path) -> None:
 
 def test_a_model_without_an_id_is_called_by_its_provider_and_name(folder: Path) -> None:
     config = (
-        "candidates: [{id: openai/gpt-9-2030}, {id: local/a}]\nevaluators: [{id: openai/other}]\n"
+        "candidates: [{id: openai/gpt-9-2030}, {id: local/a}]\nevaluators: [{id: local/judge}]\n"
     )
     files = {
         "data/models/gpt.yaml": "code: gpt-9\nprovider: openai\nproviderModelCode: gpt-9-2030\n",
@@ -240,7 +240,65 @@ def test_a_model_without_an_id_is_called_by_its_provider_and_name(folder: Path) 
     text, _ = adopt(tree(folder, {**PROJECT, "config.yaml": config, **files}))
     settings = read_settings(text)
     assert [one.id for one in settings.candidates] == ["gpt-9", "local/a"]
-    assert [one.id for one in settings.evaluators] == ["openai/other"]
+    assert [one.id for one in settings.evaluators] == ["local/judge"]
+
+
+def test_an_id_without_a_model_file_is_left_out_and_noted(folder: Path) -> None:
+    config = (
+        "candidates: [{id: 'ollama/phi:14b/default'}, {id: 'local/a:free'}]\n"
+        "evaluators: [{id: openai/other, temperature: 0.5}]\n"
+    )
+    text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
+    settings = read_settings(text)
+    assert [one.id for one in settings.candidates] == ["local/a:free"]
+    assert settings.evaluators == ()
+    assert [one for one in notes if "model file" in one] == [
+        "'ollama/phi:14b/default' in 'candidates' is left out: no model file has this id",
+        "'openai/other' in 'evaluators' is left out: no model file has this id",
+    ]
+
+
+def test_a_query_keeps_only_models_with_a_file_and_never_becomes_wider(folder: Path) -> None:
+    config = (
+        "analysisQueries:\n"
+        "  - {description: some, candidates: [{id: openai/other}, {id: 'local/a:free'}]}\n"
+        "  - {description: none, currency: USD, evaluators: [{id: openai/other}]}\n"
+        "  - {description: all, candidates: []}\n"
+    )
+    text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
+    some, everything = read_settings(text).analysis_queries
+    assert [one.id for one in some.candidates] == ["local/a:free"]
+    assert (everything.description, everything.candidates) == ("all", ())
+    assert [one for one in notes if "query" in one] == [
+        "'openai/other' in 'candidates' of the query 'some' is left out: no model file has this id",
+        "'openai/other' in 'evaluators' of the query 'none' is left out: no model file has this id",
+        "the query 'none' is left out: none of its evaluators has a model file",
+    ]
+
+
+@pytest.mark.parametrize("list_name", ["candidates", "evaluators"])
+def test_tags_of_models_in_a_query_are_left_out_and_noted(folder: Path, list_name: str) -> None:
+    model = "{id: local/judge, temperature: 0.5, requiredTags: [a], prohibitedTags: [b]}"
+    config = (
+        "analysisQueries:\n"
+        f"  - {{description: d, currency: USD, requiredTags1: [c], {list_name}: [{model}]}}\n"
+    )
+    text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
+    (query,) = read_settings(text).analysis_queries
+    assert query.required_tags1 == ("c",)
+    assert getattr(query, list_name) == (Chosen("local/judge", 0.5),)
+    why = "is left out: a query has tags for all its models"
+    assert [one for one in notes if "of 'local/judge'" in one] == [
+        f"'{field}' of 'local/judge' in '{list_name}' of the query 'd' {why}"
+        for field in ("requiredTags", "prohibitedTags")
+    ]
+
+
+def test_an_unknown_field_of_a_query_is_left_out_and_noted(folder: Path) -> None:
+    config = "analysisQueries: [{description: d, currency: USD, sortBy: cost}]\n"
+    text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
+    assert [one.description for one in read_settings(text).analysis_queries] == ["d"]
+    assert "'sortBy' of the query 'd' is left out: evalstore has no such field" in notes
 
 
 def test_a_hidden_folder_that_is_passed_over_is_said_once(folder: Path) -> None:
