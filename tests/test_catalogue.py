@@ -46,6 +46,22 @@ supportsStructuredOutputs: true
 
 
 @pytest.mark.parametrize(
+    ("text", "variable"),
+    [
+        ("code: openai", "OPENAI_API_KEY"),
+        ("code: mine\ntype: openai", "OPENAI_API_KEY"),
+        ("code: openrouter", "OPENROUTER_API_KEY"),
+        ("code: openai\napiKeyEnvVar: MY_KEY", "MY_KEY"),
+        ("code: openai\nbaseURL: https://proxy.example/v1", None),
+        ("code: openrouter\nbaseURL: http://127.0.0.1:9/v1", None),
+        ("code: ollama", None),
+    ],
+)
+def test_a_service_at_its_own_address_has_its_usual_key(text: str, variable: str | None) -> None:
+    assert read_provider(text).key_variable == variable
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("name: x", "the provider has no 'code'"),
