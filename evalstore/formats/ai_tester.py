@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 _CONFIG = "AI_TESTER_CONFIG_PATH"
+USUAL_CONFIG = "ai-tester.config.yaml"
+"""The configuration file when no variable names it."""
 _FOLDERS = {
     "AI_TESTER_TESTS_DIR": "tests",
     "AI_TESTER_PROMPTS_DIR": "prompts",
@@ -117,10 +119,13 @@ def _read_variables(folder: Path) -> dict[str, str]:
             if setting and setting[1].startswith(("AI_TESTER_", "MAX_")):
                 found.setdefault(setting[1], setting[2].strip("\"'"))
     if not found.get(_CONFIG):
-        raise EvalstoreError(
-            f"'{folder.name}' is not an ai-tester project: no '.env' in it sets {_CONFIG}",
-            hint="name the folder that holds ai-tester's '.env'",
-        )
+        if not (folder / USUAL_CONFIG).is_file():
+            raise EvalstoreError(
+                f"'{folder.name}' is not an ai-tester project: no '.env' in it sets {_CONFIG}, "
+                f"and there is no '{USUAL_CONFIG}'",
+                hint="name the folder that holds ai-tester's '.env'",
+            )
+        found[_CONFIG] = USUAL_CONFIG
     return found
 
 

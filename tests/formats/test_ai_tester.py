@@ -199,6 +199,20 @@ def test_options_that_are_not_translated_are_noted(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("setting", ["", "AI_TESTER_CONFIG_PATH=\n"])
+def test_the_configuration_has_a_usual_name(folder: Path, setting: str) -> None:
+    named = 'export AI_TESTER_CONFIG_PATH="config.yaml"  # what to run\n'
+    files = {**PROJECT, ".env": PROJECT[".env"].replace(named, setting)}
+    files["ai-tester.config.yaml"] = files.pop("config.yaml")
+    assert adopt(tree(folder, files))[0] == WRITTEN
+
+
+def test_a_project_without_variables_is_known_by_its_configuration(folder: Path) -> None:
+    text, _ = adopt(tree(folder, {"ai-tester.config.yaml": "attempts: 2\n", "tests/a.md": HELLO}))
+    assert read_settings(text).attempts == 2
+    assert "  tests: tests\n" in text
+
+
 @pytest.mark.parametrize("env", ["", "AI_TESTER_TESTS_DIR=tests\n"])
 def test_not_every_folder_is_a_project(folder: Path, env: str) -> None:
     assert "is not an ai-tester project" in str(refusal(tree(folder, {".env": env})))
