@@ -63,6 +63,15 @@ _SETTINGS = (
     "timeout",
     "analysisQueries",
 )
+_DEFAULTS: dict[str, Json] = {
+    "candidatesTemperature": 0.3,
+    "prohibitedTags": ["skip", "example"],
+    "evaluatorsTemperature": 0.3,
+    "evaluationsPerEvaluator": 3,
+    "maxTestOutputTokens": 7000,
+    "maxEvaluationOutputTokens": 2500,
+}
+"""What ai-tester does where a project says nothing, and evalstore does otherwise."""
 _SUFFIXES = (".md", ".yaml", ".yml", ".json")
 _LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*("[^"]*"|'[^']*'|[^#\n]*?)\s*(?:#.*)?$""")
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
@@ -78,12 +87,17 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
     """
     variables = _read_variables(folder)
     notes = [f"{name}: {why}" for name, why in _LEFT_OUT.items() if name in variables]
-    config = {**_limits(variables, notes), **_config(folder, variables)}
+    given = _config(folder, variables)
+    config = {
+        **_DEFAULTS,
+        **_limits(variables, notes),
+        **{name: value for name, value in given.items() if value is not None},
+    }
     of_folders: list[str] = []
     lines = _paths(folder.resolve(), (root or folder).resolve(), variables, of_folders)
     models = read_models(folder / (variables.get("AI_TESTER_MODELS_DIR") or FOLDERS["models"]))
     parts = []
-    for name in config:
+    for name in given:
         if name not in _SETTINGS:
             notes.append(f"'{name}' is left out: evalstore has no such setting")
     for name in _SETTINGS:

@@ -61,8 +61,10 @@ prohibitedTags:
   - slow
 evaluators:
   - {id: local/judge}
+evaluatorsTemperature: 0.3
 evaluationsPerEvaluator: 3
 maxTestOutputTokens: 4000
+maxEvaluationOutputTokens: 2500
 analysisQueries:
   - {description: "in dollars", currency: USD}
 paths:
@@ -162,16 +164,41 @@ def test_models_are_named_by_provider_and_code(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("config", ["candidates: []\n", "candidatesTemperature: null\n"])
+def test_what_a_configuration_leaves_out_is_as_in_ai_tester(folder: Path, config: str) -> None:
+    settings = read_settings(adopt(tree(folder, {**PROJECT, "config.yaml": config}))[0])
+    assert (settings.candidates_temperature, settings.evaluators_temperature) == (0.3, 0.3)
+    assert (settings.attempts, settings.evaluations_per_evaluator) == (1, 3)
+    assert (settings.required_tags1, settings.required_tags2) == ((), ())
+    assert settings.prohibited_tags == ("skip", "example")
+    assert settings.max_test_output_tokens == 7000
+    assert settings.max_evaluation_output_tokens == 2500
+    assert settings.timeout == 120
+
+
+def test_what_a_configuration_says_is_kept_where_it_says_nothing(folder: Path) -> None:
+    config = (
+        "candidatesTemperature: 0\nevaluatorsTemperature: 0\nevaluationsPerEvaluator: 1\n"
+        "prohibitedTags: []\ncandidates: [{id: 'local/a:free'}]\n"
+        "analysisQueries: [{description: d, currency: USD}]\n"
+    )
+    settings = read_settings(adopt(tree(folder, {**PROJECT, "config.yaml": config}))[0])
+    assert (settings.candidates_temperature, settings.evaluators_temperature) == (0, 0)
+    assert (settings.evaluations_per_evaluator, settings.prohibited_tags) == (1, ())
+    assert settings.candidates[0].prohibited_tags == ()
+    assert settings.analysis_queries[0].prohibited_tags == ()
+
+
 def test_limits_of_the_environment_are_settings(folder: Path) -> None:
     env = (
-        "MAX_WAIT_TIME=1500\nMAX_TEST_OUTPUT_TOKENS=7000\nMAX_EVALUATION_OUTPUT_TOKENS=lots\n"
+        "MAX_WAIT_TIME=1500\nMAX_TEST_OUTPUT_TOKENS=8000\nMAX_EVALUATION_OUTPUT_TOKENS=lots\n"
         "MAX_TEST_THINKING_TOKENS=10\n"
     )
     config = "evaluatorsTemperature: 0.2\n"
     text, notes = adopt(
         tree(folder, {**PROJECT, ".env": PROJECT[".env"] + env, "config.yaml": config})
     )
-    assert "maxTestOutputTokens: 7000\ntimeout: 1.5\n" in text
+    assert "maxTestOutputTokens: 8000\nmaxEvaluationOutputTokens: 2500\ntimeout: 1.5\n" in text
     assert (
         "MAX_EVALUATION_OUTPUT_TOKENS: 'lots' is left out: it is not a whole number above 0"
         in notes
