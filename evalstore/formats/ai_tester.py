@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.file_access import normalise
-from evalstore.formats.ai_tester_models import participants, queries, read_models
+from evalstore.formats.ai_tester_models import participants, provider_notes, queries, read_models
 from evalstore.formats.sources import read_source
 from evalstore.settings import FOLDERS, read_settings
 from evalstore.yaml_core import read_yaml
@@ -38,10 +38,16 @@ _FOLDERS = {
 _LEFT_OUT = {
     "AI_TESTER_SQLITE_DB_PATH": "'evalstore import ai-tester-db FILE' brings its answers along",
     "AI_TESTER_LOGS_DIR": "there is no log folder",
-    "AI_TESTER_OLLAMA_BASE_URL": "write a provider file with this 'baseURL', if it has none",
+    "AI_TESTER_OLLAMA_BASE_URL": "write it, ending in '/v1' instead of '/api', as 'baseURL' into a "
+    "provider file of type 'ollama'; only models with a model file use that",
     "MAX_TEST_THINKING_TOKENS": "a model file says how much its model thinks",
     "MAX_EVALUATION_THINKING_TOKENS": "a model file says how much its model thinks",
+    "GOOGLE_APPLICATION_CREDENTIALS": "no effect in '.env': set it in your environment",
+    "GOOGLE_VERTEX_AI_PROJECT": "no effect: set VERTEXAI_PROJECT instead",
+    "GOOGLE_VERTEX_AI_REGION": "no effect: set VERTEXAI_LOCATION instead",
 }
+_OURS = ("AI_TESTER_", "MAX_", "GOOGLE_")
+"""Beginnings of variables that are looked at."""
 _LIMITS = {
     "MAX_TEST_OUTPUT_TOKENS": "maxTestOutputTokens",
     "MAX_EVALUATION_OUTPUT_TOKENS": "maxEvaluationOutputTokens",
@@ -110,7 +116,9 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
             value = queries(value, models, notes)
         parts.append(_setting(name, value))
     parts.append("paths:\n" + "".join(lines))
-    notes = list(dict.fromkeys([*notes, *of_folders, *models.notes]))
+    providers = folder / (variables.get("AI_TESTER_PROVIDERS_DIR") or FOLDERS["providers"])
+    notes += [*of_folders, *models.notes, *provider_notes(providers)]
+    notes = list(dict.fromkeys(notes))
     text = "".join(parts)
     try:
         read_settings(text)
@@ -130,7 +138,7 @@ def _read_variables(folder: Path) -> dict[str, str]:
             continue
         for line in _text(path, name).split("\n"):
             setting = _LINE.match(line)
-            if setting and setting[1].startswith(("AI_TESTER_", "MAX_")):
+            if setting and setting[1].startswith(_OURS):
                 found.setdefault(setting[1], setting[2].strip("\"'"))
     if not found.get(_CONFIG):
         if not (folder / USUAL_CONFIG).is_file():

@@ -24,6 +24,11 @@ _KINDS = {
     "vertex-anthropic": "vertex_ai",
 }
 """Kinds of providers that litellm calls something else."""
+_CAPABILITIES = {
+    "input": ("text", "image", "file", "pdf"),
+    "output": ("text", "structured", "tools"),
+}
+"""What ai-tester looks for before it calls a model."""
 _PARTICIPANT = ("id", "temperature", "requiredTags", "prohibitedTags")
 _CHOSEN = ("id", "temperature")
 _NAMED = ("provider", "model")
@@ -130,15 +135,7 @@ def read_models(folder: Path) -> Models:
     with_id: set[str] = set()
     all_ids: set[str] = set()
     notes: list[str] = []
-    for path in sorted(folder.rglob("*")):
-        if path.suffix not in (".yaml", ".yml") or not path.is_file():
-            continue
-        try:
-            given = read_yaml(normalise(read_source(path))).value
-        except FileProblem:
-            continue
-        if not isinstance(given, dict):
-            continue
+    for path, given in _read_files(folder):
         place = path.relative_to(folder).with_suffix("").as_posix()
         code = given.get("code") or given.get("id")
         id, provider = given.get("id") or code or place, given.get("provider")
@@ -160,8 +157,49 @@ def read_models(folder: Path) -> Models:
     return Models({**sleeping, **ids}, frozenset(all_ids), without_id, tuple(notes))
 
 
+def provider_notes(folder: Path) -> list[str]:
+    """What provider files leave out that means something else in ai-tester."""
+    return [
+        f"the provider '{given.get('code')}': 'supportsStructuredOutputs' is not set, which is "
+        "false in ai-tester and true in evalstore: write which one it is"
+        for _, given in _read_files(folder)
+        if given.get("type") == "openai-compatible" and "supportsStructuredOutputs" not in given
+    ]
+
+
+def _read_files(folder: Path) -> Iterator[tuple[Path, dict[str, Json]]]:
+    """The YAML files of a folder that can be read."""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix not in (".yaml", ".yml") or not path.is_file():
+            continue
+        try:
+            given = read_yaml(normalise(read_source(path))).value
+        except FileProblem:
+            continue
+        if isinstance(given, dict):
+            yield path, given
+
+
+def _omitted_capabilities(given: Json) -> list[str]:
+    """What ai-tester needs of a model and a declaration of its capabilities leaves out."""
+    if not isinstance(given, dict):
+        return []
+    sides = {side: given.get(side) or {} for side in _CAPABILITIES}
+    return [
+        f"{side}.{name}"
+        for side, names in _CAPABILITIES.items()
+        for name in names
+        if isinstance(sides[side], dict) and name not in sides[side]
+    ]
+
+
 def _notes(given: dict[str, Json]) -> Iterator[str]:
-    """ai-tester translates options for each provider; here they are sent as they stand."""
+    """Options are sent as they stand, and what is left out may mean something else."""
+    if omitted := _omitted_capabilities(given.get("capabilities")):
+        yield (
+            f"'capabilities' leaves out {', '.join(omitted)}, which is false in ai-tester and true "
+            "in evalstore: write which one it is"
+        )
     parts = [given, given.get("candidateOverrides"), given.get("evaluatorOverrides")]
     for part in parts:
         if not isinstance(part, dict):

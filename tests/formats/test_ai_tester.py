@@ -43,7 +43,10 @@ PROJECT = {
     ).replace("007", "'007'"),
     "data/tests/sub/hello.md": HELLO,
     "data/prompts/brief.md": "Be brief.\n",
-    "data/providers/local.yaml": "code: local\ntype: openai-compatible\nbaseURL: http://h/v1\n",
+    "data/providers/local.yaml": (
+        "code: local\ntype: openai-compatible\nbaseURL: http://h/v1\n"
+        "supportsStructuredOutputs: true\n"
+    ),
     "data/models/a.yaml": "id: local/a:free\ncode: a\nprovider: local\n",
     "data/models/judge.yaml": "id: local/judge\ncode: judge\nprovider: local\n",
     "data/currencies/USD.yaml": "code: USD\nrates: [{rateInUSD: 1, validFrom: 2020-01-01}]\n",
@@ -224,6 +227,79 @@ def test_options_that_are_not_translated_are_noted(folder: Path) -> None:
         "is it 'service_tier'?",
         "the model 'local/t': 'thinking' is sent as it stands: write it as the provider wants it",
     ]
+
+
+@pytest.mark.parametrize(
+    ("declared", "omitted"),
+    [
+        ("{}", "input.text, input.image, input.file, input.pdf, output.text, output.structured, "
+         "output.tools"),
+        ("{input: {text: true, image: true, file: true, pdf: false}, output: {text: true}}",
+         "output.structured, output.tools"),
+    ],
+)  # fmt: skip
+def test_capabilities_that_are_left_out_are_noted(
+    folder: Path, declared: str, omitted: str
+) -> None:
+    model = f"id: local/c\nprovider: local\ncode: c\ncapabilities: {declared}\n"
+    _, notes = adopt(tree(folder, {**PROJECT, "data/models/c.yaml": model}))
+    assert [one for one in notes if "local/c" in one] == [
+        f"the model 'local/c': 'capabilities' leaves out {omitted}, which is false in ai-tester "
+        "and true in evalstore: write which one it is"
+    ]
+
+
+def test_capabilities_that_say_all_or_nothing_are_not_noted(folder: Path) -> None:
+    whole = (
+        "capabilities: {input: {text: true, image: true, file: true, pdf: false}, "
+        "output: {text: true, structured: true, tools: false}}\n"
+    )
+    model = f"id: local/c\nprovider: local\ncode: c\n{whole}"
+    _, notes = adopt(tree(folder, {**PROJECT, "data/models/c.yaml": model}))
+    assert [one for one in notes if "capabilities" in one] == []
+
+
+@pytest.mark.parametrize(
+    ("provider", "noted"),
+    [
+        ("code: r\ntype: openai-compatible\nbaseURL: http://r/v1\n", True),
+        (
+            "code: r\ntype: openai-compatible\nbaseURL: http://r/v1\n"
+            "supportsStructuredOutputs: false\n",
+            False,
+        ),
+        ("code: openai\ntype: openai\n", False),
+    ],
+)
+def test_structured_outputs_that_are_left_out_are_noted(
+    folder: Path, provider: str, noted: bool
+) -> None:
+    _, notes = adopt(tree(folder, {**PROJECT, "data/providers/r.yaml": provider}))
+    assert [one for one in notes if "supportsStructuredOutputs" in one] == noted * [
+        "the provider 'r': 'supportsStructuredOutputs' is not set, which is false in ai-tester "
+        "and true in evalstore: write which one it is"
+    ]
+
+
+@pytest.mark.parametrize("name", [".env", ".env.local"])
+def test_variables_without_effect_are_noted(folder: Path, name: str) -> None:
+    more = (
+        "GOOGLE_APPLICATION_CREDENTIALS=/k.json\nGOOGLE_VERTEX_AI_REGION=us-central1\n"
+        "GOOGLE_VERTEX_AI_PROJECT=p-1\nAI_TESTER_OLLAMA_BASE_URL=http://user:word@h:1/api\n"
+    )
+    tree(folder, PROJECT)
+    path = folder / name
+    path.write_text((path.read_text() if path.exists() else "") + more)
+    _, notes = adopt(folder)
+    for words in (
+        "GOOGLE_APPLICATION_CREDENTIALS: no effect in '.env': set it in your environment",
+        "GOOGLE_VERTEX_AI_REGION: no effect: set VERTEXAI_LOCATION instead",
+        "GOOGLE_VERTEX_AI_PROJECT: no effect: set VERTEXAI_PROJECT instead",
+        "AI_TESTER_OLLAMA_BASE_URL: write it, ending in '/v1' instead of '/api', as 'baseURL' into "
+        "a provider file of type 'ollama'; only models with a model file use that",
+    ):
+        assert words in notes
+    assert "word" not in " ".join(notes)
 
 
 @pytest.mark.parametrize("setting", ["", "AI_TESTER_CONFIG_PATH=\n"])
