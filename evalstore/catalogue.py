@@ -93,6 +93,8 @@ SERVICES = {
     "xai": "XAI_API_KEY",
 }
 """Where the key of a service is looked for when no provider file says it."""
+_USUAL_KEYS = ("openai", "openrouter")
+"""Kinds whose provider files need not name it; litellm looks up those of its kinds itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,9 @@ class Model:
             # A list of 'uniqueProperties' only names settings, which are here themselves.
             both = {**_mapping(self.options.get(name)), **_mapping(overrides.get(name))}
             merged[name] = both or None
+        base, own = self.options.get("thinking"), overrides.get("thinking")
+        if isinstance(base, dict) and isinstance(own, dict):
+            merged["thinking"] = {**base, **own}
         # A number must not count as nothing: 0 equals False.
         return {
             name: value
@@ -217,11 +222,15 @@ def read_provider(text: str) -> ProviderFile:
     base_url = found.text("baseURL")
     if base_url is not None:
         _check_base_url(base_url, found.line("baseURL"))
+    kind = found.text("type") or code
+    key_variable = _key_variable(found)
+    if base_url is None and key_variable is None and kind in _USUAL_KEYS:
+        key_variable = SERVICES[kind]  # never to another address: a file must ask for that
     return ProviderFile(
         code=code,
-        type=found.text("type") or code,
+        type=kind,
         base_url=base_url.rstrip("/") if base_url else None,
-        key_variable=_key_variable(found),
+        key_variable=key_variable,
         structured=found.flag("supportsStructuredOutputs", default=True),
         concurrency=found.whole("concurrency", least=1, most=1024),
         requests_per_minute=found.number("requestsPerMinute", 0.001, _MOST),

@@ -5,6 +5,7 @@ import pytest
 from evalstore.catalogue import (
     Cost,
     Model,
+    Part,
     ProviderFile,
     bare_model,
     provider_options,
@@ -42,6 +43,22 @@ apiKeyEnvVar: LOCAL_KEY
 supportsStructuredOutputs: true
 """
     assert read_provider(text) == LOCAL
+
+
+@pytest.mark.parametrize(
+    ("text", "variable"),
+    [
+        ("code: openai", "OPENAI_API_KEY"),
+        ("code: mine\ntype: openai", "OPENAI_API_KEY"),
+        ("code: openrouter", "OPENROUTER_API_KEY"),
+        ("code: openai\napiKeyEnvVar: MY_KEY", "MY_KEY"),
+        ("code: openai\nbaseURL: https://proxy.example/v1", None),
+        ("code: openrouter\nbaseURL: http://127.0.0.1:9/v1", None),
+        ("code: ollama", None),
+    ],
+)
+def test_a_service_at_its_own_address_has_its_usual_key(text: str, variable: str | None) -> None:
+    assert read_provider(text).key_variable == variable
 
 
 @pytest.mark.parametrize(
@@ -125,6 +142,44 @@ evaluatorOverrides: {thinking: low, providerModelCode: d}
     }
     assert found.temperature("candidate", 0.7) == 0.0
     assert found.temperature("evaluator", 0.7) == 0.7
+
+
+@pytest.mark.parametrize(
+    ("base", "override", "effective"),
+    [
+        ("{a: 1, b: 1}", "{b: 2, c: 3}", {"a": 1, "b": 2, "c": 3}),
+        ("{a: 1}", "{}", {"a": 1}),
+        ("{a: {x: 1, y: 1}}", "{a: {x: 2}}", {"a": {"x": 2}}),
+    ],
+)
+@pytest.mark.parametrize("field", ["thinking", "providerOptions", "uniqueProperties"])
+@pytest.mark.parametrize("part", ["candidate", "evaluator"])
+def test_a_mapping_in_an_override_is_merged_by_key(
+    part: Part, field: str, base: str, override: str, effective: Json
+) -> None:
+    found = model(
+        f"code: c\nprovider: local\n{field}: {base}\n{part}Overrides: {{{field}: {override}}}"
+    )
+    other: Part = "evaluator" if part == "candidate" else "candidate"
+    assert (found.version(part).options or {})[field] == effective
+    assert (found.version(other).options or {})[field] == found.options[field]
+
+
+@pytest.mark.parametrize(
+    ("base", "override", "effective"),
+    [
+        ("{effort: low}", "high", "high"),
+        ("low", "{budget: 1}", {"budget": 1}),
+        ("low", "null", None),
+    ],
+)
+def test_a_thinking_override_that_cannot_be_merged_replaces_the_base(
+    base: str, override: str, effective: Json
+) -> None:
+    found = model(
+        f"code: c\nprovider: local\nthinking: {base}\nevaluatorOverrides: {{thinking: {override}}}"
+    )
+    assert (found.version("evaluator").options or {}).get("thinking") == effective
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.file_access import normalise
-from evalstore.formats.ai_tester_models import Models, read_models
+from evalstore.formats.ai_tester_models import participants, provider_notes, queries, read_models
 from evalstore.formats.sources import read_source
 from evalstore.settings import FOLDERS, read_settings
 from evalstore.yaml_core import read_yaml
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from evalstore.values import Json
 
 _CONFIG = "AI_TESTER_CONFIG_PATH"
+USUAL_CONFIG = "ai-tester.config.yaml"
+"""The configuration file when no variable names it."""
 _FOLDERS = {
     "AI_TESTER_TESTS_DIR": "tests",
     "AI_TESTER_PROMPTS_DIR": "prompts",
@@ -36,10 +38,16 @@ _FOLDERS = {
 _LEFT_OUT = {
     "AI_TESTER_SQLITE_DB_PATH": "'evalstore import ai-tester-db FILE' brings its answers along",
     "AI_TESTER_LOGS_DIR": "there is no log folder",
-    "AI_TESTER_OLLAMA_BASE_URL": "write a provider file with this 'baseURL', if it has none",
+    "AI_TESTER_OLLAMA_BASE_URL": "write it, ending in '/v1' instead of '/api', as 'baseURL' into a "
+    "provider file of type 'ollama'; only models with a model file use that",
     "MAX_TEST_THINKING_TOKENS": "a model file says how much its model thinks",
     "MAX_EVALUATION_THINKING_TOKENS": "a model file says how much its model thinks",
+    "GOOGLE_APPLICATION_CREDENTIALS": "no effect in '.env': set it in your environment",
+    "GOOGLE_VERTEX_AI_PROJECT": "no effect: set VERTEXAI_PROJECT instead",
+    "GOOGLE_VERTEX_AI_REGION": "no effect: set VERTEXAI_LOCATION instead",
 }
+_OURS = ("AI_TESTER_", "MAX_", "GOOGLE_")
+"""Beginnings of variables that are looked at."""
 _LIMITS = {
     "MAX_TEST_OUTPUT_TOKENS": "maxTestOutputTokens",
     "MAX_EVALUATION_OUTPUT_TOKENS": "maxEvaluationOutputTokens",
@@ -61,10 +69,16 @@ _SETTINGS = (
     "timeout",
     "analysisQueries",
 )
-_PARTICIPANT = ("id", "temperature", "requiredTags", "prohibitedTags")
+_DEFAULTS: dict[str, Json] = {
+    "candidatesTemperature": 0.3,
+    "prohibitedTags": ["skip", "example"],
+    "evaluatorsTemperature": 0.3,
+    "evaluationsPerEvaluator": 3,
+    "maxTestOutputTokens": 7000,
+    "maxEvaluationOutputTokens": 2500,
+}
+"""What ai-tester does where a project says nothing, and evalstore does otherwise."""
 _SUFFIXES = (".md", ".yaml", ".yml", ".json")
-_NAMED = ("provider", "model")
-"""What stands for an id: the code of a provider, and the model's name there."""
 _LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*("[^"]*"|'[^']*'|[^#\n]*?)\s*(?:#.*)?$""")
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 _WORDS = frozenset({"true", "false", "null"})
@@ -79,12 +93,17 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
     """
     variables = _read_variables(folder)
     notes = [f"{name}: {why}" for name, why in _LEFT_OUT.items() if name in variables]
-    config = {**_limits(variables, notes), **_config(folder, variables)}
+    given = _config(folder, variables)
+    config = {
+        **_DEFAULTS,
+        **_limits(variables, notes),
+        **{name: value for name, value in given.items() if value is not None},
+    }
     of_folders: list[str] = []
     lines = _paths(folder.resolve(), (root or folder).resolve(), variables, of_folders)
     models = read_models(folder / (variables.get("AI_TESTER_MODELS_DIR") or FOLDERS["models"]))
     parts = []
-    for name in config:
+    for name in given:
         if name not in _SETTINGS:
             notes.append(f"'{name}' is left out: evalstore has no such setting")
     for name in _SETTINGS:
@@ -92,12 +111,14 @@ def adopt(folder: Path, root: Path | None = None) -> tuple[str, list[str]]:
         if value is None:
             continue
         if name in ("candidates", "evaluators") and isinstance(value, list):
-            value = [_participant(name, entry, models, notes) for entry in value]
+            value = participants(f"'{name}'", value, models, notes)
         if name == "analysisQueries" and isinstance(value, list):
-            value = [_query(entry, models, notes) for entry in value]
+            value = queries(value, models, notes)
         parts.append(_setting(name, value))
     parts.append("paths:\n" + "".join(lines))
-    notes = list(dict.fromkeys([*notes, *of_folders, *models.notes]))
+    providers = folder / (variables.get("AI_TESTER_PROVIDERS_DIR") or FOLDERS["providers"])
+    notes += [*of_folders, *models.notes, *provider_notes(providers)]
+    notes = list(dict.fromkeys(notes))
     text = "".join(parts)
     try:
         read_settings(text)
@@ -117,13 +138,16 @@ def _read_variables(folder: Path) -> dict[str, str]:
             continue
         for line in _text(path, name).split("\n"):
             setting = _LINE.match(line)
-            if setting and setting[1].startswith(("AI_TESTER_", "MAX_")):
+            if setting and setting[1].startswith(_OURS):
                 found.setdefault(setting[1], setting[2].strip("\"'"))
     if not found.get(_CONFIG):
-        raise EvalstoreError(
-            f"'{folder.name}' is not an ai-tester project: no '.env' in it sets {_CONFIG}",
-            hint="name the folder that holds ai-tester's '.env'",
-        )
+        if not (folder / USUAL_CONFIG).is_file():
+            raise EvalstoreError(
+                f"'{folder.name}' is not an ai-tester project: no '.env' in it sets {_CONFIG}, "
+                f"and there is no '{USUAL_CONFIG}'",
+                hint="name the folder that holds ai-tester's '.env'",
+            )
+        found[_CONFIG] = USUAL_CONFIG
     return found
 
 
@@ -161,36 +185,6 @@ def _limits(variables: dict[str, str], notes: list[str]) -> dict[str, Json]:
         else:
             found[name] = int(given)
     return found
-
-
-def _participant(name: str, entry: Json, models: Models, notes: list[str]) -> Json:
-    if not isinstance(entry, dict):
-        return entry
-    if "id" not in entry and all(isinstance(entry.get(one), str) for one in _NAMED):
-        provider, model = entry["provider"], entry["model"]
-        id, is_known = models.id_of(provider, model)
-        if not is_known:
-            notes.append(f"'{id}' in '{name}' has no model file: no call knows more than its name")
-        rest = {field: value for field, value in entry.items() if field not in _NAMED}
-        entry = {"id": id, **rest}
-    elif isinstance(named := entry.get("id"), str):
-        entry = {**entry, "id": models.without_id.get(named, named)}
-    for field in entry:
-        if field not in _PARTICIPANT:
-            notes.append(f"'{field}' of '{entry.get('id')}' in '{name}' is left out")
-    return {field: entry[field] for field in _PARTICIPANT if entry.get(field) is not None}
-
-
-def _query(entry: Json, models: Models, notes: list[str]) -> Json:
-    """A query, with its models by their ids."""
-    if not isinstance(entry, dict):
-        return entry
-    return {
-        field: [_participant(field, one, models, notes) for one in value]
-        if field in ("candidates", "evaluators") and isinstance(value, list)
-        else value
-        for field, value in entry.items()
-    }
 
 
 def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str]) -> list[str]:

@@ -180,6 +180,9 @@ class _Reader:
             provider=self._providers[model["provider_id"]]["code"],
             code=model["provider_model_code"],
             options=None if options is None else parse_json(options),
+            extra_identifier=(model["extra_identifier"] or "").strip()
+            if "extra_identifier" in model
+            else None,
             current=bool(model.get("active", True)),
         )
 

@@ -73,6 +73,8 @@ class By:
     """The provider's name for it."""
     options: Json = None
     """What it was called with besides; None: nobody wrote it down."""
+    extra_identifier: str | None = None
+    """What tells it apart from others with the same code; None: nobody wrote it down."""
     current: bool = True
     """Whether it is still what its file says."""
 

@@ -39,6 +39,12 @@ if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
 
 
+_PARTS: tuple[Part, ...] = ("candidate", "evaluator")
+_OVERRIDES = ("candidateOverrides", "evaluatorOverrides")
+_NOT_RECORDED = ("extraIdentifier", "structured", "uniqueProperties")
+"""Parts of a model version that are not among the options of a database."""
+
+
 class _NotTakenError(Exception):
     """Why an answer, or a verdict, is not taken over."""
 
@@ -63,9 +69,12 @@ class _Adopter:
         self.left: dict[str, tuple[str, int]] = {}
         """Reason -> the first place, and how many."""
         self._desk = desk
-        self._models = {
-            (model.provider.code, model.code): model for model in desk.reading.models.values()
-        }
+        self._models: dict[tuple[str, str, Part], list[Model]] = {}
+        """Models by provider, by their code there and by what they are called for."""
+        for model in desk.reading.models.values():
+            for part in _PARTS:
+                place = (model.provider.code, model.version(part).code, part)
+                self._models.setdefault(place, []).append(model)
         self._judge_prompts: dict[tuple[str, tuple[str, ...]], str] = {}
         self._times: Counter[tuple[str, str, int]] = Counter()
 
@@ -173,30 +182,54 @@ class _Adopter:
 
     def _model(self, by: By, part: Part) -> str:
         """The version of the model that has this name here, if it is still called the same way."""
-        model = self._models.get((by.provider, by.code))
-        if model is None:
+        models = self._models.get((by.provider, by.code, part), [])
+        if not models:
             raise _NotTakenError(f"no model file has the code '{by.code}' at '{by.provider}'")
-        if not by.current or not _same_options(by.options, model):
-            raise _NotTakenError(f"the model '{model.id}' was called with other options then")
-        return self.history.keep("model", hashing.describe_model(model.version(part)))
+        alike = [one for one in models if by.current and _is_same(by, one, part)]
+        if not alike:
+            ids = "' and '".join(one.id for one in models)
+            were = "models '{}' were" if len(models) > 1 else "model '{}' was"
+            raise _NotTakenError(f"the {were.format(ids)} called with other options then")
+        alike = [one for one in alike if one.active] or alike
+        version = alike[0].version(part)
+        if any(one.version(part) != version for one in alike):
+            ids = "' or '".join(one.id for one in alike)
+            raise _NotTakenError(f"nobody wrote down which model it was: '{ids}'")
+        return self.history.keep("model", hashing.describe_model(version))
 
 
 def _text(text: str) -> tuple[Text, ...]:
     return (Text(text.strip(SPACE)),)
 
 
-def _same_options(then: Json, model: Model) -> bool:
+def _is_same(by: By, model: Model, part: Part) -> bool:
     """Whether a model is called with what it was called with, as far as that is known."""
-    if then is None:
-        return True
-    if not isinstance(then, Mapping):
+    extra = str(model.options.get("extraIdentifier") or "").strip()
+    if by.extra_identifier is not None and by.extra_identifier != extra:
         return False
-    now = {
-        **model.options,
-        "candidateOverrides": model.candidate_overrides,
-        "evaluatorOverrides": model.evaluator_overrides,
-    }
-    return all(_solid(value) == _solid(now.get(name)) for name, value in then.items())
+    if by.options is None:
+        return True
+    if not isinstance(by.options, Mapping):
+        return False
+    now = dict(model.version(part).options or {})
+    for name in _NOT_RECORDED:
+        now.pop(name, None)
+    if isinstance(now.get("thinking"), str):
+        now["thinking"] = {"effort": now["thinking"]}
+    return bool(_solid(_effective(by.options, part)) == _solid(now))
+
+
+def _effective(then: Mapping[str, Json], part: Part) -> dict[str, Json]:
+    """The options of a part: newer databases hold these, older ones base and overrides."""
+    overrides = then.get(f"{part}Overrides")
+    found = {name: value for name, value in then.items() if name not in _OVERRIDES}
+    for name, value in overrides.items() if isinstance(overrides, Mapping) else ():
+        base = found.get(name)
+        if isinstance(base, Mapping) and isinstance(value, Mapping):
+            found[name] = {**base, **value}
+        elif value is not None:
+            found[name] = value
+    return found
 
 
 def _solid(value: Json) -> Json:

@@ -98,6 +98,7 @@ def import_files(
     """Read files of another system, and write those of the workspace that stand for them."""
     if not paths:
         raise _without_format(format, where.directory)
+    _refuse_project(format, paths[0], where.directory)
     importer = find_importer(format)
     workspace = open_workspace(where)
     for path in paths:
@@ -189,15 +190,43 @@ def _missing(path: Path, base: Path) -> EvalstoreError:
     )
 
 
+_PROJECT, _DATABASE = "ai-tester", "ai-tester-db"
+"""A system whose projects are not imported, and the format of its database."""
+
+
+def _refuse_project(format: str, path: Path, base: Path) -> None:
+    """Raise `EvalstoreError` for a project of ai-tester: it is adopted, not imported."""
+    if format == _PROJECT and format not in format_names():
+        folder = path if path.is_dir() else path.parent
+        raise EvalstoreError(f"there is no format '{format}'", hint=_adopting(folder, base))
+    if format == _DATABASE and path.is_dir():
+        message = f"'{path.name}' is a folder, not a regular file"
+        raise EvalstoreError(message, hint=_adopting(path, base))
+
+
+def _adopting(folder: Path | None, base: Path) -> str:
+    name = "DIR" if folder is None else os.path.relpath(folder, base)
+    return (
+        f"type 'evalstore init --from {name}' for the files of an ai-tester project, "
+        f"and 'evalstore import {_DATABASE} FILE' for its database"
+    )
+
+
 def _without_format(given: str, base: Path) -> EvalstoreError:
     """What to say when there is one word where a format and a path belong."""
+    from evalstore.formats.ai_tester import USUAL_CONFIG
+
     if given in format_names():
         return EvalstoreError(
             f"the format '{given}' needs a path", hint=f"type 'evalstore import {given} PATH'"
         )
     path = base / given
+    if given == _PROJECT and not path.exists():
+        return EvalstoreError(f"there is no format '{given}'", hint=_adopting(None, base))
     format = guess_format(path) if path.exists() else None
     hint = f"type 'evalstore import {format or 'FORMAT'} {given}'"
+    if path.is_dir() and (format == _DATABASE or (path / USUAL_CONFIG).is_file()):
+        return EvalstoreError(f"the format of '{given}' is missing", hint=_adopting(path, base))
     if format is None:
         hint += f"; the formats are {', '.join(format_names())}"
     return EvalstoreError(f"the format of '{given}' is missing", hint=hint)

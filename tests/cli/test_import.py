@@ -255,6 +255,30 @@ def test_a_format_that_is_missing_is_named(
     assert evalstore("import", given) == Ran(2, "", f"error: {message}\nhint: {hint}\n")
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("ai-tester", "project"), "there is no format 'ai-tester'"),
+        (("ai-tester", "project/ai-tester.config.yaml"), "there is no format 'ai-tester'"),
+        (("ai-tester-db", "project"), "'project' is a folder, not a regular file"),
+        (("project",), "the format of 'project' is missing"),
+        (("with-database",), "the format of 'with-database' is missing"),
+        (("ai-tester",), "there is no format 'ai-tester'"),
+    ],
+)
+def test_a_project_of_ai_tester_is_sent_to_init(
+    samples: Path, evalstore: Evalstore, command: tuple[str, ...], message: str
+) -> None:
+    tree(samples, {"project/ai-tester.config.yaml": "", "with-database/sqlite.db": ""})
+    *_, last = command
+    folder = "DIR" if command == ("ai-tester",) else last.split("/")[0]
+    hint = (
+        f"type 'evalstore init --from {folder}' for the files of an ai-tester project, "
+        "and 'evalstore import ai-tester-db FILE' for its database"
+    )
+    assert evalstore("import", *command) == Ran(2, "", f"error: {message}\nhint: {hint}\n")
+
+
 JOB = json.dumps(
     {
         "config": {

@@ -6,7 +6,7 @@ import pytest
 
 from evalstore.errors import EvalstoreError
 from evalstore.formats.ai_tester import adopt
-from evalstore.settings import Participant, read_settings
+from evalstore.settings import Chosen, Participant, read_settings
 from evalstore.workspace import Workspace
 from evalstore.workspace_reading import read_workspace
 from tests.builders import HELLO, tree
@@ -43,7 +43,10 @@ PROJECT = {
     ).replace("007", "'007'"),
     "data/tests/sub/hello.md": HELLO,
     "data/prompts/brief.md": "Be brief.\n",
-    "data/providers/local.yaml": "code: local\ntype: openai-compatible\nbaseURL: http://h/v1\n",
+    "data/providers/local.yaml": (
+        "code: local\ntype: openai-compatible\nbaseURL: http://h/v1\n"
+        "supportsStructuredOutputs: true\n"
+    ),
     "data/models/a.yaml": "id: local/a:free\ncode: a\nprovider: local\n",
     "data/models/judge.yaml": "id: local/judge\ncode: judge\nprovider: local\n",
     "data/currencies/USD.yaml": "code: USD\nrates: [{rateInUSD: 1, validFrom: 2020-01-01}]\n",
@@ -61,8 +64,10 @@ prohibitedTags:
   - slow
 evaluators:
   - {id: local/judge}
+evaluatorsTemperature: 0.3
 evaluationsPerEvaluator: 3
 maxTestOutputTokens: 4000
+maxEvaluationOutputTokens: 2500
 analysisQueries:
   - {description: "in dollars", currency: USD}
 paths:
@@ -125,11 +130,11 @@ def test_local_variables_win(folder: Path) -> None:
 
 
 def test_what_has_no_place_is_noted(folder: Path) -> None:
-    config = "candidates: [{id: a, weight: 2}]\nverbose: true\n"
+    config = "candidates: [{id: 'local/a:free', weight: 2}]\nverbose: true\n"
     text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
     assert "weight" not in text
     assert "'verbose' is left out: evalstore has no such setting" in notes
-    assert "'weight' of 'a' in 'candidates' is left out" in notes
+    assert "'weight' of 'local/a:free' in 'candidates' is left out" in notes
 
 
 def test_models_are_named_by_provider_and_code(folder: Path) -> None:
@@ -162,16 +167,41 @@ def test_models_are_named_by_provider_and_code(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("config", ["candidates: []\n", "candidatesTemperature: null\n"])
+def test_what_a_configuration_leaves_out_is_as_in_ai_tester(folder: Path, config: str) -> None:
+    settings = read_settings(adopt(tree(folder, {**PROJECT, "config.yaml": config}))[0])
+    assert (settings.candidates_temperature, settings.evaluators_temperature) == (0.3, 0.3)
+    assert (settings.attempts, settings.evaluations_per_evaluator) == (1, 3)
+    assert (settings.required_tags1, settings.required_tags2) == ((), ())
+    assert settings.prohibited_tags == ("skip", "example")
+    assert settings.max_test_output_tokens == 7000
+    assert settings.max_evaluation_output_tokens == 2500
+    assert settings.timeout == 120
+
+
+def test_what_a_configuration_says_is_kept_where_it_says_nothing(folder: Path) -> None:
+    config = (
+        "candidatesTemperature: 0\nevaluatorsTemperature: 0\nevaluationsPerEvaluator: 1\n"
+        "prohibitedTags: []\ncandidates: [{id: 'local/a:free'}]\n"
+        "analysisQueries: [{description: d, currency: USD}]\n"
+    )
+    settings = read_settings(adopt(tree(folder, {**PROJECT, "config.yaml": config}))[0])
+    assert (settings.candidates_temperature, settings.evaluators_temperature) == (0, 0)
+    assert (settings.evaluations_per_evaluator, settings.prohibited_tags) == (1, ())
+    assert settings.candidates[0].prohibited_tags == ()
+    assert settings.analysis_queries[0].prohibited_tags == ()
+
+
 def test_limits_of_the_environment_are_settings(folder: Path) -> None:
     env = (
-        "MAX_WAIT_TIME=1500\nMAX_TEST_OUTPUT_TOKENS=7000\nMAX_EVALUATION_OUTPUT_TOKENS=lots\n"
+        "MAX_WAIT_TIME=1500\nMAX_TEST_OUTPUT_TOKENS=8000\nMAX_EVALUATION_OUTPUT_TOKENS=lots\n"
         "MAX_TEST_THINKING_TOKENS=10\n"
     )
     config = "evaluatorsTemperature: 0.2\n"
     text, notes = adopt(
         tree(folder, {**PROJECT, ".env": PROJECT[".env"] + env, "config.yaml": config})
     )
-    assert "maxTestOutputTokens: 7000\ntimeout: 1.5\n" in text
+    assert "maxTestOutputTokens: 8000\nmaxEvaluationOutputTokens: 2500\ntimeout: 1.5\n" in text
     assert (
         "MAX_EVALUATION_OUTPUT_TOKENS: 'lots' is left out: it is not a whole number above 0"
         in notes
@@ -197,6 +227,93 @@ def test_options_that_are_not_translated_are_noted(folder: Path) -> None:
         "is it 'service_tier'?",
         "the model 'local/t': 'thinking' is sent as it stands: write it as the provider wants it",
     ]
+
+
+@pytest.mark.parametrize(
+    ("declared", "omitted"),
+    [
+        ("{}", "input.text, input.image, input.file, input.pdf, output.text, output.structured, "
+         "output.tools"),
+        ("{input: {text: true, image: true, file: true, pdf: false}, output: {text: true}}",
+         "output.structured, output.tools"),
+    ],
+)  # fmt: skip
+def test_capabilities_that_are_left_out_are_noted(
+    folder: Path, declared: str, omitted: str
+) -> None:
+    model = f"id: local/c\nprovider: local\ncode: c\ncapabilities: {declared}\n"
+    _, notes = adopt(tree(folder, {**PROJECT, "data/models/c.yaml": model}))
+    assert [one for one in notes if "local/c" in one] == [
+        f"the model 'local/c': 'capabilities' leaves out {omitted}, which is false in ai-tester "
+        "and true in evalstore: write which one it is"
+    ]
+
+
+def test_capabilities_that_say_all_or_nothing_are_not_noted(folder: Path) -> None:
+    whole = (
+        "capabilities: {input: {text: true, image: true, file: true, pdf: false}, "
+        "output: {text: true, structured: true, tools: false}}\n"
+    )
+    model = f"id: local/c\nprovider: local\ncode: c\n{whole}"
+    _, notes = adopt(tree(folder, {**PROJECT, "data/models/c.yaml": model}))
+    assert [one for one in notes if "capabilities" in one] == []
+
+
+@pytest.mark.parametrize(
+    ("provider", "noted"),
+    [
+        ("code: r\ntype: openai-compatible\nbaseURL: http://r/v1\n", True),
+        (
+            "code: r\ntype: openai-compatible\nbaseURL: http://r/v1\n"
+            "supportsStructuredOutputs: false\n",
+            False,
+        ),
+        ("code: openai\ntype: openai\n", False),
+    ],
+)
+def test_structured_outputs_that_are_left_out_are_noted(
+    folder: Path, provider: str, noted: bool
+) -> None:
+    _, notes = adopt(tree(folder, {**PROJECT, "data/providers/r.yaml": provider}))
+    assert [one for one in notes if "supportsStructuredOutputs" in one] == noted * [
+        "the provider 'r': 'supportsStructuredOutputs' is not set, which is false in ai-tester "
+        "and true in evalstore: write which one it is"
+    ]
+
+
+@pytest.mark.parametrize("name", [".env", ".env.local"])
+def test_variables_without_effect_are_noted(folder: Path, name: str) -> None:
+    more = (
+        "GOOGLE_APPLICATION_CREDENTIALS=/k.json\nGOOGLE_VERTEX_AI_REGION=us-central1\n"
+        "GOOGLE_VERTEX_AI_PROJECT=p-1\nAI_TESTER_OLLAMA_BASE_URL=http://user:word@h:1/api\n"
+    )
+    tree(folder, PROJECT)
+    path = folder / name
+    path.write_text((path.read_text() if path.exists() else "") + more)
+    _, notes = adopt(folder)
+    for words in (
+        "GOOGLE_APPLICATION_CREDENTIALS: no effect in '.env': set it in your environment",
+        "GOOGLE_VERTEX_AI_REGION: no effect: set VERTEXAI_LOCATION instead",
+        "GOOGLE_VERTEX_AI_PROJECT: no effect: set VERTEXAI_PROJECT instead",
+        "AI_TESTER_OLLAMA_BASE_URL: write it, ending in '/v1' instead of '/api', as 'baseURL' into "
+        "a provider file of type 'ollama'; only models with a model file use that",
+    ):
+        assert words in notes
+    assert "word" not in " ".join(notes)
+
+
+@pytest.mark.parametrize("setting", ["", "AI_TESTER_CONFIG_PATH=\n"])
+def test_the_configuration_has_a_usual_name(folder: Path, setting: str) -> None:
+    named = 'export AI_TESTER_CONFIG_PATH="config.yaml"  # what to run\n'
+    files = {**PROJECT, ".env": PROJECT[".env"].replace(named, setting)}
+    files["ai-tester.config.yaml"] = files.pop("config.yaml")
+    assert adopt(tree(folder, files))[0] == WRITTEN
+
+
+def test_a_project_without_variables_is_known_by_its_configuration(folder: Path) -> None:
+    text, _ = adopt(tree(folder, {"ai-tester.config.yaml": "attempts: 2\n", "tests/a.md": HELLO}))
+    assert read_settings(text).attempts == 2
+    assert "  tests: tests\n" in text
 
 
 @pytest.mark.parametrize("env", ["", "AI_TESTER_TESTS_DIR=tests\n"])
@@ -231,7 +348,7 @@ def test_a_missing_config_is_told(folder: Path) -> None:
 
 def test_a_model_without_an_id_is_called_by_its_provider_and_name(folder: Path) -> None:
     config = (
-        "candidates: [{id: openai/gpt-9-2030}, {id: local/a}]\nevaluators: [{id: openai/other}]\n"
+        "candidates: [{id: openai/gpt-9-2030}, {id: local/a}]\nevaluators: [{id: local/judge}]\n"
     )
     files = {
         "data/models/gpt.yaml": "code: gpt-9\nprovider: openai\nproviderModelCode: gpt-9-2030\n",
@@ -240,7 +357,65 @@ def test_a_model_without_an_id_is_called_by_its_provider_and_name(folder: Path) 
     text, _ = adopt(tree(folder, {**PROJECT, "config.yaml": config, **files}))
     settings = read_settings(text)
     assert [one.id for one in settings.candidates] == ["gpt-9", "local/a"]
-    assert [one.id for one in settings.evaluators] == ["openai/other"]
+    assert [one.id for one in settings.evaluators] == ["local/judge"]
+
+
+def test_an_id_without_a_model_file_is_left_out_and_noted(folder: Path) -> None:
+    config = (
+        "candidates: [{id: 'ollama/phi:14b/default'}, {id: 'local/a:free'}]\n"
+        "evaluators: [{id: openai/other, temperature: 0.5}]\n"
+    )
+    text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
+    settings = read_settings(text)
+    assert [one.id for one in settings.candidates] == ["local/a:free"]
+    assert settings.evaluators == ()
+    assert [one for one in notes if "model file" in one] == [
+        "'ollama/phi:14b/default' in 'candidates' is left out: no model file has this id",
+        "'openai/other' in 'evaluators' is left out: no model file has this id",
+    ]
+
+
+def test_a_query_keeps_only_models_with_a_file_and_never_becomes_wider(folder: Path) -> None:
+    config = (
+        "analysisQueries:\n"
+        "  - {description: some, candidates: [{id: openai/other}, {id: 'local/a:free'}]}\n"
+        "  - {description: none, currency: USD, evaluators: [{id: openai/other}]}\n"
+        "  - {description: all, candidates: []}\n"
+    )
+    text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
+    some, everything = read_settings(text).analysis_queries
+    assert [one.id for one in some.candidates] == ["local/a:free"]
+    assert (everything.description, everything.candidates) == ("all", ())
+    assert [one for one in notes if "query" in one] == [
+        "'openai/other' in 'candidates' of the query 'some' is left out: no model file has this id",
+        "'openai/other' in 'evaluators' of the query 'none' is left out: no model file has this id",
+        "the query 'none' is left out: none of its evaluators has a model file",
+    ]
+
+
+@pytest.mark.parametrize("list_name", ["candidates", "evaluators"])
+def test_tags_of_models_in_a_query_are_left_out_and_noted(folder: Path, list_name: str) -> None:
+    model = "{id: local/judge, temperature: 0.5, requiredTags: [a], prohibitedTags: [b]}"
+    config = (
+        "analysisQueries:\n"
+        f"  - {{description: d, currency: USD, requiredTags1: [c], {list_name}: [{model}]}}\n"
+    )
+    text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
+    (query,) = read_settings(text).analysis_queries
+    assert query.required_tags1 == ("c",)
+    assert getattr(query, list_name) == (Chosen("local/judge", 0.5),)
+    why = "is left out: a query has tags for all its models"
+    assert [one for one in notes if "of 'local/judge'" in one] == [
+        f"'{field}' of 'local/judge' in '{list_name}' of the query 'd' {why}"
+        for field in ("requiredTags", "prohibitedTags")
+    ]
+
+
+def test_an_unknown_field_of_a_query_is_left_out_and_noted(folder: Path) -> None:
+    config = "analysisQueries: [{description: d, currency: USD, sortBy: cost}]\n"
+    text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
+    assert [one.description for one in read_settings(text).analysis_queries] == ["d"]
+    assert "'sortBy' of the query 'd' is left out: evalstore has no such field" in notes
 
 
 def test_a_hidden_folder_that_is_passed_over_is_said_once(folder: Path) -> None:

@@ -202,6 +202,124 @@ def test_answers_of_other_models_are_left_together(
     assert left["reason"].endswith("(session 1 and 1 more)")
 
 
+THINKING = (
+    "thinking: {includeThoughts: true}\nproviderOptions: {top_k: 1}\n"
+    "candidateOverrides: {thinking: {budgetTokens: 5}}\n"
+    "evaluatorOverrides: {providerOptions: {top_k: 2}}\n"
+)
+BASE = {"thinking": {"includeThoughts": True}, "providerOptions": {"top_k": 1}}
+EFFECTIVE = {
+    "thinking": {"includeThoughts": True, "budgetTokens": 5},
+    "providerOptions": {"top_k": 1},
+}
+WITH_ROLES = {
+    **BASE,
+    "candidateOverrides": {"thinking": {"budgetTokens": 5}, "providerOptions": {}},
+    "evaluatorOverrides": {"thinking": None, "providerOptions": {"top_k": 2}},
+}
+
+
+def with_options(database: Database, options: Any, **fields: Any) -> int:
+    """Another version of the candidate, as the newest databases have them."""
+    return database.insert(
+        "model_versions",
+        model_id=1,
+        provider_id=1,
+        provider_model_code="m-text",
+        runtime_options_json=json.dumps(options),
+        active=1,
+        **fields,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "taken"),
+    [
+        (EFFECTIVE, 1),
+        (WITH_ROLES, 1),
+        (BASE, 0),
+        ({**BASE, "providerOptions": {"top_k": 2}}, 0),
+        ({**EFFECTIVE, "providerTools": [{"type": "x"}]}, 0),
+        ({**WITH_ROLES, "candidateOverrides": {"thinking": {"budgetTokens": 6}}}, 0),
+    ],
+    ids=["effective", "by role", "base", "of the other role", "more", "other override"],
+)
+def test_the_options_of_a_role_tell_whether_an_answer_is_of_the_file(
+    options: Any, taken: int, root: Path, database: Database, document: Document
+) -> None:
+    tree(root, {"models/text.yaml": FILES["models/text.yaml"] + THINKING})
+    id = with_options(database, options)
+    database.session(database.test("# 👤\n\nHello"), "Hi!", model_version_id=id)
+    assert imported(document, database)["history"]["sessions"] == taken
+    assert document("run", "-n")["ask"] == 1 - taken
+
+
+def test_the_options_of_a_judge_are_those_of_its_role(
+    root: Path, database: Database, document: Document
+) -> None:
+    tree(root, {"models/judge.yaml": FILES["models/judge.yaml"] + THINKING})
+    options = {**BASE, "providerOptions": {"top_k": 2}}
+    change = f"UPDATE model_versions SET runtime_options_json = '{json.dumps(options)}'"
+    database.execute(f"{change} WHERE id = 2")
+    session = database.session(database.test("# 👤\n\nHello"), "Hi!")
+    database.verdict(session, "Expect greeting")
+    done = imported(document, database)
+    assert (done["history"]["verdicts"], done["left"]) == (1, [])
+
+
+@pytest.mark.parametrize("last", ["low", "high"])
+def test_each_of_two_variants_of_a_model_has_its_own_answers(
+    last: str, root: Path, database: Database, document: Document
+) -> None:
+    first = {"low": "high", "high": "low"}[last]
+    for name, effort in (("text", first), ("variant", last)):
+        more = f"uniqueProperties: [thinking.effort]\nthinking: {{effort: {effort}}}\n"
+        text = FILES["models/text.yaml"].replace("local/text", f"local/{effort}") + more
+        tree(root, {f"models/{name}.yaml": text})
+    settings = FILES["evalstore.yaml"].replace("[local/text]", "[local/low, local/high]")
+    tree(root, {"evalstore.yaml": settings})
+    test = database.test("# 👤\n\nHello")
+    for effort in ("low", "high"):
+        id = with_options(database, {"providerOptions": {}, "thinking": {"effort": effort}})
+        database.session(test, f"with {effort}", model_version_id=id)
+    assert imported(document, database)["left"] == []
+    answers = {}
+    for case in document("judge")["cases"]:
+        (turn,) = document("show", case["session"])["turns"]
+        answers[case["model"]] = turn["text"]
+    assert answers == {"local/low": "with low", "local/high": "with high"}
+
+
+def test_an_extra_identifier_tells_variants_apart(
+    root: Path, database: Database, document: Document
+) -> None:
+    database.execute("ALTER TABLE model_versions ADD extra_identifier text")
+    text = FILES["models/text.yaml"]
+    tree(root, {"models/b.yaml": text.replace("local/text", "b") + "extraIdentifier: digest-2\n"})
+    test = database.test("# 👤\n\nHello")
+    for extra in ("digest-1", "digest-2", None):
+        id = with_options(database, {"providerOptions": {}}, extra_identifier=extra)
+        database.session(test, f"from {extra}", model_version_id=id)
+    done = imported(document, database)
+    assert done["history"]["sessions"] == 2
+    assert [one["reason"] for one in done["left"]] == [
+        "the models 'b' and 'local/text' were called with other options then (session 1)"
+    ]
+
+
+def test_an_answer_of_one_of_two_models_that_nobody_can_tell_is_left(
+    root: Path, database: Database, document: Document
+) -> None:
+    text = FILES["models/text.yaml"].replace("local/text", "b") + "thinking: low\n"
+    tree(root, {"models/b.yaml": text})
+    database.execute("ALTER TABLE model_versions DROP COLUMN runtime_options_json")
+    database.session(database.test("# 👤\n\nHello"), "Hi!")
+    (left,) = imported(document, database)["left"]
+    assert left["reason"] == "nobody wrote down which model it was: 'b' or 'local/text' (session 1)"
+    tree(root, {"models/b.yaml": text + "active: false\n"})
+    assert imported(document, database)["history"]["sessions"] == 1
+
+
 def test_columns_that_came_later_may_be_missing(database: Database, document: Document) -> None:
     database.session(database.test("# 👤\n\nHello"), "Hi!")
     database.execute("ALTER TABLE model_versions DROP COLUMN runtime_options_json")

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evalstore.catalogue import ProviderFile
+from evalstore.catalogue import ProviderFile, bare_model, read_provider
 from evalstore.errors import EvalstoreError
 from evalstore.operations.key_access import (
     Environment,
@@ -429,3 +429,43 @@ def test_only_keys_and_addresses_count_in_an_env_file(folder: Path) -> None:
         "only keys and addresses of providers are read",
     )
     assert found.user == dict(os.environ)
+
+
+# --- provider files that name no variable
+
+
+SERVICE_KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "perplexity": "PERPLEXITY_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+}
+
+
+@pytest.mark.parametrize("kind", SERVICE_KEYS)
+def test_a_service_without_a_named_variable_gets_the_key_of_the_workspace(kind: str) -> None:
+    key = {SERVICE_KEYS[kind]: OTHER}
+    file = read_provider(f"code: {kind}")
+    assert access(file, workspace=key).find(file).api_key == OTHER
+
+
+@pytest.mark.parametrize("kind", ["openai", "openrouter"])
+def test_a_service_without_a_named_variable_gets_the_key_of_the_user(kind: str) -> None:
+    file = read_provider(f"code: x\ntype: {kind}")
+    bare = bare_model(f"{kind}/m", lambda name: True)
+    assert bare is not None
+    keys = access(file, user={SERVICE_KEYS[kind]: SECRET})
+    assert keys.find(file) == keys.find(bare.provider)
+    assert keys.find(file).api_key == SECRET
+
+
+@pytest.mark.parametrize("base", ["https://proxy.example/v1", "http://127.0.0.1:9/v1"])
+@pytest.mark.parametrize("kind", SERVICE_KEYS)
+def test_another_address_gets_no_key_that_nobody_named(kind: str, base: str) -> None:
+    file = read_provider(f"code: {kind}\nbaseURL: {base}")
+    keys = access(file, user={SERVICE_KEYS[kind]: SECRET})
+    if kind in ("openai", "openrouter"):
+        assert keys.find(file).api_key is None
+    else:  # litellm would look the key up itself
+        with pytest.raises(KeyNotAllowedError):
+            keys.find(file)
