@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _GRACE_SECONDS = 10.0
 _NONCES_AT_ONCE = 256
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def carry_out(
@@ -72,7 +73,12 @@ def carry_out(
     watcher.start(survey.asks, survey.judgements)
     longest = settings.max_time if orders.max_time is None else orders.max_time
     try:
-        return asyncio.run(_run_until_stopped(executor, plans, finish, watcher, longest))
+        with _held_while_closing(_SIGNALS) as (hold, held):
+            outcome = asyncio.run(
+                _run_until_stopped(executor, plans, finish, watcher, longest, hold)
+            )
+        outcome.interrupted |= bool(held)
+        return outcome
     finally:
         watcher.stop()
 
@@ -90,6 +96,7 @@ async def _run_until_stopped(
     finish: Callable[[Plan, Outcome], None],
     watcher: Watcher,
     longest: float | None,
+    hold: Callable[[], None],
 ) -> Outcome:
     """Run; when time is up, or at SIGINT, calls in flight may finish; a second SIGINT ends all."""
     loop = asyncio.get_running_loop()
@@ -121,7 +128,7 @@ async def _run_until_stopped(
     watcher.interruptible(partial(_call_in, loop, interrupt))
     if longest is not None:
         loop.call_later(longest, end)
-    with _handling(loop, (signal.SIGINT, signal.SIGTERM), interrupt):
+    with _handling(loop, _SIGNALS, interrupt, hold):
         async with executor:
             for plan in plans:
                 doing = asyncio.create_task(executor.carry_out(plan))
@@ -143,12 +150,12 @@ def _handling(
     loop: asyncio.AbstractEventLoop,
     numbers: Collection[signal.Signals],
     handler: Callable[[], None],
+    hold: Callable[[], None],
 ) -> Iterator[None]:
-    """Have signals handled in the loop, and give them back before it is closed.
+    """Have signals handled in the loop; before it is closed, `hold` those that still come.
 
     A loop that is closed first leaves Python a pipe for signals that is closed as well.
     """
-    earlier = {number: signal.getsignal(number) for number in numbers}
     for number in numbers:
         # Not in the main thread, or Windows: Ctrl-C then ends at once.
         with suppress(NotImplementedError, RuntimeError, ValueError):
@@ -156,6 +163,31 @@ def _handling(
     try:
         yield
     finally:
+        handled = [loop.remove_signal_handler(number) for number in numbers]
+        if any(handled):
+            hold()
+
+
+@contextmanager
+def _held_while_closing(
+    numbers: Collection[signal.Signals],
+) -> Iterator[tuple[Callable[[], None], list[int]]]:
+    """A function that holds signals back from then on, and the numbers of those that came.
+
+    A loop that is interrupted while it is closed stays half open. At the end of the block
+    signals are handled as they were before it.
+    """
+    held: list[int] = []
+    earlier = {number: signal.getsignal(number) for number in numbers}
+
+    def hold() -> None:
+        for number in numbers:
+            signal.signal(number, lambda came, _: held.append(came))
+
+    try:
+        yield hold, held
+    finally:
         for number, before in earlier.items():
-            if loop.remove_signal_handler(number) and callable(before):
+            # Not in the main thread, or not set by Python: nothing has been changed.
+            with suppress(ValueError, TypeError):
                 signal.signal(number, before)

@@ -88,6 +88,21 @@ sys.exit(run())
 """Is interrupted when a run has ended and its event loop is closed; nothing handles that."""
 
 
+AT_LOOP_END = """
+import os, signal, sys
+from asyncio.selector_events import BaseSelectorEventLoop as Loop
+from evalstore.__main__ import run
+
+def close(loop, close_pipe=Loop._close_self_pipe):
+    os.kill(os.getpid(), signal.SIGINT)
+    close_pipe(loop)
+
+Loop._close_self_pipe = close
+sys.exit(run())
+"""
+"""Interrupts itself when a run has ended and its event loop is about to be closed."""
+
+
 def started(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program, *arguments],
@@ -141,6 +156,13 @@ def test_while_the_event_loop_is_closed(workspace: Path) -> None:
     ran = started(AT_LOOP_CLOSE, "run", "--yes", "--fail-on", "none")
     assert ran.returncode == 0, ran.stderr
     assert "Exception ignored" not in ran.stderr
+
+
+def test_before_the_event_loop_is_closed_it_is_kept_until_then(workspace: Path) -> None:
+    ran = started(AT_LOOP_END, "run", "--yes", "--fail-on", "none")
+    assert (ran.returncode, "Exception ignored" in ran.stderr) == (130, False), ran.stderr
+    assert "interrupted: 2 asked, 2 judged" in ran.stdout
+    assert "    interrupted: 2 asked" in started(AT_LOOP_END, "log").stdout
 
 
 def test_a_program_in_the_background_ignores_it(workspace: Path) -> None:
