@@ -143,7 +143,8 @@ class _Placer:
             raise NotPlacedError("the test has a system prompt, which the recorded one had not")
         if len(entries) != len(case.tests):
             raise NotPlacedError(
-                f"there are answers of {len(entries)} conversations, the test has {len(case.tests)}"
+                f"it has answers of {plural(len(entries), 'conversation')}, "
+                f"the test has {len(case.tests)}"
             )
         sessions = self._sessions(file, first, entries, case, candidate)
         if first.messages is not None:
@@ -173,7 +174,8 @@ class _Placer:
             turns = self._turns_of(test)
             if len(one.answers) != turns:
                 raise NotPlacedError(
-                    f"there are {len(one.answers)} answers in a conversation that asks for {turns}"
+                    f"it has {plural(len(one.answers), 'answer')} of a conversation "
+                    f"that asks for {turns}"
                 )
         # The order of answers is that of their times: runs of one row must differ in them.
         moment = (file, case.key, candidate.id, first.started)

@@ -295,6 +295,16 @@ def test_a_wrong_number_of_answers_is_told_with_its_line(
     assert given.history["sessions"] == 1
 
 
+def test_one_answer_of_several_runs_is_told_in_the_singular(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [{"prompt": [{"content": "{a} + {b}"}], "repetitions": 2}]
+    test = sums(multi_run_prompt=runs, checker_args=ALL_RIGHT)
+    del test["prompt"]
+    given = Imported(tmp_path, capsys, test, of(1, 2, ["3", "3"]), of(2, 2, "4"))
+    assert given.left == [("all.jsonl", 2, "it has answers of 1 run, the test has 2")]
+
+
 def test_a_dry_run_stores_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = Imported(tmp_path, capsys, sums(), of(1, 2, "3"))
     (given.root / ".evalstore/store.db").unlink()

@@ -85,7 +85,7 @@ def is_of_today(held: tuple[Conversation, ...], line: RecordedLine) -> bool:
 def temperature_of(definition: Definition, line: RecordedLine) -> float | None:
     """The temperature at which an instance was recorded; None when it is not a number."""
     _, own = split_arguments(line.instance.arguments, definition.parameters)
-    given = model_arguments(definition.model_arguments, own).get("temperature")
+    given = model_arguments(definition.model_arguments, own).get("temperature", "")
     try:
         temperature = float(given)
     except (TypeError, ValueError):
