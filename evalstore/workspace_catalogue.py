@@ -95,6 +95,13 @@ def is_known_kind(name: str) -> bool:
     return is_known_provider(name)
 
 
+def is_listed_model(model: Model) -> bool:
+    """Whether litellm's table lists a model; also for a provider of which it lists none."""
+    from evalstore.providers.prices import is_listed
+
+    return is_listed(model.provider.type, model.code)
+
+
 def _script_problems(path: str, text: str, responses: Sequence[Any]) -> Iterator[Problem]:
     """What is wrong with the answers of a scripted model."""
     from evalstore.providers.script import check_responses

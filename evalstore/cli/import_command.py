@@ -121,11 +121,20 @@ def _print_history(history: Kept, *, dry_run: bool) -> None:
         output.line(
             f"run {output.short(run)} has what tests were before: "
             f"{output.plural(history.older, 'answer')} to "
-            f"{output.plural(history.older_versions, 'version')} in all"
+            f"{output.plural(history.older_versions, 'version')} in all, {_retired(history)}"
         )
     if history.run:
         run = output.short(history.run)
         output.line(f"run {run} has the recorded verdicts: 'evalstore diff {run} @' compares")
+
+
+def _retired(history: Kept) -> str:
+    """How many of the versions of before no test has any more."""
+    if history.retired_versions == history.older_versions:
+        return "which no test has today"
+    if history.retired_versions == 0:
+        return "which a test still has"
+    return f"{history.retired_versions:,} of which no test has today"
 
 
 def _list(title: str, listed: tuple[Left, ...]) -> None:

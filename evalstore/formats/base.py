@@ -126,6 +126,8 @@ class Options:
     """The folder below `tests`, `prompts` and so on that the files will get: ids begin with it."""
     sessions: bool = False
     """Whether answers and verdicts that were recorded elsewhere are to come along."""
+    temperature: float = 0.0
+    """What a candidate of the workspace is asked at unless it says otherwise."""
 
 
 @dataclass

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +29,6 @@ from evalstore.operations.opening import open_desk, open_workspace
 from evalstore.operations.placing import place
 from evalstore.operations.recorded_models import write_models
 from evalstore.settings import ignored_settings
-from evalstore.workspace_catalogue import read_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -107,13 +107,22 @@ def import_files(
     folder = _folder(into) if into is not None else _name_of(format, paths)
     try:
         with reading_from(paths, allow_outside=where.allow_outside):
-            imported = importer(paths, Options(folder, sessions=sessions))
+            imported = importer(
+                paths,
+                Options(
+                    folder,
+                    sessions=sessions,
+                    temperature=workspace.settings.candidates_temperature,
+                ),
+            )
     except FileProblem as problem:
         raise EvalstoreError(
             problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
         ) from problem
     if imported.recorded:
-        imported.files |= write_models(imported.recorded, read_catalogue(workspace, []).models)
+        imported.files |= write_models(
+            where, workspace, imported.recorded, partial(_place_of, workspace, folder)
+        )
     places = {name: _place_of(workspace, folder, name) for name in imported.files}
     models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
     taken = find_taken(workspace, models)
@@ -160,7 +169,13 @@ def _add_history(
     if dry_run:
         return Kept(len(imported.recorded))
     with open_desk(where, create=True) as desk:
-        placed = place(desk, format, imported.recorded, {**files.written, **files.unchanged})
+        placed = place(
+            desk,
+            format,
+            imported.recorded,
+            {**files.written, **files.unchanged},
+            [one for one in imported.settings.get("candidates", ()) if isinstance(one, dict)],
+        )
         kept = store_history(desk, placed.history)
     imported.left += placed.left
     imported.warnings += placed.warnings

@@ -80,6 +80,8 @@ class Kept:
     """How many of the sessions answer tests as they were before."""
     older_versions: int = 0
     """How many test versions they answer."""
+    retired_versions: int = 0
+    """How many of these no test of the workspace has today."""
     older_runs: tuple[str, ...] = ()
     """The runs whose results are the verdicts on those, oldest first."""
 
@@ -162,6 +164,9 @@ def store_history(desk: Desk, history: History) -> Kept:
     for start in range(0, len(evaluations), _AT_ONCE):
         store.record(evaluations=dict(evaluations[start : start + _AT_ONCE]))
     older_runs = tuple([store.record_run(one) for one in before])
+    versions = {history.sessions[id][0].question.test for id in older}
+    files = desk.reading.files.values()
+    today = {test for file in files for case in file.cases for test in case.tests}
     return Kept(
         len(history.sessions),
         len(history.evaluations),
@@ -169,7 +174,8 @@ def store_history(desk: Desk, history: History) -> Kept:
         displaced,
         store.record_run(run) if run else None,
         len(older),
-        len({history.sessions[id][0].question.test for id in older}),
+        len(versions),
+        len(versions - today),
         older_runs,
     )
 

@@ -19,6 +19,7 @@ from evalstore.operations.rows_by_value import NotPlacedError, Rows, read_rows
 from evalstore.selection import suits
 from evalstore.values import Case, Evaluation, Json, Question, Reply, Session, Verdict
 from evalstore.verdicts import combine
+from evalstore.wording import plural
 
 if TYPE_CHECKING:
     from evalstore.operations.desk import Desk
@@ -48,17 +49,22 @@ class Placed:
     left: list[Left]
     warnings: list[Left]
     temperatures: dict[str, list[float]]
-    """Model -> temperatures that no candidate of the settings has."""
+    """Model -> temperatures of answers to tests of today that no candidate has."""
 
 
 def place(
-    desk: Desk, system: str, recorded: Sequence[Recorded], files: Mapping[str, str]
+    desk: Desk,
+    system: str,
+    recorded: Sequence[Recorded],
+    files: Mapping[str, str],
+    suggested: Sequence[Mapping[str, Json]] = (),
 ) -> Placed:
     """The history of these answers; `files` are test files of the workspace by what they were.
 
     An answer is put under the temperature at which it was given, whatever the settings say.
+    `suggested` are the candidates that the import wants in the settings.
     """
-    placer = _Placer(desk, files, Placed(History(system), [], [], {}))
+    placer = _Placer(desk, files, suggested, Placed(History(system), [], [], {}))
     for entries in _together(recorded):
         placer.add(entries)
     placer.finish()
@@ -82,9 +88,16 @@ def _origin(one: Recorded) -> tuple[Json, ...]:
 
 
 class _Placer:
-    def __init__(self, desk: Desk, files: Mapping[str, str], placed: Placed) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        files: Mapping[str, str],
+        suggested: Sequence[Mapping[str, Json]],
+        placed: Placed,
+    ) -> None:
         self._desk = desk
         self._files = files
+        self._suggested = suggested
         self.placed = placed
         self._rows: dict[str, Rows] = {}
         self._candidates: dict[str, list[Candidate] | str] = {}
@@ -130,7 +143,8 @@ class _Placer:
             raise NotPlacedError("the test has a system prompt, which the recorded one had not")
         if len(entries) != len(case.tests):
             raise NotPlacedError(
-                f"there are answers of {len(entries)} conversations, the test has {len(case.tests)}"
+                f"it has answers of {plural(len(entries), 'conversation')}, "
+                f"the test has {len(case.tests)}"
             )
         sessions = self._sessions(file, first, entries, case, candidate)
         if first.messages is not None:
@@ -160,7 +174,8 @@ class _Placer:
             turns = self._turns_of(test)
             if len(one.answers) != turns:
                 raise NotPlacedError(
-                    f"there are {len(one.answers)} answers in a conversation that asks for {turns}"
+                    f"it has {plural(len(one.answers), 'answer')} of a conversation "
+                    f"that asks for {turns}"
                 )
         # The order of answers is that of their times: runs of one row must differ in them.
         moment = (file, case.key, candidate.id, first.started)
@@ -235,7 +250,7 @@ class _Placer:
         """The candidate that a later run asks, if one has the model and the temperature."""
         if first.model not in self._candidates:
             try:
-                self._candidates[first.model] = self._desk.candidates(Wanted(models=(first.model,)))
+                self._candidates[first.model] = self._candidates_of(first.model)
             except EvalstoreError as problem:
                 self._candidates[first.model] = f"{problem}; write a model file with this id"
         found = self._candidates[first.model]
@@ -252,12 +267,39 @@ class _Placer:
         if meant:
             return meant[0]
         assert first.temperature is not None
-        listed = self.placed.temperatures.setdefault(first.model, [])
-        if first.temperature not in listed:
-            listed.append(first.temperature)
-        return Candidate(
-            f"{first.model}@{first.temperature:.9g}", found[0].model, first.temperature
+        is_suggested = any(
+            (one["id"], self._temperature_of(one)) == (first.model, first.temperature)
+            for one in self._suggested
         )
+        counts = first.messages is None and case.temperature is None
+        if counts and not is_suggested:
+            listed = self.placed.temperatures.setdefault(first.model, [])
+            if first.temperature not in listed:
+                listed.append(first.temperature)
+        name = _name_at(first.model, first.temperature)
+        return Candidate(name, found[0].model, first.temperature)
+
+    def _candidates_of(self, model: str) -> list[Candidate]:
+        """The candidates with a model: of the settings, else those that the import suggests."""
+        found = self._desk.candidates(Wanted(models=(model,)))
+        suggested = [one for one in self._suggested if one["id"] == model]
+        if not suggested or any(one.id == model for one in self._desk.settings.candidates):
+            return found
+        temperatures = [self._temperature_of(one) for one in suggested]
+        return [
+            Candidate(
+                _name_at(model, temperature) if number else model,
+                found[0].model,
+                temperature,
+                required_tags=tuple(one.get("requiredTags", ())),
+                prohibited_tags=tuple(one.get("prohibitedTags", ())),
+            )
+            for number, (one, temperature) in enumerate(zip(suggested, temperatures, strict=True))
+        ]
+
+    def _temperature_of(self, suggested: Mapping[str, Json]) -> float:
+        default = self._desk.settings.candidates_temperature
+        return float(suggested.get("temperature", default))
 
     # --- the end
 
@@ -287,7 +329,8 @@ class _Placer:
             self.placed.left.append(Left(source, words, line))
         for (name, attempts), count in more.items():
             if count:
-                words = f"{count:,} rows have more recorded answers than are judged"
+                has = "has" if count == 1 else "have"
+                words = f"{plural(count, 'row')} {has} more recorded answers than are judged"
                 hint = f"'attempts: {attempts}' takes the oldest"
                 self.placed.warnings.append(Left(name, f"{words}: {hint}"))
 
@@ -309,6 +352,11 @@ class _Placer:
 
     def _began(self, held: _Held) -> int:
         return self.placed.history.sessions[held.sessions[0]][0].started
+
+
+def _name_at(model: str, temperature: float) -> str:
+    """What the settings call a further candidate with a model."""
+    return f"{model}@{temperature:.9g}"
 
 
 def _count_turns(test: Json) -> int:

@@ -95,6 +95,14 @@ def is_known_provider(kind: str) -> bool:
     )
 
 
+def is_listed(kind: str, code: str) -> bool:
+    """Whether the table has a model; also for a provider of which it has none at all."""
+    if kind in plugged_in() or _find_entry(kind, code) is not None:
+        return True
+    name = litellm_name(kind)
+    return not any(_belongs(str(one.get("litellm_provider")), name) for one in _table().values())
+
+
 def _find_entry(kind: str, code: str) -> Mapping[str, Json] | None:
     """The entry of a model, listed with its provider's name in front or without it."""
     name, table = litellm_name(kind), _table()

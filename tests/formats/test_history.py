@@ -209,8 +209,19 @@ def test_more_answers_than_attempts_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = Imported(tmp_path, capsys, sums(), of(1, 2, "3"), of(1, 2, "4", passed=False))
-    words = "1 rows have more recorded answers than are judged: 'attempts: 1' takes the oldest"
+    words = "1 row has more recorded answers than are judged: 'attempts: 1' takes the oldest"
     assert [one["reason"] for one in given.document["warnings"]] == [words]
+
+
+def test_answers_that_attempts_leave_out_count_when_more_are_wanted_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [of(1, 2, "3"), of(1, 2, "4", passed=False), of(2, 2, "4"), of(2, 2, "5")]
+    given = Imported(tmp_path, capsys, sums(), *lines, settings="verdict: any\n")
+    words = "2 rows have more recorded answers than are judged: 'attempts: 1' takes the oldest"
+    assert [one["reason"] for one in given.document["warnings"]] == [words]
+    run = given.json("judge", "-m", MODEL, "-r", "2", str(given.test))
+    assert (run["reused"], run["asked"], run["verdicts"]["pass"]) == (4, 0, 2)
 
 
 # --- temperatures -------------------------------------------------------------------------
@@ -252,6 +263,15 @@ def test_answers_keep_their_temperature_whatever_the_settings_say(
     assert given.json("diff", given.history["run"], run["run"])["unchanged"] == 1
 
 
+def test_an_answer_whose_temperature_is_not_a_number_is_stored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test = sums(default_model_args={"temperature": "warm"})
+    lines = [of(1, 2, "3"), of(2, 2, "4", more={"temperature": 0.5})]
+    given = Imported(tmp_path, capsys, test, *lines)
+    assert (given.left, given.history["sessions"]) == ([], 2)
+
+
 # --- what has no place --------------------------------------------------------------------
 
 
@@ -273,6 +293,16 @@ def test_a_wrong_number_of_answers_is_told_with_its_line(
     given = Imported(tmp_path, capsys, sums(), of(1, 2, "3"), of(2, 2, ["4", "4"]))
     assert given.left == [("all.jsonl", 2, "it has answers of 2 runs, the test has 1")]
     assert given.history["sessions"] == 1
+
+
+def test_one_answer_of_several_runs_is_told_in_the_singular(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [{"prompt": [{"content": "{a} + {b}"}], "repetitions": 2}]
+    test = sums(multi_run_prompt=runs, checker_args=ALL_RIGHT)
+    del test["prompt"]
+    given = Imported(tmp_path, capsys, test, of(1, 2, ["3", "3"]), of(2, 2, "4"))
+    assert given.left == [("all.jsonl", 2, "it has answers of 1 run, the test has 2")]
 
 
 def test_a_dry_run_stores_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalstore.cli.main import main
+from evalstore.formats.base import Imported, Options
+from evalstore.formats.lve import read
+from evalstore.operations import importing, recorded_models
 from evalstore.operations.orders import Where
 from evalstore.operations.timeline import SHOWN, Version, versions_of
 from evalstore.values import Json
@@ -53,6 +57,9 @@ class Repository:
             f"{folder}/instances/all.jsonl": "".join(lines),
         }
         tree(self.path, files)
+
+    def paste(self, settings: dict[str, Json]) -> None:
+        tree(self.root, {"evalstore.yaml": json.dumps(settings)})
 
     def run(self, *command: str) -> tuple[int, str]:
         code = main(["-C", str(self.root), *command])
@@ -118,7 +125,10 @@ def test_answers_to_one_older_prompt_share_its_version(repository: Repository) -
     repository.add(ASKED, *lines)
     said = repository.bring_in_words()
     assert "3 recorded answers, 3 verdicts in the store" in said
-    assert "has what tests were before: 2 answers to 1 version in all" in said
+    assert (
+        "has what tests were before: 2 answers to 1 version in all, which no test has today\n"
+        in said
+    )
 
 
 def test_versions_have_the_order_of_their_answers(repository: Repository) -> None:
@@ -206,6 +216,129 @@ def test_older_answers_do_not_answer_the_question_of_today(repository: Repositor
     assert repository.texts() == ["Tell me a river of Peru"]
 
 
+@pytest.mark.parametrize(
+    ("older", "words"),
+    [
+        (["A river?"], "2 answers to 2 versions in all, 1 of which no test has today\n"),
+        ([], "1 answer to 1 version in all, which a test still has\n"),
+    ],
+    ids=["some", "none"],
+)
+def test_the_versions_that_no_test_has_today_are_counted(
+    older: list[str], words: str, repository: Repository
+) -> None:
+    lines = [river("Peru", text, "Po") for text in ["Tell me a river of Peru", *older]]
+    repository.add(ASKED, *lines, river("Peru"))
+    repository.add(
+        {**ASKED, "prompt": [{"content": "Tell me a river of {land}"}]},
+        river("Peru", "Tell me a river of Peru", run_info={"timestamp": NEWER}),
+        place="geo/tell/m",
+    )
+    assert words in repository.bring_in_words()
+
+
+def test_options_that_differ_with_older_prompts_only_are_told_as_such(
+    repository: Repository,
+) -> None:
+    lines = [
+        instance({"land": "Peru", "max_tokens": 400}, "Ob", prompt_out=kept("A river?", "Ob")),
+        instance({"land": "Peru", "max_tokens": 200}, "Rhine"),
+    ]
+    repository.add(ASKED, *lines)
+    words = "calls that were recorded with older prompts differ in max_tokens; none of them is set"
+    assert [one["reason"] for one in repository.bring()["warnings"]] == [words]
+
+
+# --- candidates of the recorded temperatures ------------------------------------------------
+
+
+def at(temperature: float, text: str | None = None) -> str:
+    """A line about Peru, recorded at a temperature."""
+    shown = {} if text is None else {"prompt_out": kept(text)}
+    return instance({"land": "Peru", "temperature": temperature}, "Rhine", **shown)
+
+
+def add_temperatures(repository: Repository) -> None:
+    """Tests whose answers have several temperatures, with the default or without it, and one."""
+    for number, temperatures in enumerate([(0.2, 0.7), (0.7, 0), (0.7,), (0,), (0.2,)]):
+        prompt = [{"content": f"{number}. river in {{land}}"}]
+        lines = [at(one) for one in temperatures]
+        repository.add({**ASKED, "prompt": prompt}, *lines, place=f"geo/r{number}/gpt")
+
+
+@pytest.mark.parametrize("usual", [0, 0.7], ids=["usual 0", "usual 0.7"])
+def test_suggested_candidates_ask_nothing_that_has_no_recorded_answer(
+    usual: float, repository: Repository
+) -> None:
+    settings: dict[str, Json] = {"candidatesTemperature": usual} if usual else {}
+    repository.paste(settings)
+    add_temperatures(repository)
+    done = repository.bring()
+    repository.paste({**settings, **done["settings"]})
+    plan = repository.json("run", "-n")
+    assert (plan["ask"], plan["reuse"]) == (0, 7)
+    run = repository.json("judge")
+    counted = Counter(id for one in run["cases"] for id in one["sessions"])
+    assert (len(run["cases"]), sorted(counted.values())) == (7, [1] * 7)
+    found = repository.json("diff", done["history"]["run"], run["run"])
+    assert (found["broke"], found["fixed"], found["unchanged"]) == ([], [], 7)
+
+
+def test_importing_again_suggests_the_same_candidates(repository: Repository) -> None:
+    add_temperatures(repository)
+    done = repository.bring()
+    repository.paste(done["settings"])
+    again = repository.bring()
+    assert (again["settings"], again["written"]) == (done["settings"], [])
+    assert again["history"]["run"] == done["history"]["run"]
+
+
+def test_without_answers_each_model_is_suggested_once_for_all_of_its_tests(
+    repository: Repository,
+) -> None:
+    add_temperatures(repository)
+    done = repository.json("import", "lve", str(repository.path / "source"), "--into", "in")
+    assert done["settings"] == {"candidates": [{"id": GPT, "requiredTags": [GPT]}]}
+
+
+def test_only_a_test_that_does_not_fix_its_temperature_has_a_tag_of_temperatures(
+    repository: Repository,
+) -> None:
+    add_temperatures(repository)
+    repository.bring()
+    files = sorted((repository.root / "tests/in/geo").rglob("*.md"))
+    texts = [one.read_text(encoding="utf-8") for one in files]
+    assert [f"{GPT}@0.2+0.7" in texts[0], f"{GPT}@0+0.7" in texts[1]] == [True, True]
+    assert [one for one in texts[2:] if f"{GPT}@" in one] == []
+
+
+@pytest.mark.parametrize(("then", "now"), [(0.7, 0.0), (0.0, 0.7)])
+def test_temperatures_of_older_prompts_are_not_asked_for(
+    then: float, now: float, repository: Repository
+) -> None:
+    repository.add(ASKED, at(then, "Tell me a river of Peru"), at(now))
+    done = repository.bring()
+    listed = [one.get("temperature") for one in done["settings"]["candidates"]]
+    assert listed == ([None, now] if now else [None])
+    repository.paste(done["settings"])
+    plan = repository.json("run", "-n")
+    assert (done["history"]["sessions"], plan["ask"], plan["reuse"]) == (2, 0, 1)
+
+
+def test_an_importer_that_suggests_no_candidates_is_told_their_temperatures(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_settings(paths: list[Path], options: Options) -> Imported:
+        imported = read(paths, options)
+        imported.settings.clear()
+        return imported
+
+    monkeypatch.setattr(importing, "find_importer", lambda _format: without_settings)
+    add_temperatures(repository)
+    listed = repository.bring()["settings"]["candidates"]
+    assert listed == [{"id": GPT, "temperature": one} for one in (0.2, 0.7)]
+
+
 # --- models that nobody can call ----------------------------------------------------------
 
 
@@ -236,6 +369,45 @@ def test_a_model_that_cannot_be_called_is_not_asked(repository: Repository) -> N
     assert (code, "Left: 1 answer (no model may be called for them)." in said) == (0, True)
     run = repository.json("run", "-m", "acme/m-7b")
     assert (run["asked"], run["failed"], run["cases"][0]["verdict"]) == (0, 0, "pending")
+
+
+def test_a_model_that_its_provider_does_not_have_cannot_be_called(repository: Repository) -> None:
+    model = "openai/no-such-model"
+    repository.add({**ASKED, "model": model}, river("Peru"), river("Chad", "Tell me"))
+    assert "models/in/openai--no-such-model.yaml" in repository.bring()["written"]
+    plan = repository.json("run", "-n", "-m", model)
+    assert (plan["ask"], plan["reuse"], plan["left"]["ask"]) == (0, 1, 1)
+
+
+def test_a_model_that_the_store_has_as_one_to_be_called_stays_one(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.add({**ASKED, "model": "openai/no-such-model"}, river("Peru"))
+    with monkeypatch.context() as patched:  # as with a list that has the model
+        patched.setattr(recorded_models, "is_listed_model", lambda _model: True)
+        done = repository.bring()
+    again = repository.bring()
+    assert (again["written"], again["history"]["new"]) == ([], 0)
+    assert again["unchanged"] == done["written"]
+
+
+def test_importing_again_counts_the_model_files_that_are_there(repository: Repository) -> None:
+    for number, model in enumerate(("acme/m:7", "acme/m?7", GPT)):
+        repository.add({**ASKED, "model": model}, river("Peru"), place=f"geo/r{number}/m")
+    done = repository.bring()
+    assert len([one for one in done["written"] if one.startswith("models/")]) == 2
+    again = repository.bring()
+    assert (again["written"], again["unchanged"], again["kept"]) == ([], done["written"], [])
+
+
+def test_a_model_file_of_an_import_that_was_edited_is_left_alone(repository: Repository) -> None:
+    repository.add({**ASKED, "model": "acme/m-7b"}, river("Peru"))
+    repository.bring()
+    file = repository.root / "models/in/acme--m-7b.yaml"
+    text = file.read_text(encoding="utf-8") + "# mine\n"
+    file.write_text(text, encoding="utf-8")
+    again = repository.bring()
+    assert (again["written"], again["kept"], file.read_text(encoding="utf-8")) == ([], [], text)
 
 
 def test_a_model_of_the_workspace_is_not_written(repository: Repository) -> None:

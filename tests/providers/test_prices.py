@@ -12,6 +12,7 @@ from evalstore.providers.prices import (
     find_capabilities,
     find_price,
     is_known_provider,
+    is_listed,
 )
 
 LITELLM = f"litellm {version('litellm')}"
@@ -49,6 +50,22 @@ def test_a_model_is_found_however_the_table_lists_it(kind: str, code: str) -> No
 def test_a_model_of_another_provider_has_no_price(kind: str, code: str) -> None:
     assert find_price(kind, code) is None
     assert find_capabilities(kind, code) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "listed"),
+    [
+        ("openai", "gpt-4o-mini", True),
+        ("anthropic", "claude-sonnet-4-5", True),
+        ("openai", "no-such-model", False),
+        ("groq", "gpt-4o-mini", False),
+        ("hosted_vllm", "my-model", True),
+    ],
+)
+def test_a_model_is_listed_unless_the_table_knows_its_provider_without_it(
+    kind: str, code: str, listed: bool
+) -> None:
+    assert is_listed(kind, code) is listed
 
 
 def test_capabilities_have_our_words() -> None:

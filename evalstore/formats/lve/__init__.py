@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.formats.base import Imported, Left, Options
+from evalstore.formats.lve.candidates import TemperatureTags, list_candidates, tag_temperatures
 from evalstore.formats.lve.checkers import translate
 from evalstore.formats.lve.composing import (
     Conversation,
@@ -28,7 +29,7 @@ from evalstore.formats.lve.instances import (
 )
 from evalstore.formats.lve.judging import Test
 from evalstore.formats.lve.prompts import name_of_turn
-from evalstore.formats.lve.recording import RecordedLine, record
+from evalstore.formats.lve.recording import RecordedLine, is_of_today, record, temperature_of
 from evalstore.formats.lve.taking import NotTakenError, check_picture, line_of
 from evalstore.formats.sources import read_source, reason_of
 from evalstore.formats.writing import file_name
@@ -45,7 +46,7 @@ _NO_CATEGORY = 2
 def read(paths: list[Path], options: Options) -> Imported:
     """The tests in these folders; raises `EvalstoreError` when there are none."""
     imported = Imported()
-    models: dict[str, None] = {}
+    models: dict[str, TemperatureTags] = {}
     found = False
     for path in paths:
         for folder, name, folders in _tests(path):
@@ -57,7 +58,8 @@ def read(paths: list[Path], options: Options) -> Imported:
             hint="name a folder of an LVE repository, or one of its tests",
         )
     if models:
-        imported.settings["candidates"] = [{"id": one, "requiredTags": [one]} for one in models]
+        usual = options.temperature if options.sessions else None
+        imported.settings["candidates"] = list_candidates(models, usual=usual)
     return imported
 
 
@@ -98,15 +100,15 @@ class _Reader:
     imported: Imported
     options: Options
 
-    def read(self, models: dict[str, None]) -> None:
+    def read(self, models: dict[str, TemperatureTags]) -> None:
         """Add what the test comes to, or why it is left."""
         path = self.folder / _TEST
         text = ""
         try:
             text = self._text(path)
             definition = read_definition(text, self._prompt)
-            self._take(definition, text)
-            models.setdefault(definition.model)
+            tagged = self._take(definition, text)
+            models.setdefault(definition.model, {}).update(tagged)
         except NotTakenError as problem:
             place = self.folder / problem.file if problem.file else path
             line = problem.line or line_of(text, problem.place)
@@ -133,7 +135,8 @@ class _Reader:
             raise NotTakenError(f"the prompt file '{path}' is not there")
         return self._text(place).replace("\r\n", "\n").replace("\r", "\n")
 
-    def _take(self, definition: Definition, text: str) -> None:
+    def _take(self, definition: Definition, text: str) -> TemperatureTags:
+        """Add the files of a test; returns the tag that names the temperatures of its answers."""
         held = conversations(definition)
         lines = list(self._lines())
         model_columns = checker_columns(
@@ -153,13 +156,17 @@ class _Reader:
         turns = tuple(one.names for one in held for _ in range(one.run.repetitions))
         custom = self._custom()
         judged = translate(Test(definition, names, turns, rows, shown_parameters(held), custom))
+        of_today = [line for line in instances if is_of_today(held, line)]
         options, words = common_options(
             definition,
-            [
-                split_arguments(one.instance.arguments, definition.parameters)[1]
-                for one in instances
-            ],
+            *(
+                [split_arguments(one.instance.arguments, definition.parameters)[1] for one in some]
+                for some in (instances, of_today)
+            ),
         )
+        given = (temperature_of(definition, one) for one in of_today)
+        temperatures = {one for one in given if one is not None}
+        tagged = tag_temperatures(definition.model, options, temperatures)
         model = self.name.name
         for check in judged.checks:
             if "python" in check:
@@ -171,6 +178,7 @@ class _Reader:
             rows,
             judged,
             folders=self.folders,
+            more_tags=list(tagged),
             options=options,
             data=f"{model}.jsonl",
             comments=self._comments(definition),
@@ -190,6 +198,7 @@ class _Reader:
             self._warn(f"has no effect here: {', '.join(definition.ignored)}", None)
         if self.options.sessions:
             record(self.imported, definition, held, names, lines, f"{place}.md")
+        return tagged
 
     def _warn(self, reason: str, line: int | None) -> None:
         self.imported.warnings.append(Left(str(self.folder / _TEST), reason, line))

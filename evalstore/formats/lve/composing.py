@@ -111,6 +111,7 @@ def write(
     judged: Judged,
     *,
     folders: Sequence[str],
+    more_tags: Sequence[str],
     options: Mapping[str, Json],
     data: str,
     comments: Sequence[str],
@@ -120,7 +121,7 @@ def write(
     if not definition.description:
         del front["description"]
     tags = [*folders, *(f"{name}-{value}" for name, value in definition.tags if name != "paper")]
-    front["tags"] = list(dict.fromkeys([*tags, definition.model]))
+    front["tags"] = list(dict.fromkeys([*tags, definition.model, *more_tags]))
     if options:
         front["options"] = dict(options)
     single = len(held) == 1
@@ -273,16 +274,27 @@ def distinct_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def common_options(
-    definition: Definition, given: Sequence[Mapping[str, Json]]
+    definition: Definition,
+    given: Sequence[Mapping[str, Json]],
+    of_today: Sequence[Mapping[str, Json]],
 ) -> tuple[dict[str, Json], list[str]]:
     """The options that all calls were made with, and words for those that differ.
 
-    What only the checker's arguments mention is not an option of a call.
+    What only the checker's arguments mention is not an option of a call. `of_today` are those of
+    the calls that showed the prompt of today.
     """
     known_options = {**_OPTIONS, **_MORE_OPTIONS}
     others = set(definition.model_columns) - known_options.keys()
-    given = [{name: one[name] for name in one if name not in others} for one in given]
-    calls = [model_arguments(definition.model_arguments, one) for one in given]
+    calls, calls_of_today = (
+        [
+            model_arguments(
+                definition.model_arguments,
+                {name: value for name, value in one.items() if name not in others},
+            )
+            for one in some
+        ]
+        for some in (given, of_today)
+    )
     calls = calls or [model_arguments(definition.model_arguments, {})]
     options: dict[str, Json] = {}
     differing: list[str] = []
@@ -296,7 +308,24 @@ def common_options(
             options.setdefault("providerOptions", {})[name] = values[0]
     if options.get("temperature") == 0:
         del options["temperature"]  # as everywhere
-    words = []
-    if differing:
-        words.append(f"the recorded calls differ in {', '.join(differing)}; none of them is set")
-    return options, words
+    return options, _words_of_difference(differing, calls_of_today)
+
+
+def _words_of_difference(
+    differing: Sequence[str], of_today: Sequence[Mapping[str, Json]]
+) -> list[str]:
+    """What to say of options that calls differ in; some differ with older prompts only."""
+    today = [
+        name
+        for name in differing
+        if any(one.get(name) != of_today[0].get(name) for one in of_today)
+    ]
+    older = [name for name in differing if name not in today]
+    return [
+        f"{calls} differ in {', '.join(names)}; none of them is set"
+        for calls, names in (
+            ("the recorded calls", today),
+            ("calls that were recorded with older prompts", older),
+        )
+        if names
+    ]

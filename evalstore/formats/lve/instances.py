@@ -11,6 +11,7 @@ from evalstore.formats.base import ShownMessage
 from evalstore.formats.lve.formatting import mentioned
 from evalstore.formats.lve.taking import NotTakenError, shown
 from evalstore.formats.shapes import parse_json
+from evalstore.wording import plural
 
 if TYPE_CHECKING:
     from evalstore.values import Json, Role
@@ -169,7 +170,9 @@ def answers_of(
     """
     given = response if isinstance(response, list) else [response]
     if len(given) != len(names):
-        raise NotTakenError(f"it has answers of {len(given)} runs, the test has {len(names)}")
+        raise NotTakenError(
+            f"it has answers of {plural(len(given), 'run')}, the test has {len(names)}"
+        )
     return [_answers(one, turns) for one, turns in zip(given, names, strict=True)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from evalstore.formats.base import Imported, Left, Recorded, ShownMessage
@@ -51,8 +52,6 @@ def record(
         except NotTakenError as problem:
             imported.left.append(Left(str(line.path), problem.reason, instance.line))
             continue
-        _, own = split_arguments(instance.arguments, definition.parameters)
-        temperature = model_arguments(definition.model_arguments, own)["temperature"]
         for run, given in enumerate(answers):
             imported.recorded.append(
                 Recorded(
@@ -63,7 +62,7 @@ def record(
                     started=instance.started,
                     run=run,
                     verdict="pass" if instance.passed else "fail",
-                    temperature=float(temperature),
+                    temperature=temperature_of(definition, line),
                     judge=definition.checker,
                     source=str(line.path),
                     line=instance.line,
@@ -72,19 +71,35 @@ def record(
             )
 
 
+def is_of_today(held: tuple[Conversation, ...], line: RecordedLine) -> bool:
+    """Whether an instance was shown what the test says now, as far as it says what it was shown."""
+    shown = line.instance.shown
+    if shown is None or not line.fits:
+        return line.fits
+    now = tuple(one.shown(line.row) for one in held for _ in range(one.run.repetitions))
+    if not line.instance.pictures_kept:
+        now = tuple(tuple(one._replace(image=None) for one in some) for some in now)
+    return shown == now
+
+
+def temperature_of(definition: Definition, line: RecordedLine) -> float | None:
+    """The temperature at which an instance was recorded; None when it is not a number."""
+    _, own = split_arguments(line.instance.arguments, definition.parameters)
+    given = model_arguments(definition.model_arguments, own).get("temperature", "")
+    try:
+        temperature = float(given)
+    except (TypeError, ValueError):
+        return None
+    return temperature if isfinite(temperature) else None
+
+
 def _shown_then(
     held: tuple[Conversation, ...], line: RecordedLine
 ) -> tuple[tuple[ShownMessage, ...], ...] | None:
     """The messages of an answer to an older prompt; None when they are those of today."""
     shown = line.instance.shown
-    if shown is None:
+    if shown is None or is_of_today(held, line):
         return None
-    if line.fits:
-        now = tuple(one.shown(line.row) for one in held for _ in range(one.run.repetitions))
-        if not line.instance.pictures_kept:
-            now = tuple(tuple(one._replace(image=None) for one in some) for some in now)
-        if shown == now:
-            return None
     if not line.instance.pictures_kept and any(any(one.images) for one in held):
         raise NotTakenError("it was recorded with other messages, and does not say which picture")
     for messages in shown:

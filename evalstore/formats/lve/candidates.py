@@ -1,0 +1,59 @@
+"""The candidates that recorded answers belong to: each model at the temperatures it was asked at.
+
+A test fixes its temperature when all of its calls were made at one. Otherwise it has a tag that
+names the temperatures of its answers, so that a candidate is asked only tests that have some at
+its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+DEFAULT = 0.0
+"""The temperature of the first candidate of a model: what LVE asks at unless told otherwise."""
+
+TemperatureTags = dict[str, tuple[float, ...]]
+"""Tag -> the temperatures that it names."""
+
+
+def tag_temperatures(
+    model: str, options: Mapping[str, Json], temperatures: Collection[float]
+) -> TemperatureTags:
+    """The tag of a test whose answers were given at these temperatures; empty: it needs none."""
+    if "temperature" in options or set(temperatures) <= {DEFAULT}:
+        return {}
+    listed = tuple(sorted(set(temperatures)))
+    return {f"{model}@{'+'.join(f'{one:.9g}' for one in listed)}": listed}
+
+
+def list_candidates(
+    models: Mapping[str, TemperatureTags], *, usual: float | None
+) -> list[dict[str, Json]]:
+    """The candidates of these models, as `evalstore.yaml` lists them.
+
+    `usual` is what candidates of the workspace are asked at; None: no answers come along, so each
+    model is listed once, for all of its tests.
+    """
+    if usual is None:
+        return [{"id": model, "requiredTags": [model]} for model in models]
+    found = [_first(model, tagged, usual) for model, tagged in models.items()]
+    for model, tagged in models.items():
+        others = {one for listed in tagged.values() for one in listed} - {DEFAULT}
+        for temperature in sorted(others):
+            tags = [tag for tag, listed in tagged.items() if temperature in listed]
+            found.append({"id": model, "requiredTags": tags, "temperature": temperature})
+    return found
+
+
+def _first(model: str, tagged: TemperatureTags, usual: float) -> dict[str, Json]:
+    """The candidate for the tests that fix their temperature or have answers at the default."""
+    entry: dict[str, Json] = {"id": model, "requiredTags": [model]}
+    if others := [tag for tag, listed in tagged.items() if DEFAULT not in listed]:
+        entry["prohibitedTags"] = others
+    if usual != DEFAULT:
+        entry["temperature"] = DEFAULT
+    return entry
