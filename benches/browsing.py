@@ -119,12 +119,12 @@ async def browse(root: Path, started: float) -> dict[str, float]:
     """What the browser takes."""
     from textual.widgets import Input
 
-    from evalstore.operations.orders import Where
+    from evalstore.planning.options import Where
     from evalstore.tui.app import Browser
-    from evalstore.tui.cases import CasesPage
-    from evalstore.tui.grid import Grid
-    from evalstore.tui.query import read_query
-    from evalstore.tui.source import Workspace
+    from evalstore.tui.screens.cases import CasesPage
+    from evalstore.tui.state.case_query import read_query
+    from evalstore.tui.state.data_source import Workspace
+    from evalstore.tui.widgets.grid import Grid
 
     read = {"runs": 0.0, "cases": 0.0}
 

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from benches.table import Figure, figure
-from evalstore.report.compare import Result, compare
-from evalstore.report.statistics import mcnemar
+from evalstore.reports.comparison import compare
+from evalstore.reports.statistics import mcnemar
+from evalstore.values import Result
 
 if TYPE_CHECKING:
     from benches.benches import Setting

@@ -11,6 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+DEFAULT_PROMPT = "_evaluator_default"
+"""The evaluator prompt of evaluators that name none."""
+
+
 Role = Literal["system", "user", "assistant"]
 Verdict = Literal["pass", "fail", "undecided", "error"]
 VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "undecided", "error")
@@ -444,3 +448,48 @@ class Vote(NamedTuple):
     score: float | None
     human: bool = False
     """Whether a person has said so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One cell of a run or of the workspace: a case, a system prompt, a candidate."""
+
+    file: str
+    row: str
+    key: str
+    prompt_number: int
+    """Which of the case's system prompts; ids change with every edit, places do not."""
+    prompt: str | None
+    model: str
+    """Display id."""
+    test: str
+    evaluation: str | None
+    verdict: Verdict | None
+    """None: not judged, or not completely."""
+    score: float | None
+    sessions: tuple[str, ...]
+    evaluations: tuple[str, ...]
+    wanted: int = 1
+    """How many answers."""
+    conversations: tuple[str, ...] = ()
+    """The test versions of a case that is not one conversation held once; else empty."""
+    has_failed: bool = False
+    """Whether a call for what is missing failed; known of what is browsed alone."""
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The test version of each conversation; one that is held often stands there often."""
+        return self.conversations or (self.test,)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether an answer or a judgement is missing."""
+        return self.verdict is None and (
+            self.evaluation is not None or len(self.sessions) < self.wanted
+        )
+
+    @property
+    def word(self) -> str | None:
+        """The verdict, `pending` or `no reply`; None for an answered case that nothing judges."""
+        missing = "no reply" if self.has_failed else "pending"
+        return self.verdict or (missing if self.is_missing else None)

@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection that `evalstore.store.migrate` hands over."""
+"""Runs the migrations on the connection that `evalstore.store.migrations` hands over."""
 
 from __future__ import annotations
 

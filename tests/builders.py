@@ -8,12 +8,12 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from evalstore import hashing
-from evalstore.dataset import Dataset, DatasetSpec, read_dataset
-from evalstore.expand import expand_test
-from evalstore.library import Expansion, Library
-from evalstore.parse import parse_test
+from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset
 from evalstore.values import FileVersion
-from evalstore.workspace import Workspace
+from evalstore.workspace.folder import Workspace
+from evalstore.workspace.testfiles.context import Expansion, Library
+from evalstore.workspace.testfiles.expansion import expand_test
+from evalstore.workspace.testfiles.parser import parse_test
 
 if TYPE_CHECKING:
     from pathlib import Path

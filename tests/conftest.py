@@ -31,11 +31,11 @@ _homes: list[Path] = []
 _folders = pytest.StashKey[list[Path]]()
 """What is removed when a test has passed: removing all of them in the end takes long."""
 _failed = pytest.StashKey[bool]()
-_LOADS_LITELLM = ("test_secrets.py", "test_prices.py")
+_LOADS_LITELLM = ("test_secrets.py", "test_price_table.py")
 _MADE_ONCE = ("wheel", "launcher", "program", "both")
 """Fixtures of many tests that take as long as many tests."""
 _LOADS_SCIPY = ("test_similarity.py", "test_against_scipy.py")
-_ONE_BY_ONE = ("tui", "hostile", "laws", "engine", "project")
+_ONE_BY_ONE = frozenset({"tui", "hostile", "laws", "loopback", "project"})
 """Folders whose tests take long, so that each goes to the worker that is free."""
 
 
@@ -50,7 +50,7 @@ class _ByFile(LoadGroupScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         scope = super()._split_scope(nodeid)
         path = Path(nodeid.split("::")[0])
-        return scope if scope != nodeid or path.parent.name in _ONE_BY_ONE else str(path)
+        return scope if scope != nodeid or not _ONE_BY_ONE.isdisjoint(path.parts) else str(path)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -99,7 +99,7 @@ def _place(item: pytest.Item) -> tuple[int, str]:
         return 0, made
     if item.get_closest_marker("xdist_group"):
         return 0, ""
-    return (1 if item.path.parent.name in _ONE_BY_ONE else 2), ""
+    return (1 if not _ONE_BY_ONE.isdisjoint(item.path.parts) else 2), ""
 
 
 @pytest.fixture(autouse=True)

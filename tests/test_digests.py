@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evalstore import digests
 from evalstore.digests import DigestSet, count_distinct
-from evalstore.rows import labels
+from evalstore.workspace.testfiles.replacements import labels
 
 
 @pytest.fixture(params=[0, 10, 10_000])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore import hashing, restoring
+from evalstore import deserialize, hashing
 from evalstore.values import (
     AnswerRef,
     Case,
@@ -237,50 +237,50 @@ def stored(description: dict[str, Any]) -> Any:
 
 
 def test_a_test_comes_back() -> None:
-    assert restoring.restore_test(stored(hashing.describe_test(TEST))) == TEST
+    assert deserialize.restore_test(stored(hashing.describe_test(TEST))) == TEST
 
 
 def test_a_test_of_defaults_comes_back() -> None:
     test = TestVersion((Message("user", ()),))
-    assert restoring.restore_test(stored(hashing.describe_test(test))) == test
+    assert deserialize.restore_test(stored(hashing.describe_test(test))) == test
 
 
 def test_a_turn_to_be_filled_comes_back_and_has_its_vector() -> None:
     turns = (Message("user", (Text("a"),)), Message("assistant", (), True), Message("user", ()))
     test = TestVersion(turns)
     id, content = hashing.identify(hashing.describe_test(test))
-    assert restoring.restore_test(json.loads(content)) == test
+    assert deserialize.restore_test(json.loads(content)) == test
     assert '{"filled":true,"role":"assistant"}' in content
     assert id == "0b5c6d324ee1824963bd5749226e1dd5"
 
 
 def test_a_session_comes_back() -> None:
-    assert restoring.restore_session(stored(hashing.describe_session(SESSION))) == SESSION
+    assert deserialize.restore_session(stored(hashing.describe_session(SESSION))) == SESSION
 
 
 @pytest.mark.parametrize("reply", [Reply(None), Reply(""), Reply("x", refusal="no")])
 def test_a_bare_reply_comes_back(reply: Reply) -> None:
     session = Session(Question(A, None, B, None), (reply,), TIME, "n")
-    assert restoring.restore_session(stored(hashing.describe_session(session))) == session
+    assert deserialize.restore_session(stored(hashing.describe_session(session))) == session
 
 
 def test_a_judgement_comes_back() -> None:
     content = stored(hashing.describe_evaluation_result(JUDGEMENT))
-    assert restoring.restore_evaluation_result(content) == JUDGEMENT
+    assert deserialize.restore_evaluation_result(content) == JUDGEMENT
 
 
 @pytest.mark.parametrize("evaluators", [None, (), ("judge",)])
 @pytest.mark.parametrize("threshold", [None, 0.0, 0.5])
 def test_cases_come_back(evaluators: tuple[str, ...] | None, threshold: float | None) -> None:
     file = CaseFile((Case("", "k", (A,), None, (), (None,)),), None, evaluators, threshold)
-    assert restoring.restore_case_file(stored(hashing.describe_case_file(file))) == file
-    assert restoring.restore_case_file(stored(hashing.describe_case_file(CASES))) == CASES
+    assert deserialize.restore_case_file(stored(hashing.describe_case_file(file))) == file
+    assert deserialize.restore_case_file(stored(hashing.describe_case_file(CASES))) == CASES
 
 
 def test_the_prompts_that_a_case_is_judged_by_come_back() -> None:
     case = replace(CASES.cases[0], judge_prompts=(C, A))
     file = replace(CASES, cases=(case,))
-    assert restoring.restore_case_file(stored(hashing.describe_case_file(file))) == file
+    assert deserialize.restore_case_file(stored(hashing.describe_case_file(file))) == file
 
 
 JSON = st.recursive(
@@ -352,7 +352,7 @@ PARTS = st.lists(
 )
 def test_any_test_comes_back(test: TestVersion) -> None:
     content = stored(hashing.describe_test(test))
-    assert restoring.restore_test(content) == test
+    assert deserialize.restore_test(content) == test
 
 
 @given(PARTS, PARTS)

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from textual.theme import BUILTIN_THEMES
 
-from evalstore.atomic_write import write_whole
-from evalstore.tui.acting import Acting, Doing
+from evalstore.files.atomic_write import write_whole
 from evalstore.tui.app import Browser
-from evalstore.tui.grid import Grid
-from evalstore.tui.help import paragraphs
-from evalstore.tui.keymap import key_name
-from evalstore.tui.page import Page
-from evalstore.tui.reader import Reader
-from evalstore.tui.screens import Action, actions, own_actions, owners, pages
+from evalstore.tui.keys.keymap import key_name
+from evalstore.tui.keys.registry import Action, actions, own_actions, owners, pages
+from evalstore.tui.screens.actions import Acting, Doing
+from evalstore.tui.screens.base import Page
+from evalstore.tui.screens.help import paragraphs
+from evalstore.tui.widgets.grid import Grid
+from evalstore.tui.widgets.text_view import Reader
 
 PAGE = Path(__file__).parent.parent / "docs/browser.md"
 _SHARED = {

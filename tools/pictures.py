@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from evalstore.atomic_write import write_whole
 from evalstore.cli.main import main as evalstore
+from evalstore.files.atomic_write import write_whole
 from tests.tui.driving import drive, press
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _draw(keys: tuple[str, ...]) -> str:
         await press(pilot, *keys)
         pictures.append(pilot.app.export_screenshot(title="evalstore view"))
 
-    with mock.patch("evalstore.tui.looks.ago", return_value="2 minutes ago"):
+    with mock.patch("evalstore.tui.render.verdicts.ago", return_value="2 minutes ago"):
         drive(scenario, size=_SIZE)
     # Fonts are the reader's own: nothing is fetched to look at a picture.
     return _FONTS.sub("", pictures[0])

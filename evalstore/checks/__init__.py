@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from evalstore.checks.base import Subject
 from evalstore.checks.implied import implied_checks
-from evalstore.checks.reading import read_check
+from evalstore.checks.parser import read_check
 from evalstore.checks.registry import find_kind, known_kinds
-from evalstore.checks.running import Outcome, run_check
+from evalstore.checks.runner import Outcome, run_check
 
 __all__ = [
     "Outcome",

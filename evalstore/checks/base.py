@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from evalstore.display import as_text, shorten
 from evalstore.errors import FileProblem
-from evalstore.fields import suggest
+from evalstore.files.fields import suggest
 from evalstore.values import Json, Reply
 
-_SHOWN = 120
-"""Characters of a text in a feedback."""
-_BEFORE = 20
-"""How many of them stand before the first difference."""
+BLOCK = "block"
+"""The type of several checks that need not all pass."""
+KEPT = ("file", "item", "conversations")
+"""The settings of such a check that its author does not write."""
 
 
 class Finding(NamedTuple):
@@ -200,26 +200,3 @@ class Arguments:
         for name in self._given:
             hint = suggest(name, self._known, "settings")
             raise self.problem(f"the check '{kind}' has no setting '{name}'", hint)
-
-
-def as_text(value: Json) -> str:
-    """A value as a text: a text as it is, nothing as the empty text, all else as JSON."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return ""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def shorten(text: str, at: int = 0) -> str:
-    """A text in quotes, shortened round a place of interest."""
-    start = max(at - _BEFORE, 0) if len(text) > _SHOWN else 0
-    cut = text[start : start + _SHOWN]
-    return f"'{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(text) else ''}'"
-
-
-def difference(expected: str, found: str) -> str:
-    """What was expected and what was found, shortened around the first difference."""
-    pairs = enumerate(zip(expected, found, strict=False))
-    at = next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))
-    return f"expected {shorten(expected, at)}, found {shorten(found, at)}"

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from evalstore.checks.base import as_text
-from evalstore.checks.pattern_cost import is_cheap_pattern
+from evalstore.display import as_text
+from evalstore.processes.pattern_cost import is_cheap_pattern
 from evalstore.values import Json
 
 if TYPE_CHECKING:

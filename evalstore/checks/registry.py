@@ -11,35 +11,35 @@ from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 
-from evalstore.checks import (
-    documents,
-    expressions,
-    facts,
-    groups,
-    judges,
-    numbers,
-    patterns,
-    python_code,
+from evalstore.checks.base import Kind
+from evalstore.checks.expressions import check
+from evalstore.checks.types import (
+    call_metadata,
+    consistency,
+    json,
+    judge,
+    number,
+    python,
+    regex,
     similarity,
-    texts,
+    text,
     tool_calls,
 )
-from evalstore.checks.base import Kind
 
 GROUP = "evalstore.checks"
 
 _OWN: Mapping[str, Kind] = {
-    **texts.KINDS,
-    **patterns.KINDS,
+    **text.KINDS,
+    **regex.KINDS,
     **similarity.KINDS,
-    **numbers.KINDS,
-    **documents.KINDS,
+    **number.KINDS,
+    **json.KINDS,
     **tool_calls.KINDS,
-    **facts.KINDS,
-    **expressions.KINDS,
-    **groups.KINDS,
-    **judges.KINDS,
-    **python_code.KINDS,
+    **call_metadata.KINDS,
+    **check.KINDS,
+    **consistency.KINDS,
+    **judge.KINDS,
+    **python.KINDS,
 }
 
 

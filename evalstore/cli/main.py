@@ -6,85 +6,24 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command
 
 from evalstore.cli import output, streams
+from evalstore.cli.app import Globals, _Interrupted, app
 from evalstore.cli.pager import COMMANDS, find_pager
 from evalstore.cli.resources import explain_resources
 from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError
-from evalstore.operations.orders import Where
-
-
-class _Interrupted(Exception):  # noqa: N818 - it is not an error
-    """An interruption, which typer would end without a word."""
-
-
-class _Commands(TyperGroup):
-    """All commands; interruptions and errors of the system come out of it as errors of ours."""
-
-    def make_context(self, *arguments: Any, **options: Any) -> Any:
-        with _translated():
-            return super().make_context(*arguments, **options)
-
-    def invoke(self, ctx: Any) -> Any:
-        with _translated():
-            return super().invoke(ctx)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        raise _Interrupted from error
-    except OSError as error:
-        raise _explain(error) from error
-    except typer.BadParameter as error:
-        error.message = error.message.removeprefix(_WRONG_VALUE)
-        raise
-
-
-_WRONG_VALUE = "Value error, "
-"""What pydantic puts before the message of a choice that is not there."""
-
-app = typer.Typer(
-    name="evalstore",
-    cls=_Commands,
-    invoke_without_command=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    pretty_exceptions_show_locals=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
 
 COMPLETING = "_EVALSTORE_COMPLETE"
 """The variable by which the script of a shell asks for completions."""
-_LONGEST_NAME = 80
-"""Characters of the name of a file in an error of the system."""
 _FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside", "--no-pager")
 _VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress")
-
-
-class Globals:
-    """Options that every command knows."""
-
-    directory: Path
-    config: Path | None
-    store: str | None
-    overrides: tuple[str, ...]
-    allow_outside: bool
-    progress: Literal["auto", "plain", "none"]
-    arguments: list[str]
-    """The whole command line: what stands after `--` are paths."""
 
 
 @app.callback()
@@ -161,18 +100,6 @@ def _find_folder(named: Path | None) -> Path:
     return Path(os.path.normpath(folder))
 
 
-def here() -> Where:
-    """The workspace that the global options name."""
-    return Where(
-        Globals.directory,
-        Globals.config,
-        Globals.store,
-        allow_outside=Globals.allow_outside,
-        overrides=Globals.overrides,
-        warn=output.warn,
-    )
-
-
 def hoist(argv: Sequence[str]) -> list[str]:
     """The arguments with global options moved in front of the command."""
     front: list[str] = []
@@ -198,17 +125,17 @@ def hoist(argv: Sequence[str]) -> list[str]:
 def commands() -> Callable[..., Any]:
     """All commands, made once however often a process calls `main`."""
     gc.set_threshold(*_GARBAGE)
-    from evalstore.cli import (  # noqa: F401
-        doctor_command,
-        history_commands,
-        import_command,
-        label_command,
-        run_commands,
-        search_command,
-        stats_command,
-        trust_command,
-        view_command,
-        workspace_commands,
+    from evalstore.cli.commands import (  # noqa: F401
+        doctor,
+        grep,
+        history,
+        import_,
+        label,
+        run,
+        stats,
+        trust,
+        view,
+        workspace,
     )
 
     return get_command(app)
@@ -267,17 +194,6 @@ def _run(argv: Sequence[str] | None) -> int:
         output.to_stderr("".join(traceback.format_exception(error)) + "this is a bug in evalstore")
         return BUG
     return OK
-
-
-def _explain(error: OSError) -> EvalstoreError:
-    """What the system refused or lacks, with the name of the file if it is about one."""
-    lacking = explain_resources(error)
-    if lacking is not None:
-        return lacking
-    reason = error.strerror or str(error)
-    if error.filename is None:
-        return EvalstoreError(f"the system refuses: {reason}")
-    return EvalstoreError(f"'{output.clip(str(error.filename), _LONGEST_NAME)}': {reason}")
 
 
 def _is_utf8(argument: str) -> bool:

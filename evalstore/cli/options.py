@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from evalstore.operations.orders import Wanted
+from evalstore.planning.options import Wanted
 
 Command = Callable[..., None]
 

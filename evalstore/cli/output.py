@@ -18,19 +18,19 @@ import typer
 
 from evalstore.cli import streams
 from evalstore.cli.pager import Pager, start_pager
+from evalstore.display import ago as ago
+from evalstore.display import clip as clip
+from evalstore.display import columns_of as columns_of
+from evalstore.display import count as count
+from evalstore.display import likely_price as likely_price
+from evalstore.display import money as money
+from evalstore.display import pad as pad
+from evalstore.display import percent as percent
+from evalstore.display import plural as plural
+from evalstore.display import safe as safe
+from evalstore.display import short as short
+from evalstore.display import wrap as wrap
 from evalstore.errors import OK, EvalstoreError, Problem, WorkspaceError
-from evalstore.wording import ago as ago
-from evalstore.wording import clip as clip
-from evalstore.wording import columns_of as columns_of
-from evalstore.wording import count as count
-from evalstore.wording import likely_price as likely_price
-from evalstore.wording import money as money
-from evalstore.wording import pad as pad
-from evalstore.wording import percent as percent
-from evalstore.wording import plural as plural
-from evalstore.wording import safe as safe
-from evalstore.wording import short as short
-from evalstore.wording import wrap as wrap
 
 COLOURS = {
     "pass": "green",

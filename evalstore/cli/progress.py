@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from evalstore.cli import output
-from evalstore.operations.watching import Watcher
+from evalstore.operations.progress import Watcher
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

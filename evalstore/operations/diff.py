@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evalstore.assemble import show_answer
+from evalstore.display import plural
 from evalstore.errors import EvalstoreError
-from evalstore.fields import suggest
-from evalstore.operations.contents import Contents
+from evalstore.files.fields import suggest
+from evalstore.judging.transcript import show_answer
 from evalstore.operations.diff_sides import (
     WORKSPACE,
     Side,
@@ -21,25 +21,19 @@ from evalstore.operations.diff_sides import (
     run_side,
     workspace_side,
 )
-from evalstore.operations.file_edits import find_edits
-from evalstore.operations.opening import open_desk, open_store
-from evalstore.operations.orders import Wanted, Where
-from evalstore.operations.results import join_feedback, prompt_labels
-from evalstore.report.compare import (
-    Comparison,
-    Pair,
-    Result,
-    change_of_tests,
-    compare,
-    compare_models,
-)
-from evalstore.report.difference import Difference, unified
-from evalstore.selection import Selection
-from evalstore.values import Json
-from evalstore.wording import plural
+from evalstore.operations.views.file_edits import find_edits
+from evalstore.operations.views.prompt_names import prompt_labels
+from evalstore.planning.contents import Contents
+from evalstore.planning.opening import open_desk, open_store
+from evalstore.planning.options import Wanted, Where
+from evalstore.planning.selection import Selection
+from evalstore.reports.comparison import Comparison, Pair, change_of_tests, compare, compare_models
+from evalstore.reports.version_diff import Difference, unified
+from evalstore.store.results import join_feedback
+from evalstore.values import Json, Result
 
 if TYPE_CHECKING:
-    from evalstore.operations.desk import Desk
+    from evalstore.planning.project import Desk
 
 Sessions = tuple[str, ...]
 

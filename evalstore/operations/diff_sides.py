@@ -6,21 +6,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from evalstore.operations.orders import describe_selection, leaves_out
-from evalstore.operations.renames import known_ids, same_leaf, stored_ids
-from evalstore.operations.results import as_result, iterate_entries, read_results, settle
-from evalstore.report.compare import Comparison, Known, Pair, Result
-from evalstore.report.file_pairs import pair_files
+from evalstore.planning.options import describe_selection, leaves_out
+from evalstore.planning.renames import known_ids, same_leaf, stored_ids
+from evalstore.planning.results import as_result, settle
+from evalstore.reports.comparison import Comparison, Known, Pair
+from evalstore.reports.file_pairs import pair_files
+from evalstore.store.results import iterate_entries, read_results
 from evalstore.store.revisions import resolve_run
 from evalstore.store.trees import read_tree
-from evalstore.values import RECORDED, Case, CaseFile
+from evalstore.values import RECORDED, Case, CaseFile, Result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from evalstore.operations.desk import Desk
-    from evalstore.operations.orders import Wanted
-    from evalstore.selection import Selection
+    from evalstore.planning.options import Wanted
+    from evalstore.planning.project import Desk
+    from evalstore.planning.selection import Selection
 
 WORKSPACE = "workspace"
 _RUNS_BACK = 100

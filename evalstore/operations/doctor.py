@@ -10,27 +10,27 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import TYPE_CHECKING, Literal
 
 from evalstore import __version__
-from evalstore.env_files import NAMES
+from evalstore.clock import today
 from evalstore.errors import INCOMPLETE, OK, STORE_UNUSABLE, USAGE, EvalstoreError, WorkspaceError
-from evalstore.operations.doors import Doorkeeper
-from evalstore.operations.listing import find_unknown_prices
-from evalstore.operations.opening import open_workspace, store_path
-from evalstore.operations.participants import find_model
-from evalstore.operations.pinging import Checkup, Target, examine_all
-from evalstore.operations.times import today
-from evalstore.providers.services import OPENAI_COMPATIBLE
-from evalstore.store.migrate import HEAD
-from evalstore.store.state import StoreState, inspect_store
+from evalstore.execution.endpoints import Doorkeeper
+from evalstore.operations.check import find_unknown_prices
+from evalstore.operations.doctor_ping import Checkup, Target, examine_all
+from evalstore.planning.opening import open_workspace, store_path
+from evalstore.planning.participants import find_model
+from evalstore.providers.kinds import OPENAI_COMPATIBLE
+from evalstore.store.inspection import StoreState, inspect_store
+from evalstore.store.migrations import HEAD
 from evalstore.values import Json
-from evalstore.workspace_reading import read_workspace
+from evalstore.workspace.env_files import NAMES
+from evalstore.workspace.reader import read_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from evalstore.operations.orders import Where
-    from evalstore.settings import Participant
-    from evalstore.workspace import Workspace
-    from evalstore.workspace_reading import Reading
+    from evalstore.planning.options import Where
+    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.reader import Reading
+    from evalstore.workspace.settings import Participant
 
 Level = Literal["ok", "warn", "fail"]
 

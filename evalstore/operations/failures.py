@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
-from evalstore.cells import ask_of
+from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
-from evalstore.operations.opening import open_desk, open_store, open_workspace
-from evalstore.operations.orders import Wanted
-from evalstore.operations.prompt_names import name_prompts
-from evalstore.operations.results import iterate_cells
-from evalstore.operations.targets import name_file
-from evalstore.operations.times import iso
+from evalstore.operations.views.prompt_names import name_prompts
+from evalstore.planning.cells import ask_of
+from evalstore.planning.opening import open_desk, open_store, open_workspace
+from evalstore.planning.options import Wanted
+from evalstore.planning.path_targets import name_file
+from evalstore.store.results import iterate_cells
 from evalstore.store.trees import read_tree
 from evalstore.values import Json, Question
 
 if TYPE_CHECKING:
-    from evalstore.operations.orders import Where
+    from evalstore.planning.options import Where
     from evalstore.store import Store
 
 RUNS = 20

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
-from evalstore.operations.renames import Renames
-from evalstore.operations.results import iterate_results, read_results
-from evalstore.report.compare import Known
+from evalstore.planning.renames import Renames
+from evalstore.reports.comparison import Known
+from evalstore.store.results import iterate_results, read_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from evalstore.operations.desk import Desk
-    from evalstore.operations.orders import Orders
-    from evalstore.operations.reporting import RunReport
-    from evalstore.report.compare import Result
+    from evalstore.operations.run_report import RunReport
+    from evalstore.planning.options import Orders
+    from evalstore.planning.project import Desk
+    from evalstore.values import Result
 
 _RUNS_BACK = 100
 """How many runs are searched for the verdict that a case had before."""

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RevisionError
-from evalstore.operations.orders import Wanted
-from evalstore.operations.results import prompt_label, read_results, settle
+from evalstore.operations.views.prompt_names import prompt_label
+from evalstore.planning.options import Wanted
+from evalstore.planning.results import settle
+from evalstore.store.results import read_results
 from evalstore.store.revisions import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from evalstore.operations.desk import Desk
-    from evalstore.report.compare import Result
-    from evalstore.values import Verdict
+    from evalstore.planning.project import Desk
+    from evalstore.values import Result, Verdict
 
 _RUNS = 20
 """The newest runs: in them the place of a session is searched that no case asks for now."""

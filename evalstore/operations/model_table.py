@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evalstore import pricing
-from evalstore.catalogue import Model, bare_model
-from evalstore.providers.prices import find_support
-from evalstore.workspace_catalogue import is_known_kind
+from evalstore.planning import pricing
+from evalstore.providers.price_table import find_support
+from evalstore.workspace.catalogue import is_known_kind
+from evalstore.workspace.model_files import Model, bare_model
 
 if TYPE_CHECKING:
-    from evalstore.settings import Settings
     from evalstore.values import Json
-    from evalstore.workspace_reading import Reading
+    from evalstore.workspace.reader import Reading
+    from evalstore.workspace.settings import Settings
 
 MILLION = 1_000_000
 

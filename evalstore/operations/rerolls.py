@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from evalstore.case_tree import has_parts
-from evalstore.operations.results import iterate_entries
-from evalstore.report.compare import Known
+from evalstore.reports.comparison import Known
+from evalstore.store.case_tree import has_parts
+from evalstore.store.results import iterate_entries
 from evalstore.store.trees import read_tree, read_trees
 from evalstore.values import RECORDED, Case, Json
 
 if TYPE_CHECKING:
-    from evalstore.report.compare import Result
     from evalstore.store import Store
+    from evalstore.values import Result
 
 _MOST_RUNS = 200
 """Earlier runs that are looked at."""

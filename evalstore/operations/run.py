@@ -8,33 +8,33 @@ from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import __version__, hashing
+from evalstore.clock import Clock
 from evalstore.errors import OK
+from evalstore.execution.outcome import Outcome
 from evalstore.git import read_state
-from evalstore.operations.explain import Explainer
 from evalstore.operations.gate import decide
-from evalstore.operations.opening import open_desk, open_store
-from evalstore.operations.orders import GO_ON, Agreed
-from evalstore.operations.price_estimate import estimate
-from evalstore.operations.reporting import RunReport, describe_spending
-from evalstore.operations.results import read_lines
+from evalstore.operations.run_preview import Survey, get_leave, keep_to
+from evalstore.operations.run_report import RunReport, describe_spending
+from evalstore.operations.run_totals import Tally
 from evalstore.operations.status import describe_plan
-from evalstore.operations.survey import Survey, get_leave, keep_to
-from evalstore.operations.tally import Tally
-from evalstore.operations.times import Clock
-from evalstore.outcome import Outcome
-from evalstore.portions import find_shared, portions, take_out
+from evalstore.planning.estimate import estimate
+from evalstore.planning.opening import open_desk, open_store
+from evalstore.planning.options import GO_ON, Agreed
+from evalstore.planning.portions import find_shared, portions, take_out
+from evalstore.planning.reasons import Explainer
+from evalstore.store.results import read_lines
 from evalstore.values import Json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from evalstore.operations.desk import Desk, Layout
-    from evalstore.operations.orders import Orders, Wanted, Where
-    from evalstore.operations.summary import Status
-    from evalstore.operations.watching import Watcher
-    from evalstore.plan import Plan
-    from evalstore.report.compare import Result
+    from evalstore.operations.progress import Watcher
+    from evalstore.operations.status_report import Status
+    from evalstore.planning.options import Orders, Wanted, Where
+    from evalstore.planning.plan import Plan
+    from evalstore.planning.project import Desk, Layout
+    from evalstore.values import Result
 
 
 PORTION = 4_000
@@ -84,7 +84,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             for plan in plans.take():
                 tally.add(plan, outcome)
         else:  # what calls models takes as long to import as all the rest
-            from evalstore.operations.execution import carry_out
+            from evalstore.operations.run_control import carry_out
 
             outcome = carry_out(desk, survey, plans.take(), tally.add, clock, orders, watcher)
         about = replace(wanted, keep_going=bool(desk.left_out))

@@ -10,28 +10,29 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from evalstore.clock import iso
 from evalstore.errors import EvalstoreError, NothingSelectedError
-from evalstore.fields import suggest
-from evalstore.operations.filtering import Filter
-from evalstore.operations.opening import open_catalogue
-from evalstore.operations.orders import describe_selection, leaves_out
+from evalstore.files.fields import suggest
+from evalstore.judging.aggregation import combine, judge_session
 from evalstore.operations.rerolls import Rerolls, count_rerolls
-from evalstore.operations.results import iterate_cases, prompt_label
-from evalstore.operations.times import iso
-from evalstore.plan import CHECKS
-from evalstore.providers.services import SCRIPTED
-from evalstore.report.groups import Fact, Group, Looked, Sum
+from evalstore.operations.stats_filter import Filter
+from evalstore.operations.views.prompt_names import prompt_label
+from evalstore.planning.opening import open_catalogue
+from evalstore.planning.options import describe_selection, leaves_out
+from evalstore.planning.plan import CHECKS
+from evalstore.providers.kinds import SCRIPTED
+from evalstore.reports.group_totals import Fact, Group, Looked, Sum
+from evalstore.store.results import iterate_cases
 from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED, Case, Json, Verdict
-from evalstore.verdicts import combine, judge_session
 
 if TYPE_CHECKING:
-    from evalstore.operations.desk import Desk
-    from evalstore.operations.orders import Where
-    from evalstore.report.compare import Result
-    from evalstore.settings import AnalysisQuery
+    from evalstore.planning.options import Where
+    from evalstore.planning.project import Desk
     from evalstore.store import Store
-    from evalstore.store.spending import Judgement
+    from evalstore.store.costs import Judgement
+    from evalstore.values import Result
+    from evalstore.workspace.settings import AnalysisQuery
 
 DIMENSIONS = ("model", "prompt", "tag", "file")
 """What results can be grouped by."""

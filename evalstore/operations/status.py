@@ -7,23 +7,24 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstore.operations.choice import stands_until
-from evalstore.operations.explain import Explainer, Reason
-from evalstore.operations.opening import open_desk, open_workspace, store_path
-from evalstore.operations.orders import GO_ON
-from evalstore.operations.price_estimate import estimate
-from evalstore.operations.quiet import Memory
-from evalstore.operations.renames import pair_with_workspace
-from evalstore.operations.results import prompt_labels
-from evalstore.operations.summary import Change, Item, Status
-from evalstore.providers.services import SCRIPTED
+from evalstore.operations.status_cache import Memory
+from evalstore.operations.status_report import Change, Status
+from evalstore.operations.views.prompt_names import prompt_labels
+from evalstore.planning.estimate import estimate
+from evalstore.planning.history_filters import stands_until
+from evalstore.planning.opening import open_desk, open_workspace, store_path
+from evalstore.planning.options import GO_ON
+from evalstore.planning.plan import Item
+from evalstore.planning.reasons import Explainer, Reason
+from evalstore.planning.renames import pair_with_workspace
+from evalstore.providers.kinds import SCRIPTED
 from evalstore.store.trees import read_tree
 from evalstore.values import Case, CaseFile, Json
 
 if TYPE_CHECKING:
-    from evalstore.operations.desk import Desk
-    from evalstore.operations.orders import Wanted, Where
-    from evalstore.plan import Ask, Judgement, Plan
+    from evalstore.planning.options import Wanted, Where
+    from evalstore.planning.plan import Ask, Judgement, Plan
+    from evalstore.planning.project import Desk
 
 
 def status(where: Where, wanted: Wanted) -> Status:
@@ -129,7 +130,7 @@ def _refusals(desk: Desk, plan: Plan) -> list[str]:
     models = [one for one in models if one.provider.type != SCRIPTED]
     if not models:
         return []
-    from evalstore.operations.refused_keys import combine, find_refused
+    from evalstore.execution.refused_keys import combine, find_refused
 
     refused = find_refused(desk.workspace.root, desk.reading, models)
     if not refused:

@@ -15,24 +15,24 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstore.env_files import NAMES
 from evalstore.errors import EvalstoreError
-from evalstore.index import SUFFIXES, Seen, Stamp, walk
-from evalstore.operations.opening import open_desk, open_store, open_workspace
-from evalstore.operations.orders import GO_ON
-from evalstore.operations.quiet import see, see_mentioned
-from evalstore.operations.results import read_results
 from evalstore.operations.run import plan_run
 from evalstore.operations.run import run as carry_out
-from evalstore.report.compare import Comparison, compare
-from evalstore.workspace import Workspace
+from evalstore.operations.status_cache import see, see_mentioned
+from evalstore.planning.opening import open_desk, open_store, open_workspace
+from evalstore.planning.options import GO_ON
+from evalstore.reports.comparison import Comparison, compare
+from evalstore.store.results import read_results
+from evalstore.workspace.env_files import NAMES
+from evalstore.workspace.folder import Workspace
+from evalstore.workspace.index import SUFFIXES, Seen, Stamp, walk
 
 if TYPE_CHECKING:
-    from evalstore.operations.desk import Desk
-    from evalstore.operations.orders import Orders, Wanted, Where
-    from evalstore.operations.reporting import RunReport
-    from evalstore.operations.summary import Status
-    from evalstore.operations.watching import Watcher
+    from evalstore.operations.progress import Watcher
+    from evalstore.operations.run_report import RunReport
+    from evalstore.operations.status_report import Status
+    from evalstore.planning.options import Orders, Wanted, Where
+    from evalstore.planning.project import Desk
 
 _PAUSE = 0.3
 """Seconds between two looks."""

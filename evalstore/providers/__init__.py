@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from evalstore.base_urls import find_secret, split_base_url
 from evalstore.errors import EvalstoreError
 from evalstore.providers.base import Provider, ProviderError
+from evalstore.providers.kinds import OLLAMA, OPENAI_COMPATIBLE, SCRIPTED, litellm_name
 from evalstore.providers.plugins import plugged_in
-from evalstore.providers.services import OLLAMA, OPENAI_COMPATIBLE, SCRIPTED, litellm_name
 from evalstore.values import RECORDED, Json
 
 __all__ = ["Provider", "ProviderError", "open_provider"]
@@ -43,7 +43,7 @@ def open_provider(
             hint="name the provider that has it in its model file; that makes it another model",
         )
     if kind not in OPENAI_COMPATIBLE and kind in plugged_in():
-        from evalstore.providers.plugged import PluggedProvider
+        from evalstore.providers.plugin_provider import PluggedProvider
 
         return PluggedProvider(kind)
     base_url = _check_url(base_url or OPENAI_COMPATIBLE.get(kind))

@@ -18,7 +18,7 @@ from typing import Any
 
 from evalstore.providers.answer_size import Content
 from evalstore.providers.base import ProviderError
-from evalstore.providers.chat_format import (
+from evalstore.providers.chat_completions import (
     Body,
     decode_reply,
     dump,
@@ -28,7 +28,7 @@ from evalstore.providers.chat_format import (
 )
 from evalstore.providers.credentials import secret_values
 from evalstore.providers.deadline import deadline
-from evalstore.providers.failures import (
+from evalstore.providers.errors import (
     clean,
     describe_error,
     find_key_of,

@@ -15,7 +15,7 @@ import aiohttp
 
 from evalstore.providers.answer_size import Content
 from evalstore.providers.base import ProviderError
-from evalstore.providers.chat_format import (
+from evalstore.providers.chat_completions import (
     decode_reply,
     dump,
     encode_request,
@@ -23,14 +23,9 @@ from evalstore.providers.chat_format import (
     without_thinking,
 )
 from evalstore.providers.deadline import deadline
-from evalstore.providers.failures import (
-    clean,
-    find_error,
-    find_secrets,
-    status_error,
-)
+from evalstore.providers.errors import clean, find_error, find_secrets, status_error
+from evalstore.providers.kinds import OLLAMA
 from evalstore.providers.rate_limits import find_wait
-from evalstore.providers.services import OLLAMA
 from evalstore.values import Json, Reply, Request
 
 

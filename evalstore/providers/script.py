@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from evalstore.bounded_process import LimitReached
-from evalstore.checks.pattern_cost import is_cheap_pattern
-from evalstore.checks.patterns import is_found, pattern_problem
 from evalstore.errors import NotRunError
+from evalstore.processes.bounded_calls import LimitReached
+from evalstore.processes.pattern_cost import is_cheap_pattern
+from evalstore.processes.patterns import is_found, pattern_problem
 from evalstore.providers.base import ProviderError
-from evalstore.providers.failures import status_error
+from evalstore.providers.errors import status_error
 from evalstore.values import Json, OutgoingMessage, ToolCall, Usage
 
 _WHEN_FLAGS = frozenset({"dotAll", "multiline"})

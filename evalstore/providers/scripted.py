@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from evalstore.errors import EvalstoreError
 from evalstore.providers.base import ProviderError
 from evalstore.providers.deadline import deadline
-from evalstore.providers.failures import clean, require_finished
+from evalstore.providers.errors import clean, require_finished
 from evalstore.providers.script import Entry, as_error, check_responses, read_entry
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Usage
 

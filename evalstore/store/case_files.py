@@ -9,8 +9,8 @@ from itertools import accumulate
 from operator import eq
 from typing import Any, NamedTuple, TypeVar, overload
 
-from evalstore import restoring
-from evalstore.case_tree import MOST, Load, has_parts
+from evalstore import deserialize
+from evalstore.store.case_tree import MOST, Load, has_parts
 from evalstore.store.contents import damaged
 from evalstore.values import Case, CaseFile, Json
 
@@ -36,7 +36,7 @@ class StoredCases(Sequence[Case]):
 
     def __iter__(self) -> Iterator[Case]:
         for part in iterate_parts(self._node, self._content, self._load):
-            yield from restoring.restore_case_file(part).cases
+            yield from deserialize.restore_case_file(part).cases
 
     @overload
     def __getitem__(self, index: int) -> Case: ...
@@ -82,14 +82,14 @@ def restore_case_files(contents: Mapping[str, Json], load: Load) -> dict[str, Ca
             found[id] = _with_settings(content, _read_cases(id, content, lambda _: parts))  # noqa: B023
     for id, content in contents.items():
         if not has_parts(content):
-            found[id] = restoring.restore_case_file(content)
+            found[id] = deserialize.restore_case_file(content)
         elif id not in found:
             found[id] = _with_settings(content, StoredCases(id, content, load))
     return found
 
 
 def _with_settings(root: Json, cases: Sequence[Case]) -> CaseFile:
-    bare = restoring.restore_case_file({**root, "cases": ()})
+    bare = deserialize.restore_case_file({**root, "cases": ()})
     return replace(bare, cases=cases, code=tuple(root.get("code", ())))
 
 
@@ -107,7 +107,7 @@ def _read_cases(node: str, content: Json, load: Load) -> tuple[Case, ...]:
     return tuple(
         case
         for _, part in load_parts(node, content, load)
-        for case in restoring.restore_case_file(part).cases
+        for case in deserialize.restore_case_file(part).cases
     )
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Self
 
-from evalstore.atomic_write import remove_abandoned, temporary_file
 from evalstore.errors import StoreError
-from evalstore.store import migrate
+from evalstore.files.atomic_write import remove_abandoned, temporary_file
+from evalstore.store import migrations
 from evalstore.store.connection import Pool, is_on_read_only_media
 from evalstore.store.database_errors import explain, is_locked
 from evalstore.store.ids import as_bytes, as_digits
@@ -97,7 +97,7 @@ class Database:
             if is_new:
                 self._keep_log(connection)
                 found = self._make_tables(connection)
-            if found != migrate.HEAD:
+            if found != migrations.HEAD:
                 unsafe = [one for one in self.foreign if one.blocks_writing and not one.missing]
                 refuse_foreign(self.path, unsafe)
                 self._migrate(connection, copy=not is_new)
@@ -126,35 +126,35 @@ class Database:
         with connection:
             found = self._version(connection)
             if found is None:
-                migrate.make_tables(connection)
+                migrations.make_tables(connection)
                 found = MIGRATION
         return found
 
     def _migrate(self, connection: sqlite3.Connection, *, copy: bool) -> None:
-        with migrate.transaction(connection) as writing:
+        with migrations.transaction(connection) as writing:
             # Another process may have been faster.
-            if self._version(connection) != migrate.HEAD:
+            if self._version(connection) != migrations.HEAD:
                 if copy:
                     self._back_up()
-                migrate.upgrade(writing)
+                migrations.upgrade(writing)
 
     def _version(self, connection: sqlite3.Connection) -> str | None:
         """The migration the store is at; None for an empty file."""
-        found = migrate.version_of(connection)
+        found = migrations.version_of(connection)
         if found is None and connection.execute(_COUNT).fetchone()[0]:
-            found = migrate.version_of(connection)  # another process may just have made it
+            found = migrations.version_of(connection)  # another process may just have made it
             if found is None:
                 raise StoreError(
                     f"'{self.path}' is a database, but not a store of evalstore",
                     hint="name another file with --store",
                 )
         if found is not None:
-            migrate.refuse_newer(found, self.path)
+            migrations.refuse_newer(found, self.path)
         return found
 
     def _back_up(self) -> None:
         """Copy the store as it is beside it, before a migration; a copy is there whole or not."""
-        target = Path(f"{self.path}.before-{migrate.HEAD}")
+        target = Path(f"{self.path}.before-{migrations.HEAD}")
         remove_abandoned(target.parent)
         _remove_partial_copies(Path(self.path))
         if target.exists():

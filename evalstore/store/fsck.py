@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from evalstore import hashing, restoring
+from evalstore import deserialize, hashing
 from evalstore.errors import StoreError
 from evalstore.store.contents import is_of_kind
 from evalstore.store.store import Store
@@ -133,7 +133,7 @@ def _columns(kind: str, row: Mapping[str, Any], content: dict[str, Any]) -> Iter
             yield "the bytes do not match the id"
     elif kind == "session":
         expected = {
-            "question": _bytes(hashing.question_id(restoring.restore_question(content))),
+            "question": _bytes(hashing.question_id(deserialize.restore_question(content))),
             "started": content["started"],
             "token_limit": content.get("limit"),
         }

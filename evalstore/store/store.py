@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from evalstore import hashing, restoring
+from evalstore import deserialize, hashing
 from evalstore.store.contents import (
     as_blob,
     as_count,
@@ -22,12 +22,12 @@ from evalstore.store.contents import (
     missing,
     require,
 )
+from evalstore.store.costs import PEOPLE, Spending
 from evalstore.store.database import append, ensure, select_each
 from evalstore.store.failures import Failures, failure_rows
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.leases import delete_leases, insert_leases
 from evalstore.store.nodes import Nodes
-from evalstore.store.spending import PEOPLE, Spending
 from evalstore.store.table_columns import (
     EVALUATIONS,
     EVENTS,
@@ -39,15 +39,7 @@ from evalstore.store.table_columns import (
     VERSIONS,
     Table,
 )
-from evalstore.values import (
-    Evaluation,
-    Failure,
-    FileVersion,
-    Json,
-    Sample,
-    Session,
-    Vote,
-)
+from evalstore.values import Evaluation, Failure, FileVersion, Json, Sample, Session, Vote
 
 
 class Stored(NamedTuple):
@@ -223,7 +215,7 @@ class Store(Failures, Nodes, Spending):
     def find_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
         """Sessions by id; those the store does not have are left out."""
         return {
-            id: restoring.restore_session(content) for id, content in self._decode(SESSIONS, ids)
+            id: deserialize.restore_session(content) for id, content in self._decode(SESSIONS, ids)
         }
 
     def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:
@@ -244,7 +236,7 @@ class Store(Failures, Nodes, Spending):
     def find_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
         """Evaluations by id; those the store does not have are left out."""
         return {
-            id: restoring.restore_evaluation_result(content)
+            id: deserialize.restore_evaluation_result(content)
             for id, content in self._decode(EVALUATIONS, ids)
         }
 
@@ -260,7 +252,7 @@ class Store(Failures, Nodes, Spending):
                     as_time(started, "evaluations", id),
                     id,
                     names[as_digits(person)],
-                    restoring.restore_evaluation_result(decode("evaluations", id, content)),
+                    deserialize.restore_evaluation_result(decode("evaluations", id, content)),
                 )
                 for bytes_, person, started, content in select_each(connection, statement, names)
                 for id in (as_digits(bytes_),)

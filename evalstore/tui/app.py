@@ -14,17 +14,17 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
 from evalstore.errors import EvalstoreError
-from evalstore.tui.cases import CasesPage
-from evalstore.tui.compare import ComparePage
-from evalstore.tui.dialog import Dialog
-from evalstore.tui.history import History
-from evalstore.tui.keymap import Look, key_name
-from evalstore.tui.page import LOOK, Page
-from evalstore.tui.running import Runs
-from evalstore.tui.session import SessionPage
-from evalstore.tui.stats import StatsPage
-from evalstore.tui.status import StatusPage
-from evalstore.tui.versions import VersionsPage
+from evalstore.tui.keys.keymap import Look, key_name
+from evalstore.tui.screens.answer import SessionPage
+from evalstore.tui.screens.base import LOOK, Page
+from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.compare import ComparePage
+from evalstore.tui.screens.dialogs import Dialog
+from evalstore.tui.screens.run import Runs
+from evalstore.tui.screens.runs import History
+from evalstore.tui.screens.stats import StatsPage
+from evalstore.tui.screens.status import StatusPage
+from evalstore.tui.screens.test_history import VersionsPage
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from textual import events
     from textual.command import Provider
 
-    from evalstore.operations.browsing import CaseRow, Cases
-    from evalstore.tui.source import Source
+    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.tui.state.data_source import Source
 
 _LOOK_SECONDS = 1.0
 """How often it is looked whether somebody has written to the store."""
 
 
 def _actions() -> type[Provider]:
-    from evalstore.tui.commands import Actions
+    from evalstore.tui.keys.palette import Actions
 
     return Actions
 
 
 def _places() -> type[Provider]:
-    from evalstore.tui.commands import Places
+    from evalstore.tui.keys.palette import Places
 
     return Places
 
@@ -198,7 +198,7 @@ class Browser(App[None]):
 
     def key_of(self, id: str) -> str:
         """The first key of an action, as people read it."""
-        from evalstore.tui.screens import actions
+        from evalstore.tui.keys.registry import actions
 
         keys = self.chosen.keys.get(id)
         return key_name(keys.split(",")[0] if keys else actions()[id].keys[0])
@@ -218,7 +218,7 @@ class Browser(App[None]):
 
     def action_help(self) -> None:
         """Help on this screen; on itself it ends."""
-        from evalstore.tui.help import HelpPage
+        from evalstore.tui.screens.help import HelpPage
 
         if isinstance(self.screen, HelpPage):
             self.go_back()

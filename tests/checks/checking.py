@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evalstore.checking import judge_by_checks
 from evalstore.checks import Subject, read_check
-from evalstore.settling import Held
+from evalstore.checks.answer_binding import Held
+from evalstore.checks.evaluator import judge_by_checks
 from evalstore.values import Json, Reply
 
 

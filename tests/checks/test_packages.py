@@ -8,7 +8,7 @@ import pytest
 
 from evalstore.checks import registry
 from evalstore.values import Json
-from evalstore.workspace_reading import read_workspace
+from evalstore.workspace.reader import read_workspace
 from tests.builders import expanded, test_file, workspace_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ HINT = "pip install 'evalstore[similarity]'"
 def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The packages that count as installed; none at first."""
     names: set[str] = set()
-    for module in ("evalstore.expand", "evalstore.workspace_reading"):
+    for module in ("evalstore.workspace.testfiles.expansion", "evalstore.workspace.reader"):
         monkeypatch.setattr(f"{module}.is_installed", names.__contains__)
     return names
 

@@ -127,7 +127,7 @@ def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Echo]:
     settings = {"evalstore.yaml": "candidates: [scripted/one]\n", "models/one.yaml": model}
     monkeypatch.chdir(tree(tmp_path / "echo", settings))
     provider = Echo()
-    with mock.patch("evalstore.operations.doors.open_provider", return_value=provider):
+    with mock.patch("evalstore.execution.endpoints.open_provider", return_value=provider):
         yield provider
 
 

@@ -75,7 +75,7 @@ def test_failures_are_newest_first_and_a_limit_says_what_it_cut(
 def test_without_a_limit_people_see_the_newest_and_v_shows_all(
     failing: Path, evalstore: Evalstore, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.cli.history_commands._FAILURES", 1)
+    monkeypatch.setattr("evalstore.cli.commands.history._FAILURES", 1)
     evalstore("run")
     evalstore("run")
     ran = evalstore("log", "--failures")

@@ -12,7 +12,7 @@ import pytest
 
 from evalstore.errors import INCOMPLETE, INTERRUPTED, NO, OK, STOPPED
 from evalstore.operations.gate import decide
-from evalstore.report.statistics import wilson
+from evalstore.reports.statistics import wilson
 from tests.cli.conftest import Echo, Evalstore
 
 CHECKED = "# 👤\n\nSay yes\n\n---\n\n~~~checks\n- contains: Say\n~~~\n"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from evalstore.operations.orders import Where
-from evalstore.operations.timeline import versions_of
+from evalstore.operations.views.test_history import versions_of
+from evalstore.planning.options import Where
 from tests.cli.conftest import WEATHER, Evalstore
 from tests.cli.test_run import edit
 

@@ -12,7 +12,7 @@ import pytest
 from tests.builders import tree
 from tests.cli.conftest import Evalstore, Ran
 from tests.cli.test_documents import schema_of
-from tests.formats import langbite_library
+from tests.importers.langbite import library as langbite_library
 
 
 def test_an_unknown_format_is_told_with_the_nearest_one(
@@ -222,8 +222,8 @@ def test_a_rubric_of_promptfoo_is_judged(workspace: Path, documents: Any) -> Non
 def test_recorded_answers_to_a_test_that_is_not_there_are_told(
     samples: Path, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evalstore.formats import evalsone
-    from evalstore.formats.base import Imported, Recorded
+    from evalstore.importers import evalsone
+    from evalstore.importers.base import Imported, Recorded
 
     answer = Recorded("tests/a.md", {}, "openai/gpt-4", ("Hi",), 0)
     monkeypatch.setattr(evalsone, "read", lambda _paths, _options: Imported(recorded=[answer]))

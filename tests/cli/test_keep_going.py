@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.operations.orders import is_partial
+from evalstore.planning.options import is_partial
 
 if TYPE_CHECKING:
     from pathlib import Path

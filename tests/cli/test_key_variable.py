@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evalstore.catalogue import read_provider
 from evalstore.errors import FileProblem
+from evalstore.workspace.model_files import read_provider
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from evalstore.hashing import canonical_json, describe_evaluation_result, identify
-from evalstore.operations.browsing import cases
-from evalstore.operations.labelling import label
-from evalstore.operations.orders import Where
+from evalstore.operations.label import label
+from evalstore.operations.views.cases import cases
+from evalstore.planning.options import Where
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.values import Word

@@ -12,19 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from evalstore import case_tree, digests, expand, hashing, portions
-from evalstore import library as kept
-from evalstore.cells import Cell
-from evalstore.execute import Outcome
-from evalstore.expand import expand_test
+from evalstore import digests, hashing
+from evalstore.execution.outcome import Outcome
 from evalstore.operations import run as runs
-from evalstore.operations.results import CellResult
-from evalstore.operations.tally import Tally
-from evalstore.parse import parse_test
-from evalstore.plan import Ask, Judgement, Plan
-from evalstore.report.compare import Result
-from evalstore.store import Store, case_files
-from evalstore.values import Case, EvaluationVersion, Json
+from evalstore.operations.run_totals import Tally
+from evalstore.planning import portions
+from evalstore.planning.cells import Cell
+from evalstore.planning.plan import Ask, Judgement, Plan
+from evalstore.planning.results import CellResult
+from evalstore.store import Store, case_files, case_tree
+from evalstore.values import Case, EvaluationVersion, Json, Result
+from evalstore.workspace.testfiles import context as kept
+from evalstore.workspace.testfiles import expansion
+from evalstore.workspace.testfiles.expansion import expand_test
+from evalstore.workspace.testfiles.parser import parse_test
 from tests.builders import HELLO, library, tree
 from tests.cli.conftest import Evalstore
 
@@ -88,7 +89,7 @@ def test_rows_that_are_stored_as_they_are_read_come_to_the_same(
         folder = tree(place / str(most), FILES)
         tree(folder, {"tests/rows.md": text, "tests/data.jsonl": as_lines(rows)})
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(expand, "_MOST_AT_ONCE", most)
+        monkeypatch.setattr(expansion, "_MOST_AT_ONCE", most)
         Store.open(folder / ".evalstore/store.db", create=True).close()
         first, again = evalstore("check", "--json"), evalstore("check", "--json")
         cases = evalstore("ls", "cases", "--full", "--json")
@@ -153,7 +154,7 @@ def test_what_all_rows_have_in_common_is_described_once(
 def test_without_a_store_that_can_be_written_to_rows_are_read_all_the_same(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expand, "_MOST_AT_ONCE", 20)
+    monkeypatch.setattr(expansion, "_MOST_AT_ONCE", 20)
     tree(place, {**FILES, "tests/data.jsonl": data(200)})
     assert '"cases": 200' in evalstore("check", "--json").stdout
     Store.open(place / ".evalstore/store.db", create=True).close()
@@ -165,7 +166,7 @@ def test_without_a_store_that_can_be_written_to_rows_are_read_all_the_same(
 
 
 def test_a_row_needs_little_memory_until_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expand, "_MOST_AT_ONCE", 100)
+    monkeypatch.setattr(expansion, "_MOST_AT_ONCE", 100)
     monkeypatch.setattr(kept, "KEPT_AT_ONCE", 100)
     test = parse_test("tests/rows.md", FILES["tests/rows.md"])
     peaks: list[int] = []
@@ -187,7 +188,7 @@ def test_the_problems_of_all_rows_are_told_when_a_line_is_broken(
     rows = as_lines([*ROWS[:3], {"capital": "Oslo"}, *ROWS[3:]]) + "{\n"
     known = library(data={"data.jsonl": rows})
     at_once = expand_test(test, known).problems
-    monkeypatch.setattr(expand, "_MOST_AT_ONCE", 10)
+    monkeypatch.setattr(expansion, "_MOST_AT_ONCE", 10)
     streamed = expand_test(test, known, lambda _contents, _files: None, in_nodes=True).problems
     assert len(at_once) > 1
     assert streamed == at_once
@@ -234,7 +235,7 @@ def test_the_first_cases_are_taken_without_reading_the_others(
 def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of hundreds of rows are what files of many thousands are."""
     for module, name, number in (
-        (expand, "_MOST_AT_ONCE", 50),
+        (expansion, "_MOST_AT_ONCE", 50),
         (kept, "KEPT_AT_ONCE", 50),
         (case_tree, "MOST", 8),
         (case_files, "MOST", 8),

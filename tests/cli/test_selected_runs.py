@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalstore.cli.main import commands
-from evalstore.operations.orders import Wanted, describe_selection, leaves_out
+from evalstore.planning.options import Wanted, describe_selection, leaves_out
 from tests.cli.conftest import Evalstore
 
 ONE = "tests/weather.md::city=Oslo"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from evalstore.operations.browsing import cases
-from evalstore.operations.orders import Where
-from evalstore.operations.reading import session_of
+from evalstore.operations.views.answer import session_of
+from evalstore.operations.views.cases import cases
+from evalstore.planning.options import Where
 from tests.builders import tree
 from tests.cli.conftest import Echo, Evalstore
 from tests.cli.test_run import edit

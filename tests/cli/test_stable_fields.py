@@ -15,7 +15,7 @@ from tests.builders import HELLO, tree
 from tests.cli.conftest import Evalstore
 from tests.cli.test_documents import SCHEMA, name_of, schema_of
 from tests.cli.test_run import edit
-from tests.formats.lve_repository import definition, instance
+from tests.importers.lve.repository import definition, instance
 
 OPTIONAL = {
     *("diff.models", "log.runs[].edits", "log --failures.file"),

@@ -10,11 +10,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evalstore.workers import Workers
+from evalstore.processes.pool import Workers
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
-from tests.cli.test_checks import verdicts, with_checks
 from tests.cli.test_documents import schema_of
+from tests.cli.test_run_checks import verdicts, with_checks
 
 MINE = """\
 def judge(given, word="Warm"):

@@ -22,10 +22,10 @@ from typing import Any
 import pytest
 
 from evalstore.cli.main import main
-from evalstore.operations.history import log
-from evalstore.operations.orders import Where
+from evalstore.operations.log import log
 from evalstore.operations.watch import Lookout
-from evalstore.workspace import Workspace
+from evalstore.planning.options import Where
+from evalstore.workspace.folder import Workspace
 from tests import endpoint
 from tests.builders import HELLO, tree
 from tests.cli.conftest import ONE, Evalstore
@@ -524,7 +524,7 @@ def test_a_bug_ends_the_watch_aloud(
         raise RuntimeError("all is lost")
 
     def break_it() -> None:
-        monkeypatch.setattr("evalstore.reply_forms.read_opinion", fail)
+        monkeypatch.setattr("evalstore.judging.reply_formats.read_opinion", fail)
         leniently()
 
     played = play(break_it)

@@ -12,11 +12,11 @@ from typing import Any, get_args
 
 import pytest
 
-from evalstore.operations.orders import Kind
+from evalstore.planning.options import Kind
 from tests.builders import HELLO, tree
 from tests.cli.conftest import Evalstore, Ran
 from tests.cli.test_run import edit
-from tests.formats.test_ai_tester import PROJECT
+from tests.importers.ai_tester.test_project import PROJECT
 
 SLOW = (
     "litellm",

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from evalstore.formats.ai_tester import adopt
-from evalstore.workspace import Workspace
-from evalstore.workspace_reading import Reading, read_workspace
+from evalstore.importers.ai_tester.project import adopt
+from evalstore.workspace.folder import Workspace
+from evalstore.workspace.reader import Reading, read_workspace
 from tests.builders import tree
 
 FACTS = json.loads(Path(__file__).with_name("ai_tester.json").read_text("utf-8"))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from evalstore.dataset import stable_names
-from evalstore.sandbox import run
-from tests.dataset.files import dataset, json_lines, problem, rows
+from evalstore.files.datasets import stable_names
+from evalstore.files.jinja_sandbox import run
+from tests.files.datasets.files import dataset, json_lines, problem, rows
 
 FACTS = json.loads(Path(__file__).with_name("datasets.json").read_text("utf-8"))
 FIELDS = ("limit", "onError")

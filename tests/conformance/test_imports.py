@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalstore.values import Reply, ToolCall
-from tests.formats.importing import imported, lines
+from tests.importers.importing import imported, lines
 
 FACTS = json.loads(Path(__file__).with_name("imports.json").read_text("utf-8"))
 PACKAGES = {"bleu": "sacrebleu", "rouge": "rouge_score"}

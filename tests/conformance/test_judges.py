@@ -10,8 +10,8 @@ import pytest
 
 from evalstore.checks import read_check
 from evalstore.errors import FileProblem
-from evalstore.judge_reply import Unreadable
-from evalstore.reply_forms import form_of
+from evalstore.judging.reply_formats import form_of
+from evalstore.judging.reply_parser import Unreadable
 from evalstore.values import Reply
 from tests import endpoint, panel
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from evalstore.formats.langbite.requirements import read_scenario
+from evalstore.importers.langbite.requirements import read_scenario
 from tests.builders import expanded, shown
-from tests.formats.judged import expansion, verdict
-from tests.formats.langbite_library import (
+from tests.importers.judged import expansion, verdict
+from tests.importers.langbite.library import (
     imported,
     model,
     prompt,
@@ -20,7 +20,7 @@ from tests.formats.langbite_library import (
     table,
     test_files,
 )
-from tests.formats.running import imported_and_run, verdicts_of
+from tests.importers.running import imported_and_run, verdicts_of
 
 FACTS = json.loads(Path(__file__).with_name("langbite.json").read_text("utf-8"))
 Case = dict[str, Any]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from evalstore.formats.lve.formatting import fill, names_of, parse, template
-from evalstore.formats.lve.instances import model_arguments, read_instance, split_arguments
-from evalstore.formats.lve.prompts import Turn, read_file, read_list, turn_names
-from evalstore.formats.lve.taking import NotTakenError
-from tests.formats import judged
-from tests.formats.judged import content, expansion, only, verdict
-from tests.formats.lve_repository import (
+from evalstore.importers.errors import NotTakenError
+from evalstore.importers.lve.format_strings import fill, names_of, parse, template
+from evalstore.importers.lve.instances import model_arguments, read_instance, split_arguments
+from evalstore.importers.lve.prompts import Turn, read_file, read_list, turn_names
+from tests.importers import judged
+from tests.importers.judged import content, expansion, only, verdict
+from tests.importers.lve.repository import (
     definition,
     filled,
     imported,
@@ -22,7 +22,7 @@ from tests.formats.lve_repository import (
     reasons,
     texts,
 )
-from tests.formats.running import imported_and_run, needs_python, verdicts_of
+from tests.importers.running import imported_and_run, needs_python, verdicts_of
 
 FACTS = json.loads(Path(__file__).with_name("lve.json").read_text("utf-8"))
 Case = dict[str, Any]

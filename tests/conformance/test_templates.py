@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalstore.workspace_reading import read_workspace
+from evalstore.workspace.reader import read_workspace
 from tests.builders import workspace_of
 
 if TYPE_CHECKING:
-    from evalstore.workspace_reading import Reading
+    from evalstore.workspace.reader import Reading
 
 FACTS = json.loads(Path(__file__).with_name("templates.json").read_text(encoding="utf-8"))
 CASES = FACTS["cases"]

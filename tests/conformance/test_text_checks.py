@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalstore.checks import read_check
-from evalstore.checks.normalizing import preparer
+from evalstore.checks.normalization import preparer
 from evalstore.errors import FileProblem
 from tests.checks.checking import score, verdict
 

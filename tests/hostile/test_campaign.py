@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests import endpoint
-from tests.formats.importing import imported
 from tests.hostile.campaign import oracles
 from tests.hostile.campaign.attacks import ATTACKS
 from tests.hostile.campaign.import_sources import SOURCES
@@ -18,6 +17,7 @@ from tests.hostile.campaign.processes import Ended, Launcher
 from tests.hostile.campaign.runner import Campaign, Finding, Result
 from tests.hostile.campaign.table import lines
 from tests.hostile.campaign.trial import Attack, Trial
+from tests.importers.importing import imported
 
 SEED = 20
 PATIENCE = 6
@@ -99,9 +99,9 @@ def ended(**fields: object) -> Ended:
             {
                 "code": 70,
                 "stderr": "Traceback (most recent call last):\n"
-                '  File "/a/evalstore/judge.py", line 3, in read\nValueError: no',
+                '  File "/a/evalstore/judging/verdict_reply.py", line 3, in read\nValueError: no',
             },
-            "traceback: ValueError in evalstore/judge.py:read",
+            "traceback: ValueError in evalstore/judging/verdict_reply.py:read",
         ),
     ],
 )

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from evalstore.allowed_paths import AllowedPath, AllowedPaths
 from evalstore.errors import FileProblem
-from evalstore.file_access import Boundary, OutsideProblem
-from evalstore.index import SUFFIXES, scan
-from evalstore.operations import quiet, searching
-from evalstore.operations.orders import Where
+from evalstore.files.access import Boundary, OutsideProblem
+from evalstore.operations import grep, status_cache
+from evalstore.planning.options import Where
+from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
+from evalstore.workspace.index import SUFFIXES, scan
 from tests.builders import Files, tree
-from tests.formats.langbite_library import prompt, table
-from tests.formats.lve_repository import instance
 from tests.hostile.commands import HELLO, MODEL, SETTINGS, Run
+from tests.importers.langbite.library import prompt, table
+from tests.importers.lve.repository import instance
 
 SECRET = "the-secret-of-somebody-else"
 LINKED: dict[str, tuple[str, str]] = {
@@ -185,7 +185,7 @@ def test_a_store_that_the_user_names_may_be_anywhere(root: Path, run: Run) -> No
 def test_the_database_for_searching_is_not_made_outside(root: Path, run: Run) -> None:
     run("run")
     outside = root.parent / "elsewhere.db"
-    link(f".evalstore/{searching._FILE}", outside)
+    link(f".evalstore/{grep._FILE}", outside)
     code, said = run("grep", "Hello")
     assert (code, "outside of the workspace" in said) == (2, True)
     assert not outside.exists()
@@ -207,8 +207,8 @@ def test_a_remembered_status_leads_to_no_folder_outside(
     root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crafted = {
-        "format": quiet._FORMAT,
-        "asked": quiet._asked(root, Where(root)),
+        "format": status_cache._FORMAT,
+        "asked": status_cache._asked(root, Where(root)),
         "whole": True,
         "config": "evalstore.yaml",
         "folders": {kind: str(root.parent) for kind in SUFFIXES},
@@ -224,8 +224,8 @@ def test_a_remembered_status_leads_to_no_folder_outside(
         looked.append(folder)
         return scan(folder, *rest)
 
-    monkeypatch.setattr(quiet, "scan", noted)
-    assert quiet._recall(Where(root), whole=True) is None
+    monkeypatch.setattr(status_cache, "scan", noted)
+    assert status_cache._recall(Where(root), whole=True) is None
     assert str(root.parent) not in looked
 
 

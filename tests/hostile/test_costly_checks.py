@@ -13,15 +13,16 @@ from typing import Any
 
 import pytest
 
-from evalstore import bounded_process, limited_checks, sandbox
-from evalstore.checks import Subject, read_check, run_check
+from evalstore.checks import Subject, limited_runner, read_check, run_check
 from evalstore.checks.cost import is_cheap, is_cheap_schema
-from evalstore.checks.pattern_cost import is_cheap_pattern
-from evalstore.dataset.names import Columns
+from evalstore.checks.limited_runner import run_within_limits
 from evalstore.errors import FileProblem, NotRunError
-from evalstore.judge_reply import Unreadable
-from evalstore.limited_checks import run_within_limits
-from evalstore.reply_forms import form_of
+from evalstore.files import jinja_sandbox
+from evalstore.files.datasets.columns import Columns
+from evalstore.judging.reply_formats import form_of
+from evalstore.judging.reply_parser import Unreadable
+from evalstore.processes import bounded_calls
+from evalstore.processes.pattern_cost import is_cheap_pattern
 from evalstore.values import Json, Reply, ToolCall, Usage
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
@@ -84,7 +85,7 @@ def test_a_costly_check_is_given_up_and_its_answer_kept(
     evalstore: Evalstore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.2)
+    monkeypatch.setattr(bounded_calls, "CPU_SECONDS", 0.2)
     asked_once(*COSTLY[name])
     report = json.loads(evalstore("run", "--json").stdout)
     assert (report["asked"], report["judged"], report["verdicts"]["error"]) == (1, 1, 1)
@@ -97,7 +98,7 @@ def test_a_costly_pattern_of_a_script_is_a_failure(
     evalstore: Evalstore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.2)
+    monkeypatch.setattr(bounded_calls, "CPU_SECONDS", 0.2)
     folder = asked_once({"contains": "a"}, "a")
     tree(
         folder,
@@ -118,14 +119,14 @@ def test_an_interrupt_is_heard_while_a_check_is_computed(
     folder = asked_once(*COSTLY["pattern"])
     program = (
         "import os, signal, sys\n"
-        "from evalstore import bounded_process\n"
-        "real = bounded_process.call\n"
+        "from evalstore.processes import bounded_calls\n"
+        "real = bounded_calls.call\n"
         "def call(*given, **named):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    return real(*given, **named)\n"
-        "from evalstore import limited_checks\n"
-        "limited_checks.call = call\n"
-        "bounded_process.CPU_SECONDS = 0.2\n"
+        "from evalstore.checks import limited_runner\n"
+        "limited_runner.call = call\n"
+        "bounded_calls.CPU_SECONDS = 0.2\n"
         "from evalstore.__main__ import run\n"
         "sys.argv = ['evalstore', 'run']\n"
         "sys.exit(run())\n"
@@ -133,7 +134,7 @@ def test_an_interrupt_is_heard_while_a_check_is_computed(
     ran = subprocess.run(
         [sys.executable, "-c", program],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(bounded_process.__file__).parent.parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(bounded_calls.__file__).parents[2])},
         capture_output=True,
         text=True,
         timeout=60,
@@ -180,7 +181,7 @@ def test_a_check_finds_the_same_with_limits(written: Json, monkeypatch: pytest.M
         here: Any = run_check(check, subject)
     except Exception as error:  # noqa: BLE001 - the same words are wanted
         here = ("error", f"the check failed: {error}", None)
-    monkeypatch.setattr(limited_checks, "is_cheap", lambda *_: False)
+    monkeypatch.setattr(limited_runner, "is_cheap", lambda *_: False)
     assert tuple(run_within_limits(check, subject)) == tuple(here)
 
 
@@ -214,12 +215,12 @@ def test_a_template_comes_to_the_same_with_limits(
 
     def outcome() -> str:
         try:
-            return sandbox.run(source, 7, scope)
+            return jinja_sandbox.run(source, 7, scope)
         except FileProblem as problem:
             return f"{problem.line}: {problem.message}"
 
     here = outcome()
-    monkeypatch.setattr(sandbox, "_is_cheap", lambda *_: False)
+    monkeypatch.setattr(jinja_sandbox, "_is_cheap", lambda *_: False)
     assert outcome() == here
 
 
@@ -268,7 +269,7 @@ def test_nothing_is_cheap_on_a_very_long_answer() -> None:
 
 
 def test_a_costly_path_to_a_judges_score_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_process, "CPU_SECONDS", 0.2)
+    monkeypatch.setattr(bounded_calls, "CPU_SECONDS", 0.2)
     path = "[@,@][]" + "|[@,@][]" * 40
     form = form_of(
         [
@@ -340,11 +341,11 @@ def test_a_bound_value_counts_like_an_answer() -> None:
     ["{{ a|sort(false, false, b)|length }}", "{{ a|trim(b) }}", "{{ a" + "|upper" * 60 + " }}"],
 )
 def test_templates_whose_filters_are_costly_are_not_plain(source: str) -> None:
-    assert not sandbox._is_cheap(source, {"a": "x", "b": "y"})
+    assert not jinja_sandbox._is_cheap(source, {"a": "x", "b": "y"})
 
 
 def test_a_machine_that_is_too_busy_is_not_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_process, "_SECONDS", 0.0)
+    monkeypatch.setattr(bounded_calls, "_SECONDS", 0.0)
     check = read_check({"contains": "x"})
     with pytest.raises(NotRunError):
         run_within_limits(check, Subject(Reply("x" * 300_000), "x" * 300_000))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.env_files import LARGEST, parse_env_file, read_env_files
 from evalstore.errors import EvalstoreError
+from evalstore.workspace.env_files import LARGEST, parse_env_file, read_env_files
 from tests.builders import tree
 from tests.cli.conftest import Evalstore
 

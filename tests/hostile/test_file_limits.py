@@ -16,9 +16,9 @@ import pytest
 
 import evalstore
 from evalstore.errors import FileProblem
-from evalstore.file_access import MIB, open_file, read_file
-from evalstore.formats import sources
-from evalstore.formats.shapes import parse_json
+from evalstore.files.access import MIB, open_file, read_file
+from evalstore.importers import source_files
+from evalstore.importers.coerce import parse_json
 from tests.builders import tree
 from tests.hostile.commands import HELLO, Run
 
@@ -188,10 +188,10 @@ def test_a_dataset_is_refused_by_name(root: Path, run: Run, name: str, what: str
 def test_what_a_packed_dataset_holds_has_the_limit_of_a_plain_one(
     root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstore.dataset.source.LARGEST_DATASET", MIB)
+    monkeypatch.setattr("evalstore.files.datasets.text_source.LARGEST_DATASET", MIB)
     packed = gzip.compress(b'{"q": "x"}\n' * 200_000)
     tree(root, {"tests/x.jsonl.gz": packed, "tests/y.json.gz": gzip.compress(b"\n" * 3 * MIB)})
-    monkeypatch.setattr("evalstore.dataset.json_rows.LARGEST_DOCUMENT", MIB)
+    monkeypatch.setattr("evalstore.files.datasets.json_rows.LARGEST_DOCUMENT", MIB)
     for name in ("x.jsonl.gz", "y.json.gz"):
         tree(root, {"tests/a.md": f"---\ndataset: {name}\n---\n\n{HELLO}"})
         code, said = run("run")
@@ -320,7 +320,7 @@ def test_files_that_name_each_other_end(root: Path, run: Run) -> None:
 def test_what_a_packed_source_holds_has_the_limit_of_a_plain_one(
     root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "LARGEST_SOURCE", MIB)
+    monkeypatch.setattr(source_files, "LARGEST_SOURCE", MIB)
     tree(root, {"src/x.jsonl": gzip.compress(b" " * 100 * MIB)})
     code, said = run("import", "evalsone", "src")
     assert (code, "at most 1 MiB are read" in said) == (1, True)
@@ -337,21 +337,28 @@ def test_an_eval_file_finds_the_data_of_its_registry(root: Path, run: Run) -> No
 
 PACKAGE = Path(evalstore.__file__).parent
 FACING = (
-    *("workspace", "dataset", "formats", "references", "media", "definitions", "catalogue"),
-    *("settings", "index", "operations/importing", "operations/quiet", "operations/trusting"),
+    *("workspace", "files/datasets", "files/media_types", "importers", "operations/import_tests"),
+    *("operations/imports", "operations/status_cache", "operations/trust"),
 )
 ALLOWED = {
     "_BUILT_IN.read_bytes": "a prompt of the package",
     "self.read_bytes": "the workspace's, which is the boundary's",
+    "workspace.read_bytes": "the same",
+    "self._workspace.read_bytes": "the same",
+    "desk.workspace.read_bytes": "the same",
     "self._boundary.open": "the door itself",
     "self._source.open": "a dataset's, which is given how to open it",
     "source.open": "the same",
     "temporary.open": "writes",
-    "read_text": "that of formats/promptfoo/files.py",
+    "read_text": "that of importers/promptfoo/files.py",
     "files.read_text": "the same",
 }
 READERS = {"open", "fdopen", "read_text", "read_bytes", "connect"}
-OTHERS = {"os.open": {"index.py"}, "sqlite3.connect": {"formats/ai_tester_db.py"}}
+OTHERS = {
+    "os.open": {"workspace/index.py", "workspace/env_files.py"},
+    "os.fdopen": {"workspace/env_files.py"},
+    "sqlite3.connect": {"importers/ai_tester/database.py"},
+}
 
 
 def _calls() -> Iterator[tuple[str, str]]:
@@ -377,7 +384,9 @@ def test_files_are_read_through_one_module_only() -> None:
 
 def test_json_of_imports_is_read_by_one_function_only() -> None:
     found = {
-        module for module, call in _calls() if call == "json.loads" and module.startswith("formats")
+        module
+        for module, call in _calls()
+        if call == "json.loads" and module.startswith("importers")
     }
     # The second reads one character that it has found to be written as JSON.
-    assert found == {"formats/shapes.py", "formats/json_lines.py"}
+    assert found == {"importers/coerce.py", "importers/json_lines.py"}

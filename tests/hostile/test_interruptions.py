@@ -179,7 +179,7 @@ def test_in_the_midst_of_a_command_it_is_one_line(
     def interrupt(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evalstore.operations.listing.check", interrupt)
+    monkeypatch.setattr("evalstore.operations.check.check", interrupt)
     assert main(["check"]) == 130
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "interrupted\n")

@@ -12,10 +12,10 @@ import pytest
 
 from evalstore.checks import read_check
 from evalstore.cli.main import main
-from evalstore.judge import Opinion, read_opinion
-from evalstore.judge_reply import Unreadable
-from evalstore.judge_scores import captured
-from evalstore.reply_forms import form_of
+from evalstore.judging.reply_formats import form_of
+from evalstore.judging.reply_parser import Unreadable
+from evalstore.judging.score_patterns import captured
+from evalstore.judging.verdict_reply import Opinion, read_opinion
 from evalstore.values import Json, Reply
 from tests import endpoint, panel
 from tests.hostile import judge_replies as corpus

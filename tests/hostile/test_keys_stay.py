@@ -11,15 +11,15 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evalstore.catalogue import ProviderFile, bare_model, read_provider
 from evalstore.errors import EvalstoreError
-from evalstore.operations.key_access import (
+from evalstore.execution.key_access import (
     Environment,
     KeyAccess,
     KeyNotAllowedError,
     read_environment,
 )
 from evalstore.providers.litellm import find_refused
+from evalstore.workspace.model_files import ProviderFile, bare_model, read_provider
 from tests import endpoint
 from tests.builders import tree
 from tests.cli.conftest import Evalstore

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
-from evalstore.store import migrate
+from evalstore.store import migrations
 from tests.builders import tree
-from tests.formats.test_ai_tester import PROJECT
 from tests.hostile.conftest import CALLS, Program
 from tests.hostile.forking import Ended
+from tests.importers.ai_tester.test_project import PROJECT
 
 TEMPORARY = re.compile(r"\..*\.evalstore-[0-9a-f]{8}\.tmp(-journal)?")
 
@@ -143,7 +143,7 @@ def check_private_files(workspace: Path) -> None:
 
 def age(store: Path) -> None:
     """Make a store what the first version of the program made."""
-    assert migrate.KNOWN[0] == "0001"
+    assert migrations.KNOWN[0] == "0001"
     with closing(sqlite3.connect(store)) as database:
         database.executescript("DROP TABLE runners; DROP TABLE leases")
         database.execute("UPDATE alembic_version SET version_num = '0001'")

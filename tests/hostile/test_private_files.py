@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.private_files import is_private_name
-from evalstore.workspace_reading import read_workspace
+from evalstore.workspace.private_files import is_private_name
+from evalstore.workspace.reader import read_workspace
 from tests.builders import tree, workspace_of
 from tests.cli.conftest import Evalstore
 

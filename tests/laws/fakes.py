@@ -12,12 +12,12 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from evalstore.operations.integrity import fsck
-from evalstore.operations.orders import Orders, Wanted, Where
+from evalstore.operations.fsck import fsck
+from evalstore.operations.progress import Watcher
 from evalstore.operations.run import run
 from evalstore.operations.status import status
-from evalstore.operations.summary import Status
-from evalstore.operations.watching import Watcher
+from evalstore.operations.status_report import Status
+from evalstore.planning.options import Orders, Wanted, Where
 from evalstore.providers.base import ProviderError
 from evalstore.values import FilePart, Reply, Request, Usage
 from tests.laws.desk_model import (
@@ -140,7 +140,7 @@ class Place:
         """Run, with every call through the fake."""
         with (
             self._clock(),
-            mock.patch("evalstore.operations.doors.open_provider", return_value=self.fake),
+            mock.patch("evalstore.execution.endpoints.open_provider", return_value=self.fake),
             mock.patch("evalstore.operations.run.git_state", return_value=None),
             mock.patch("evalstore.operations.run.PORTION", 3),  # so that most runs have several
         ):
@@ -153,7 +153,7 @@ class Place:
 
     def _clock(self) -> Any:
         clock = SimpleNamespace(time_ns=self.time_ns)
-        return mock.patch("evalstore.operations.times.time", clock)
+        return mock.patch("evalstore.clock.time", clock)
 
     def damages(self) -> list[Any]:
         """What `fsck` finds."""

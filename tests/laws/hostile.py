@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from evalstore import hashing
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
-from evalstore.operations.orders import Where
+from evalstore.planning.options import Where
 from evalstore.store.table_columns import TABLES
-from evalstore.tui.source import Workspace
+from evalstore.tui.state.data_source import Workspace
 from tests.builders import tree
 
 ANY = None

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.formats.langbite_library import model, prompt, requirement, table
-from tests.formats.lve_repository import definition
+from tests.importers.langbite.library import model, prompt, requirement, table
+from tests.importers.lve.repository import definition
 
 Repository = dict[str, str]
 """The files by their paths."""

@@ -18,7 +18,7 @@ import evalstore
 from evalstore import hashing
 from evalstore.store import connection as connections
 from evalstore.store import ids
-from evalstore.workspace import Workspace
+from evalstore.workspace.folder import Workspace
 
 _PACKAGE = str(Path(evalstore.__file__).parent)
 _INSTRUCTIONS = 50

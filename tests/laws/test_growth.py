@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import pytest
 
-from evalstore import index
 from evalstore.cli.main import main
-from evalstore.operations import quiet
-from evalstore.workspace import Workspace
-from evalstore.workspace_reading import read_workspace
+from evalstore.operations import status_cache
+from evalstore.workspace import index
+from evalstore.workspace.folder import Workspace
+from evalstore.workspace.reader import read_workspace
 from tests.builders import tree
-from tests.formats.lve_repository import definition, instance
+from tests.importers.lve.repository import definition, instance
 from tests.laws.steps import Steps, counted
 
 N = 18
@@ -187,7 +187,7 @@ SHAPES: dict[Make, tuple[Command, ...]] = {
 @pytest.fixture(autouse=True)
 def _files_are_settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a file is read again must not depend on how long ago it was written."""
-    for module in (index, quiet):
+    for module in (index, status_cache):
         monkeypatch.setattr(module, "GRAIN", -_LONG)
 
 

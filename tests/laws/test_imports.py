@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.importing import import_files
-from evalstore.operations.orders import Where
-from evalstore.workspace import Workspace
-from evalstore.workspace_reading import read_workspace
+from evalstore.operations.import_tests import import_files
+from evalstore.planning.options import Where
+from evalstore.workspace.folder import Workspace
+from evalstore.workspace.reader import read_workspace
 from tests.builders import HELLO, tree
 from tests.laws.repositories import REPOSITORIES
 

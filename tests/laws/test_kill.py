@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from evalstore.cli.main import main
-from evalstore.operations.integrity import fsck
-from evalstore.operations.orders import Wanted, Where
+from evalstore.operations.fsck import fsck
 from evalstore.operations.status import status
+from evalstore.planning.options import Wanted, Where
 from evalstore.store import leases
 from tests import endpoint
 from tests.builders import tree

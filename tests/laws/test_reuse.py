@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from evalstore.operations.orders import Wanted
+from evalstore.planning.options import Wanted
 from tests.laws.desk_model import PLAIN, Desk, File, Memory, Said
 from tests.laws.fakes import PLAIN as PLAIN_WANTED
 from tests.laws.fakes import CrashError, Fake, Place, counted

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstore.settings import SETTING_NAMES, BrowserSettings, Settings, read_settings
-from evalstore.tui.keymap import find_problems
+from evalstore.tui.keys.keymap import find_problems
+from evalstore.workspace.settings import SETTING_NAMES, BrowserSettings, Settings, read_settings
 
 PROJECT = Path(__file__).parent.parent.parent
 WORDS = (

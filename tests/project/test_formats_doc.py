@@ -56,7 +56,7 @@ def test_every_example_is_marked() -> None:
 
 
 def test_every_setting_is_described() -> None:
-    from evalstore.settings import SETTING_NAMES
+    from evalstore.workspace.settings import SETTING_NAMES
 
     settings = PAGE.partition("\n## Settings\n")[2].partition("\n## ")[0]
     missing = [name for name in SETTING_NAMES if f"`{name}`" not in settings]
@@ -64,7 +64,7 @@ def test_every_setting_is_described() -> None:
 
 
 def test_every_field_of_a_test_is_described() -> None:
-    from evalstore.parse import TEST_FIELDS
+    from evalstore.workspace.testfiles.parser import TEST_FIELDS
 
     tests = PAGE.partition("\n## Test files\n")[2].partition("\n## ")[0]
     assert [name for name in TEST_FIELDS if f"`{name}`" not in tests] == []
@@ -98,7 +98,7 @@ def test_every_check_is_described() -> None:
 )
 def test_every_setting_of_a_check_is_described(check: Json) -> None:
     from evalstore.checks.base import Arguments
-    from evalstore.checks.reading import split
+    from evalstore.checks.parser import split
     from evalstore.checks.registry import find_kind
 
     name, settings = split(check, None)
@@ -123,7 +123,7 @@ def rows_of_expressions() -> list[tuple[str, str]]:
 def test_both_languages_of_the_table_say_the_same(jinja: str, expr: str) -> None:
     from evalstore.checks import read_check, run_check
     from evalstore.checks.base import Subject
-    from evalstore.sandbox import evaluate
+    from evalstore.files.jinja_sandbox import evaluate
     from evalstore.values import Reply
 
     row = {"level": "4", "Question Text": "x", "words": ["a"], "city": "Oman"}
@@ -134,14 +134,14 @@ def test_both_languages_of_the_table_say_the_same(jinja: str, expr: str) -> None
 
 
 def test_every_function_of_expressions_is_described() -> None:
-    from evalstore.checks.expressions import FUNCTIONS, METHODS
+    from evalstore.checks.expressions.check import FUNCTIONS, METHODS
 
     section = PAGE.partition("\n### Expressions\n")[2].partition("\n##")[0]
     assert [name for name in (*FUNCTIONS, *METHODS) if f"`{name}`" not in section] == []
 
 
 def test_every_field_of_a_dataset_is_described() -> None:
-    from evalstore.dataset.spec import FIELDS
+    from evalstore.files.datasets.spec import FIELDS
 
     datasets = PAGE.partition("\n## Datasets\n")[2].partition("\n## ")[0]
     assert [name for name in FIELDS if f"`{name}`" not in datasets] == []

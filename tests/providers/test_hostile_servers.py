@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests import wire
-from tests.providers.doors import KEY, OF_LITELLM, REPLY, Door, outcome, require_storable
-from tests.providers.doors import door as door
-from tests.providers.doors import server as server
+from tests.providers.contract import KEY, OF_LITELLM, REPLY, Door, outcome, require_storable
+from tests.providers.contract import door as door
+from tests.providers.contract import server as server
 
 pytestmark = OF_LITELLM
 

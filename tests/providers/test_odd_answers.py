@@ -12,7 +12,7 @@ import pytest
 from evalstore.providers import answer_size
 from evalstore.values import Reply, ToolCall
 from tests import wire
-from tests.providers.doors import (
+from tests.providers.contract import (
     DOORS,
     KEY,
     OF_LITELLM,
@@ -24,8 +24,8 @@ from tests.providers.doors import (
     own_client,
     require_storable,
 )
-from tests.providers.doors import door as door
-from tests.providers.doors import server as server
+from tests.providers.contract import door as door
+from tests.providers.contract import server as server
 
 pytestmark = OF_LITELLM
 

@@ -9,7 +9,7 @@ import pytest
 
 from evalstore.errors import EvalstoreError
 from evalstore.providers import Provider, ProviderError, open_provider
-from evalstore.providers.scripted import check_responses
+from evalstore.providers.script import check_responses
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Text, ToolCall, Usage
 
 

@@ -13,9 +13,9 @@ from contextlib import closing, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from evalstore.case_tree import build_case_tree, build_results, collect
 from evalstore.cli.main import main
 from evalstore.store import Store
+from evalstore.store.case_tree import build_case_tree, build_results, collect
 from evalstore.store.trees import build_tree, read_tree
 from evalstore.values import Json
 from tests.builders import tree

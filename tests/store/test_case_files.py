@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from evalstore import hashing
-from evalstore.case_tree import SCHEME, build_case_tree, build_results, collect
 from evalstore.errors import StoreError
 from evalstore.store import Store
+from evalstore.store.case_tree import SCHEME, build_case_tree, build_results, collect
 from evalstore.store.contents import damaged
 from evalstore.values import Case, CaseFile, Json
 

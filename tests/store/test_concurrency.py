@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.errors import STORE_UNUSABLE, StoreError
-from evalstore.store import Store, migrate
+from evalstore.store import Store, migrations
 from evalstore.store.connection import Pool
 from evalstore.store.fsck import check_store
 from tests.store.facts import a_test, fill
@@ -21,7 +21,8 @@ ROOT = Path(__file__).parent.parent.parent
 FILL = """
 import pathlib, sys
 from evalstore.store import Store
-from tests.store.facts import fill, a_test
+from tests.store.facts import fill
+from tests.store.facts import a_test
 
 sys.stdin.readline()
 store = Store.open(pathlib.Path(sys.argv[1]), create=True)
@@ -121,15 +122,15 @@ def test_a_store_that_nobody_gives_back_is_a_clear_error_when_it_is_made(path: P
 def test_a_store_that_another_process_makes_while_it_is_opened_is_a_store(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    version_of, found = migrate.version_of, []
+    version_of, found = migrations.version_of, []
 
     def find(connection: sqlite3.Connection) -> str | None:
         found.append(version_of(connection))
         if len(found) == 1:
             with closing(sqlite3.connect(path)) as other, other:
-                migrate.make_tables(other)
+                migrations.make_tables(other)
         return found[-1]
 
-    monkeypatch.setattr(migrate, "version_of", find)
+    monkeypatch.setattr(migrations, "version_of", find)
     Store.open(path, create=True).close()
-    assert found[:2] == [None, migrate.HEAD]
+    assert found[:2] == [None, migrations.HEAD]

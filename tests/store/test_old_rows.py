@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from evalstore.cli.main import main
-from evalstore.operations.orders import Where
-from evalstore.operations.timeline import versions_of
+from evalstore.operations.views.test_history import versions_of
+from evalstore.planning.options import Where
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from tests.store.old_rows import (

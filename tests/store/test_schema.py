@@ -12,9 +12,9 @@ import pytest
 from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store, connection
 from evalstore.store.fsck import check_store
+from evalstore.store.inspection import inspect_store
 from evalstore.store.schema import SCHEMA, find_foreign
-from evalstore.store.search import SearchIndex
-from evalstore.store.state import inspect_store
+from evalstore.store.search_index import SearchIndex
 from tests.store.facts import a_run, a_test, fill
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"

@@ -15,11 +15,11 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
 
-from evalstore.operations.orders import Where
+from evalstore.planning.options import Where
 from evalstore.tui.app import Browser
-from evalstore.tui.filtered import Filtered
-from evalstore.tui.keymap import Look
-from evalstore.tui.source import Source, Workspace
+from evalstore.tui.keys.keymap import Look
+from evalstore.tui.screens.filterable import Filtered
+from evalstore.tui.state.data_source import Source, Workspace
 
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
 _SECONDS = 60
@@ -101,7 +101,7 @@ def drive(
         app = Browser(source or Workspace(Where(Path.cwd())), revision, look)
         with (
             mock.patch("textual.app.wait_for_idle", _soon),
-            mock.patch("evalstore.tui.filtered._PAUSE_SECONDS", _MOMENT),
+            mock.patch("evalstore.tui.screens.filterable._PAUSE_SECONDS", _MOMENT),
         ):
             await opened(app)
 

@@ -78,8 +78,8 @@ WALKS = {
 @contextlib.contextmanager
 def standing_still() -> Iterator[None]:
     with (
-        mock.patch("evalstore.tui.looks.ago", return_value="2 minutes ago"),
-        mock.patch("evalstore.tui.saving.time.strftime", return_value="120000"),
+        mock.patch("evalstore.tui.render.verdicts.ago", return_value="2 minutes ago"),
+        mock.patch("evalstore.tui.render.export.time.strftime", return_value="120000"),
     ):
         yield
 

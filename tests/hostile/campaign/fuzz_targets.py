@@ -18,20 +18,20 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from evalstore.catalogue import read_currency, read_model, read_provider
-from evalstore.dataset import DatasetSpec, read_dataset
 from evalstore.errors import EvalstoreError, FileProblem
-from evalstore.file_access import normalise
-from evalstore.formats.base import Options
-from evalstore.formats.registry import find_importer
-from evalstore.judge import read_opinion
-from evalstore.judge_reply import Unreadable
+from evalstore.files.access import normalise
+from evalstore.files.datasets import DatasetSpec, read_dataset
+from evalstore.files.yaml12 import read_json, read_yaml
+from evalstore.importers.base import Options
+from evalstore.importers.registry import find_importer
+from evalstore.judging.reply_parser import Unreadable
+from evalstore.judging.verdict_reply import read_opinion
 from evalstore.providers.base import ProviderError
-from evalstore.providers.chat_format import decode_reply
-from evalstore.providers.failures import find_retry_after, status_error
-from evalstore.settings import read_settings
+from evalstore.providers.chat_completions import decode_reply
+from evalstore.providers.errors import find_retry_after, status_error
 from evalstore.values import Reply
-from evalstore.yaml_core import read_json, read_yaml
+from evalstore.workspace.model_files import read_currency, read_model, read_provider
+from evalstore.workspace.settings import read_settings
 from tests.builders import expanded, library, tree
 from tests.hostile.campaign.generate import CHECKS, FIELDS, NUMBERS, PATTERNS, TEXTS
 from tests.hostile.campaign.import_sources import SOURCES

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from evalstore.store import migrate
+from evalstore.store import migrations
 from tests.hostile.campaign.trial import Trial
 from tests.laws.fakes import read_rows
 
@@ -53,9 +53,9 @@ def make_older(trial: Trial) -> None:
     newer = path.rename(path.with_name("newer.db"))
     with (
         closing(sqlite3.connect(path, isolation_level=None)) as made,
-        migrate.transaction(made) as connection,
+        migrations.transaction(made) as connection,
     ):
-        migrate.upgrade(connection, head=migrate.KNOWN[0])
+        migrations.upgrade(connection, head=migrations.KNOWN[0])
     with closing(sqlite3.connect(path)) as store:
         store.execute("ATTACH ? AS newer", (str(newer),))
         names = store.execute(

@@ -1,0 +1,171 @@
+"""Conversations + the checks of an evaluation version -> a verdict, and what each check found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from evalstore.checks import Outcome, Subject
+from evalstore.checks.answer_binding import Held, settle, texts_of
+from evalstore.checks.base import BLOCK
+from evalstore.checks.limited_runner import run_within_limits
+from evalstore.checks.parser import reaches
+from evalstore.errors import NotRunError
+from evalstore.values import Json, Verdict
+
+RunCode = Callable[[Mapping[str, Json], Json, Sequence[Held]], Json]
+"""Runs a Python check: from the check, what it looks at and the sessions to what it returned."""
+RunCheck = Callable[[Mapping[str, Json], Subject], Outcome]
+"""Makes one check, within limits or, where it is known to be quick, at once."""
+_LONGEST = 20_000
+"""Characters of a feedback that are kept."""
+
+
+class Checked(NamedTuple):
+    """What all checks together say."""
+
+    verdict: Verdict
+    feedback: str
+    score: float | None
+    """0..1, if a check is graded or weighted or gives a score, or not all have to pass."""
+    results: tuple[Json, ...]
+
+
+def schemas_of(checks: Iterable[Json]) -> set[str]:
+    """The versions of schemas that checks refer to."""
+    found: set[str] = set()
+    for check in checks:
+        found |= schemas_of(check["checks"]) if check["type"] == BLOCK else set()
+        if isinstance(check.get("schema"), str):
+            found.add(check["schema"])
+    return found
+
+
+class _Means(NamedTuple):
+    """What checks need besides the answers."""
+
+    schemas: Mapping[str, Json]
+    """By version id."""
+    run_code: RunCode | None = None
+    run: RunCheck = run_within_limits
+
+
+def judge_by_checks(
+    checks: Sequence[Json],
+    sessions: Sequence[Held],
+    schemas: Mapping[str, Json],
+    run_code: RunCode | None = None,
+    run: RunCheck = run_within_limits,
+) -> Checked:
+    """The verdict on conversations that are judged together; the schemas are by version id.
+
+    Raises `NotRunError` when a check cannot be run here and now.
+    """
+    means = _Means(schemas, run_code, run)
+    results: list[Json] = []
+    verdict: Verdict = "pass"
+    feedback: list[str] = []
+    scores: list[tuple[float, float]] = []
+    for check in checks:
+        if check["type"] == BLOCK:
+            outcome, inner = _judge_block(check, sessions, means)
+            results += inner
+        else:
+            outcome = _run(check, sessions, means)
+            results.append(_describe(check, outcome))
+        if outcome.feedback:
+            feedback.append(outcome.feedback)
+        scores.append((outcome.score or 0.0, check.get("weight", 1)))
+        if outcome.verdict == "error" or (outcome.verdict == "fail" and verdict == "pass"):
+            verdict = outcome.verdict
+    has_score = any("weight" in one or "pass" in one for one in checks)
+    has_score = has_score or any(0 < score < 1 for score, _ in scores)
+    score = _mean(scores) if has_score else None
+    return Checked(verdict, "; ".join(feedback)[:_LONGEST], score, tuple(results))
+
+
+def _judge_block(
+    block: Json, sessions: Sequence[Held], means: _Means
+) -> tuple[Outcome, list[Json]]:
+    """Several checks of which not all have to pass: `any`, or `>= t` of their mean score."""
+    outcomes = [_run(check, sessions, means) for check in block["checks"]]
+    results = [_describe(*both) for both in zip(block["checks"], outcomes, strict=True)]
+    weights = [check.get("weight", 1) for check in block["checks"]]
+    score = _mean([(one.score or 0.0, by) for one, by in zip(outcomes, weights, strict=True)])
+    verdicts = [outcome.verdict for outcome in outcomes]
+    by_any = block["pass"] == "any"
+    passed = "pass" in verdicts if by_any else reaches(score, block["pass"])
+    broken = "error" in verdicts and not (by_any and passed)
+    verdict: Verdict = "error" if broken else "pass" if passed else "fail"
+    words = "; ".join(one.feedback for one in outcomes if one.feedback)
+    if verdict == "fail":
+        wanted = "none of the checks passes" if by_any else f"the score is {score:.4g}"
+        words = f"{wanted}, wanted is {block['pass']}: {words}"
+    return Outcome(verdict, "" if passed and not broken else words, score), results
+
+
+def _mean(scores: list[tuple[float, float]]) -> float:
+    return sum(score * weight for score, weight in scores) / sum(weight for _, weight in scores)
+
+
+def _describe(check: Json, outcome: Outcome) -> Json:
+    result = {"type": check["type"], "verdict": outcome.verdict}
+    if "name" in check:
+        result["name"] = check["name"]
+    if outcome.feedback:
+        result["feedback"] = outcome.feedback
+    return result
+
+
+def _run(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
+    """What a check finds in all sessions at once, or in each of them if that is its scope."""
+    if len(sessions) == 1 or check.get("scope", "answer") != "answer":
+        return _run_once(check, sessions, means)
+    outcomes = [_run_once(check, [session], means) for session in sessions]
+    scores = [outcome.score for outcome in outcomes if outcome.score is not None]
+    wrong = [(n, one) for n, one in enumerate(outcomes, start=1) if one.verdict != "pass"]
+    if not wrong:
+        return Outcome("pass", "", min(scores, default=None))
+    number, first = next((one for one in wrong if one[1].verdict == "error"), wrong[0])
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    words = f"answer {number} of {len(sessions)}{more}: {first.feedback}"
+    return Outcome(first.verdict, words, min(scores, default=None))
+
+
+def _run_once(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
+    """What a check finds; one that fails to run is the verdict `error`, not the end of a run."""
+    last = sessions[-1]
+    reply = last.replies[-1]
+    try:
+        settled = settle(check, sessions)
+        subject = Subject(
+            reply,
+            settled.check.get("actual", reply.text or ""),
+            means.schemas,
+            last.usd,
+            names=settled.names,
+            answers=tuple(texts_of(sessions)),
+            run_code=_with(means.run_code, sessions),
+        )
+        outcome = means.run(settled.check, subject)
+    except NotRunError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
+        return Outcome("error", _text(f"the check failed: {str(error) or type(error).__name__}"))
+    return outcome._replace(feedback=_text(outcome.feedback)) if outcome.feedback else outcome
+
+
+def _with(
+    run_code: RunCode | None, sessions: Sequence[Held]
+) -> Callable[[Mapping[str, Json], Json], Json] | None:
+    if run_code is None:
+        return None
+    return lambda check, actual: run_code(check, actual, sessions)
+
+
+def _text(value: str) -> str:
+    """A text as it can be stored; an escape in JSON can be half a surrogate pair."""
+    kept = value.strip()[:_LONGEST]
+    if kept.isascii():
+        return kept
+    return kept.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

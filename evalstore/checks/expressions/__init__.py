@@ -1,0 +1,1 @@
+"""The check `expr`: a small expression language, evaluated within limits."""

@@ -1,0 +1,268 @@
+"""The check `expr`: an expression in a small part of Python, over the answer and the row.
+
+There are values and names, comparisons, `and`, `or`, `not`, arithmetic, parts (`x[0]`),
+`a if b else c`, comprehensions, and calls of the functions and methods listed here. Nothing
+else is read, so an expression reaches nothing but the values it is given.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache, lru_cache
+
+from evalstore.checks.base import Arguments, Finding, Kind, Subject
+from evalstore.checks.expressions.evaluator import evaluate
+from evalstore.checks.expressions.operations import ExpressionError, kind_of
+from evalstore.checks.types.json import NotJsonError, parse_answer
+from evalstore.checks.types.json_comparison import shown
+from evalstore.display import shorten
+from evalstore.files.fields import suggest
+from evalstore.values import Json
+
+_LONGEST = 2000
+"""Characters of an expression: what is longer is a program."""
+_DEEPEST = 60
+"""Nodes inside of each other."""
+_NAMED = 6
+"""How many names a feedback gives the values of."""
+_MANY = 1_000_000
+
+FUNCTIONS: Mapping[str, tuple[int, int, tuple[str, ...]]] = {
+    **dict.fromkeys(("len", "sum", "abs", "any", "all", "str", "int", "float", "bool"), (1, 1, ())),
+    "min": (1, _MANY, ("default",)),
+    "max": (1, _MANY, ("default",)),
+    "sorted": (1, 1, ("reverse",)),
+    "round": (1, 2, ()),
+}
+"""The functions: how few and how many values they take, and what can be given by name."""
+METHODS: Mapping[str, tuple[int, int, tuple[str, ...]]] = {
+    **dict.fromkeys(("lower", "upper", "keys", "values", "items"), (0, 0, ())),
+    **dict.fromkeys(("startswith", "endswith", "count", "join"), (1, 1, ())),
+    "strip": (0, 1, ()),
+    "split": (0, 2, ()),
+    "find": (1, 2, ()),
+    "get": (1, 2, ()),
+    "replace": (2, 3, ()),
+}
+"""The methods of texts, lists and mappings, in the same way."""
+
+_NODES: tuple[type[ast.AST], ...] = (
+    *(ast.Constant, ast.Name, ast.Load, ast.Store, ast.List, ast.Tuple, ast.Dict, ast.Set),
+    *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn),
+    *(ast.Is, ast.IsNot, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd),
+    *(ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow),
+    *(ast.Subscript, ast.Slice, ast.IfExp, ast.Call, ast.Attribute, ast.keyword),
+    *(ast.ListComp, ast.GeneratorExp, ast.comprehension),
+)
+_WORDS: Mapping[type[ast.AST], str] = {
+    ast.Lambda: "'lambda'",
+    ast.JoinedStr: "text with values in it (f'…')",
+    ast.NamedExpr: "':='",
+    ast.Starred: "'*' before a value",
+}
+"""What an author calls that which there is not; all else has the name that Python gives it."""
+_TAKES_GENERATOR = ("any", "all", "sum", "min", "max", "sorted", "join")
+_OF_ANSWER = ("answer", "json", "tool_calls")
+
+
+@lru_cache(maxsize=256)
+def read_expression(source: str) -> ast.expr:
+    """The tree of an expression; raises `ExpressionError` for what is not allowed."""
+    if len(source) > _LONGEST:
+        raise ExpressionError(f"it has {len(source):,} characters, the most are {_LONGEST:,}")
+    try:
+        with warnings.catch_warnings():  # Python's advice on style is not for users
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise ExpressionError(f"it is not an expression: {error.msg}") from None
+    except (ValueError, MemoryError, RecursionError):
+        raise ExpressionError("it is not an expression") from None
+    waiting: list[tuple[ast.AST, ast.AST | None, int]] = [(tree, None, 1)]
+    while waiting:
+        node, parent, depth = waiting.pop()
+        if depth > _DEEPEST:
+            raise ExpressionError(f"it is nested more than {_DEEPEST} levels deep")
+        _raise_for(node, parent)
+        waiting.extend((child, node, depth + 1) for child in ast.iter_child_nodes(node))
+    return tree
+
+
+@lru_cache(maxsize=256)
+def names_in(source: str) -> tuple[str, ...]:
+    """What an expression takes from outside: the names it does not give itself, once each."""
+    tree = read_expression(source)
+    nodes = list(ast.walk(tree))
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
+    given = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    names.sort(key=lambda node: (node.lineno, node.col_offset))
+    return tuple(dict.fromkeys(node.id for node in names if node.id not in given))
+
+
+@lru_cache(maxsize=256)
+def keys_of(source: str, name: str) -> tuple[frozenset[str], bool]:
+    """Which values of a mapping an expression takes, and whether it takes more than those."""
+    nodes = list(ast.walk(read_expression(source)))
+    keys = set()
+    single = 0
+    for node in nodes:
+        match node:
+            case (
+                ast.Subscript(value=ast.Name(id=found), slice=ast.Constant(value=str(key)))
+                | ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=found), attr="get"),
+                    args=[ast.Constant(value=str(key)), *_],
+                )
+            ) if found == name:
+                keys.add(key)
+                single += 1
+    mentioned = sum(1 for node in nodes if isinstance(node, ast.Name) and node.id == name)
+    return frozenset(keys), mentioned > single
+
+
+def _raise_for(node: ast.AST, parent: ast.AST | None) -> None:
+    if not isinstance(node, _NODES):
+        word = _WORDS.get(type(node), type(node).__name__)
+        raise ExpressionError(f"there is no {word} in expressions")
+    match node:
+        case ast.Constant() if type(node.value) not in (str, int, float, bool, type(None)):
+            raise ExpressionError(
+                f"{shorten(repr(node.value))} is not a text, number or truth value"
+            )
+        case ast.Name() if node.id.startswith("__"):
+            raise ExpressionError(f"there is no name '{node.id}' in expressions")
+        case ast.Attribute() if not (isinstance(parent, ast.Call) and parent.func is node):
+            hint = f"write x[{node.attr!r}] for the value of a key"
+            raise ExpressionError("only calls of methods stand behind a dot", hint)
+        case ast.Call():
+            _raise_for_call(node)
+        case ast.Dict() if None in node.keys:
+            raise ExpressionError("there is no ** in expressions")
+        case ast.comprehension() if node.is_async or not _is_target(node.target):
+            raise ExpressionError("a comprehension gives its elements names, and nothing else")
+        case ast.GeneratorExp() if not (
+            isinstance(parent, ast.Call) and _called(parent) in _TAKES_GENERATOR
+        ):
+            raise ExpressionError("a comprehension that is not in a call stands in [ ]")
+        case ast.Set() if not (
+            isinstance(parent, ast.Compare)
+            and node is parent.comparators[-1]
+            and isinstance(parent.ops[-1], ast.In | ast.NotIn)
+        ):
+            raise ExpressionError("{ } with elements only stand behind 'in'; else write [ ]")
+        case ast.Compare() if any(isinstance(one, ast.Is | ast.IsNot) for one in node.ops):
+            last = node.comparators[-1]
+            if len(node.ops) > 1 or not (isinstance(last, ast.Constant) and _is_single(last.value)):
+                raise ExpressionError("'is' only goes with None, True and False")
+
+
+def _raise_for_call(node: ast.Call) -> None:
+    name = _called(node)
+    is_method = isinstance(node.func, ast.Attribute)
+    known = METHODS if is_method else FUNCTIONS
+    what = "method" if is_method else "function"
+    if not name:
+        raise ExpressionError("only functions and methods can be called")
+    if name not in known:
+        hint = suggest(name, known, f"{what}s")
+        raise ExpressionError(f"there is no {what} {shorten(name)} in expressions", hint)
+    least, most, named = known[name]
+    if not least <= len(node.args) <= most:
+        raise ExpressionError(f"{name}() cannot be given {len(node.args)} values")
+    for keyword in node.keywords:
+        if keyword.arg not in named:
+            raise ExpressionError(f"{name}() has no '{keyword.arg or '**'}'")
+
+
+def _called(node: ast.Call) -> str:
+    """The name of what is called; nothing for what has no name."""
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def _is_target(node: ast.expr) -> bool:
+    if isinstance(node, ast.Tuple):
+        return all(map(_is_target, node.elts))
+    return isinstance(node, ast.Name)
+
+
+def _is_single(value: object) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _read_settings(arguments: Arguments) -> dict[str, Json]:
+    source = arguments.text("expression")
+    if source is None:
+        raise arguments.problem("the check needs 'expression'", "as in 'expr: len(answer) < 80'")
+    try:
+        read_expression(source.strip())
+    except ExpressionError as error:
+        words = f"the expression {shorten(source)} is wrong: {error.message}"
+        raise arguments.problem(words, error.hint) from None
+    return {"expression": source.strip()}
+
+
+def _is_so(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """What an expression says of an answer: true or false, or a score if `pass` is given."""
+    source = check["expression"]
+    names = names_in(source)
+    for name in names:
+        if name not in _OF_ANSWER and name not in subject.names:
+            hint = suggest(name, [*_OF_ANSWER, *subject.names], "names")
+            raise ExpressionError(f"the expression uses '{name}', which is not known", hint)
+    look_up = cache(lambda name: _look_up(name, subject))
+    result = evaluate(read_expression(source), look_up)
+    if result is True:
+        return Finding(1.0)
+    if result is False:
+        words = f"expected {shorten(source)} to be true, found false{_values(names, look_up)}"
+        return Finding(0.0, words)
+    if not isinstance(result, int | float):
+        raise ExpressionError(f"the expression gives {kind_of(result)}, not true or false")
+    if "pass" not in check:
+        raise ExpressionError(
+            f"the expression gives the number {_brief(result)}; it needs 'pass', "
+            "as in 'pass: \">= 0.8\"', or a comparison"
+        )
+    if not 0 <= result <= 1:
+        raise ExpressionError(f"the expression gives {_brief(result)}, which is not from 0 to 1")
+    words = f"{shorten(source)} is {_brief(result)}{_values(names, look_up)}"
+    return Finding(float(result), words)
+
+
+def _look_up(name: str, subject: Subject) -> Json:
+    """The value of a name; those of the answer win over the row's."""
+    if name == "answer":
+        return subject.text
+    if name == "json":
+        try:
+            return parse_answer(subject)
+        except NotJsonError as problem:
+            raise ExpressionError(str(problem)) from None
+    if name == "tool_calls":
+        calls = subject.reply.tool_calls
+        return [{"name": call.name, "arguments": call.arguments} for call in calls]
+    if name in subject.names:
+        return subject.names[name]
+    raise ExpressionError(f"the expression uses '{name}', which is not known")
+
+
+def _values(names: tuple[str, ...], look_up: Callable[[str], Json]) -> str:
+    """What the names stood for; one that was not needed may have no value."""
+    found = []
+    for name in names[:_NAMED]:
+        with suppress(ExpressionError):
+            found.append(f"; {name} is {shown(look_up(name))}")
+    return "".join(found)
+
+
+def _brief(number: float) -> str:
+    return f"{number:.4g}" if not abs(number) > 1e300 else "a large number"
+
+
+KINDS = {"expr": Kind(1, _read_settings, _is_so, main="expression")}

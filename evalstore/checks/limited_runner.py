@@ -1,0 +1,58 @@
+"""Makes checks within limits of time and memory: at once if that is cheap, else elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+
+from evalstore.checks import Outcome, Subject, run_check
+from evalstore.checks.cost import is_cheap, size_of
+from evalstore.processes.bounded_calls import LimitReached, call, decode_names, encode_names
+from evalstore.values import Json, Reply, ToolCall, Usage
+
+
+def run_within_limits(check: Mapping[str, Json], subject: Subject) -> Outcome:
+    """What a check finds; one that reaches a limit has the verdict `error`."""
+    if is_cheap(check, size_of(subject), subject.schemas):
+        return run_check(check, subject)
+    try:
+        found = call(__name__, "run_encoded", dict(check), _encode(check, subject), strict=True)
+    except LimitReached as limit:
+        return Outcome("error", f"the check '{check['type']}' was given up: {limit}")
+    return Outcome(*found)
+
+
+def run_encoded(check: Json, subject: Json) -> Json:
+    """What a check finds, in the process that has the limits."""
+    try:
+        return list(run_check(check, _decode(subject)))
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
+        return ["error", f"the check failed: {str(error) or type(error).__name__}", None]
+
+
+def _encode(check: Mapping[str, Json], subject: Subject) -> Json:
+    """What a check looks at as JSON, without what runs Python."""
+    schema = check.get("schema")
+    return {
+        "reply": asdict(replace(subject.reply, wait=0.0)),
+        "actual": subject.actual,
+        "schemas": {schema: subject.schemas[schema]} if isinstance(schema, str) else {},
+        "usd": subject.usd,
+        "names": encode_names(subject.names),
+        "answers": list(subject.answers),
+    }
+
+
+def _decode(document: Json) -> Subject:
+    reply = document["reply"]
+    calls = tuple(ToolCall(**call) for call in reply["tool_calls"])
+    return Subject(
+        Reply(**{**reply, "tool_calls": calls, "usage": Usage(**reply["usage"])}),
+        document["actual"],
+        document["schemas"],
+        document["usd"],
+        decode_names(document["names"]),
+        tuple(document["answers"]),
+    )

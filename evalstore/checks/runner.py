@@ -1,0 +1,63 @@
+"""Runs a check in canonical form on an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.checks.normalization import preparer
+from evalstore.checks.parser import reaches
+from evalstore.checks.registry import find_kind
+from evalstore.values import Json, Verdict
+
+if TYPE_CHECKING:
+    from evalstore.checks.base import Subject
+
+
+class Outcome(NamedTuple):
+    """What one check found."""
+
+    verdict: Verdict
+    feedback: str = ""
+    score: float | None = None
+    """0..1; None when it could not be computed."""
+
+
+def run_check(check: Mapping[str, Json], subject: Subject) -> Outcome:
+    """Judge one answer by one check; one that this version does not know is an error."""
+    name = check["type"]
+    kind = find_kind(name)
+    if kind is None or kind.revision != check["revision"]:
+        words = f"'{name}' revision {check['revision']}"
+        return Outcome("error", f"this version does not know check {words}")
+    prepare = preparer(tuple(check.get("normalize", ())), bool(check.get("ignoreCase")))
+    if prepare is not subject.prepare:
+        subject = replace(subject, prepare=prepare)
+    finding = kind.judge(check, subject)
+    bound = check.get("pass")
+    passed = reaches(finding.score, bound) if bound else finding.score >= 1.0
+    passed = passed if finding.passed is None else finding.passed
+    is_turned_round = bool(check.get("not"))
+    score = 1.0 - finding.score if is_turned_round else finding.score
+    if passed != is_turned_round:
+        return Outcome("pass", "", score)
+    words = finding.feedback
+    if is_turned_round:
+        words = f"this must not be so: {_describe(check)}"
+    elif bound:
+        told = f"the score is {finding.score:.4g}, wanted is {bound}"
+        words = f"{told}: {words}" if words else told
+    label = f"{check['name']}: " if check.get("name") else ""
+    return Outcome("fail", label + words, score)
+
+
+def _describe(check: Mapping[str, Json]) -> str:
+    from evalstore.display import as_text, shorten
+
+    settings = {
+        name: value
+        for name, value in check.items()
+        if name not in ("type", "revision", "not", "name", "weight", "scope")
+    }
+    return f"{check['type']} {shorten(as_text(settings))}" if settings else str(check["type"])

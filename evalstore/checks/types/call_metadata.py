@@ -1,0 +1,97 @@
+"""Checks of the call that brought the answer: why it ended, how long it took, what it cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from evalstore.checks.base import Arguments, Finding, Kind, Subject, passes
+from evalstore.display import shorten
+from evalstore.files.fields import is_finite
+from evalstore.values import Json, Usage
+
+_OF = ("total", "input", "output")
+
+
+def _read_reasons(arguments: Arguments) -> dict[str, Json]:
+    return {"expected": arguments.texts("expected")}
+
+
+def _ends_for(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the provider's word for why the answer ended is one of these."""
+    reason = subject.reply.finish_reason
+    if reason is None:
+        raise ValueError("the provider did not say why the answer ended")
+    is_so = subject.prepare(reason) in map(subject.prepare, check["expected"])
+    wanted = " or ".join(map(shorten, check["expected"]))
+    return passes(is_so, f"expected the finish reason {wanted}, found {shorten(reason)}")
+
+
+def _read_most(arguments: Arguments) -> dict[str, Json]:
+    most = arguments.number("max")
+    if most is None:
+        raise arguments.missing("max")
+    if not is_finite(most) or most < 0:
+        raise arguments.problem("'max' must be a number of at least 0")
+    return {"max": most}
+
+
+def _takes_at_most(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the call took no more than this many seconds."""
+    seconds = subject.reply.latency
+    words = f"expected at most {check['max']:g} seconds, found {seconds:.4g}"
+    return passes(seconds <= check["max"], words)
+
+
+def _costs_at_most(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the call cost no more than this many USD."""
+    usd = subject.usd
+    if usd is None:
+        raise ValueError("nobody knows what the call has cost: its model has no price")
+    words = f"expected at most {check['max']:g} USD, found {usd:.4g}"
+    return passes(usd <= check["max"], words)
+
+
+def _read_tokens(arguments: Arguments) -> dict[str, Json]:
+    least = arguments.whole("min")
+    most = arguments.whole("max")
+    of = arguments.choice("of", _OF, "total")
+    if least is None and most is None:
+        raise arguments.problem("the check needs 'max' or 'min'", "as in 'tokens: 500'")
+    if least is not None and most is not None and least > most:
+        raise arguments.problem(f"'min' is {least}, which is more than 'max': {most}")
+    found = {"min": least, "max": most, "of": None if of == "total" else of}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _uses_tokens(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the call used as many tokens as this, as its provider counted them."""
+    of = check.get("of", "total")
+    tokens = _count(subject.reply.usage, of)
+    if tokens is None:
+        what = "tokens" if of == "total" else f"{of} tokens"
+        raise ValueError(f"the provider did not say how many {what} the call used")
+    least, most = check.get("min", 0), check.get("max", math.inf)
+    wanted = [f"at least {least}"] if "min" in check else []
+    wanted += [f"at most {most}"] if "max" in check else []
+    words = f"expected {' and '.join(wanted)} tokens ({of}), found {tokens}"
+    return passes(least <= tokens <= most, words)
+
+
+def _count(usage: Usage, of: str) -> int | None:
+    """The tokens of one side, or of both when both are known."""
+    if of == "input":
+        return usage.input_tokens
+    if of == "output":
+        return usage.output_tokens
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return usage.input_tokens + usage.output_tokens
+
+
+KINDS = {
+    "finishReason": Kind(1, _read_reasons, _ends_for, example="stop"),
+    "latency": Kind(1, _read_most, _takes_at_most, main="max", example="10"),
+    "cost": Kind(1, _read_most, _costs_at_most, main="max", example="0.01"),
+    "tokens": Kind(1, _read_tokens, _uses_tokens, main="max"),
+}

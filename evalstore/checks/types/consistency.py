@@ -1,0 +1,220 @@
+"""Checks of several answers at once: the runs of one row, or all rows of a group."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
+
+from evalstore.checks.base import Arguments, Finding, Kind, Subject
+from evalstore.checks.types.number import last_number
+from evalstore.display import as_text, shorten
+from evalstore.files.fields import is_finite
+from evalstore.processes.patterns import SECONDS, compiled, pattern_problem
+from evalstore.values import Json
+
+_MOST_STARTS = 1_000
+"""Braces of an answer at which its object may begin."""
+
+
+class GroupError(ValueError):
+    """Answers that cannot be compared, and why."""
+
+
+def _answers(subject: Subject) -> list[str]:
+    """The prepared texts of all answers; there is always one."""
+    if not subject.answers:
+        raise GroupError("there are no answers to compare")
+    return [subject.prepare(answer) for answer in subject.answers]
+
+
+# --- allEqual ---------------------------------------------------------------------------
+
+
+def _read_nothing(_arguments: Arguments) -> dict[str, Json]:
+    return {}
+
+
+def _all_equal(_check: Mapping[str, Json], subject: Subject) -> Finding:
+    first, *others = _answers(subject)
+    for number, other in enumerate(others, start=2):
+        if other != first:
+            words = f"answer 1 is {shorten(first)}, answer {number} is {shorten(other)}"
+            return Finding(0.0, f"expected equal answers: {words}")
+    return Finding(1.0)
+
+
+# --- allSame ----------------------------------------------------------------------------
+
+
+def _read_same(arguments: Arguments) -> dict[str, Json]:
+    key = arguments.text("key")
+    if not key:
+        raise arguments.problem("the check 'allSame' needs a 'key'", "as in '{allSame: score}'")
+    found: dict[str, Json] = {"key": key}
+    most = arguments.number("max")
+    if most is not None:
+        if not is_finite(most) or most < 0:
+            raise arguments.problem("'max' must be a number of at least 0")
+        found["max"] = most
+    return found
+
+
+def _all_same(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the values of a key are equal, or numbers that differ by no more than `max`."""
+    key = subject.prepare(check["key"])
+    values = [
+        _value(answer, key, number) for number, answer in enumerate(_answers(subject), start=1)
+    ]
+    if all(value == values[0] for value in values):
+        return Finding(1.0)
+    if "max" not in check:
+        for number, value in enumerate(values, start=1):
+            if value != values[0]:
+                words = f"answer 1 has {as_text(values[0])}, answer {number} {as_text(value)}"
+                return Finding(0.0, f"expected the same {check['key']!r} in all answers: {words}")
+        return Finding(1.0)
+    numbers = [_number(value, number) for number, value in enumerate(values, start=1)]
+    low, high = min(numbers), max(numbers)
+    if high - low <= Decimal(str(check["max"])):
+        return Finding(1.0)
+    least, most = numbers.index(low) + 1, numbers.index(high) + 1
+    words = f"answer {least} has {low}, answer {most} has {high}"
+    return Finding(0.0, f"expected {check['key']!r} to differ by at most {check['max']}: {words}")
+
+
+def _value(answer: str, key: str, number: int) -> Json:
+    """The value of a key in the first JSON object of an answer."""
+    found = _first_object(answer)
+    if found is None:
+        raise GroupError(f"answer {number} holds no JSON object: {shorten(answer)}")
+    if key not in found:
+        raise GroupError(f"answer {number} has no {key!r}: {shorten(as_text(found))}")
+    return found[key]
+
+
+def _first_object(text: str) -> dict[str, Json] | None:
+    decoder = json.JSONDecoder()
+    start = -1
+    for _ in range(_MOST_STARTS):
+        start = text.find("{", start + 1)
+        if start < 0:
+            return None
+        try:
+            value, _end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            return value
+    return None
+
+
+def _number(value: Json, number: int) -> Decimal:
+    """A value as a number, also when it is written as a text; truth counts as 1 or 0."""
+    try:
+        found = Decimal(str(int(value) if isinstance(value, bool) else value).strip())
+    except InvalidOperation:
+        found = Decimal("NaN")
+    if not isinstance(value, int | float | str) or not found.is_finite():
+        raise GroupError(f"answer {number} has {as_text(value) or 'null'}, which is not a number")
+    return found
+
+
+# --- monotonic --------------------------------------------------------------------------
+
+_ORDERS = ("increasing", "decreasing")
+
+
+def _read_monotonic(arguments: Arguments) -> dict[str, Json]:
+    order = arguments.choice("order", _ORDERS, "increasing")
+    found: dict[str, Json] = {"order": order}
+    if arguments.flag("strict"):
+        found["strict"] = True
+    if arguments.flag("commas"):
+        found["commas"] = True
+    pattern = arguments.text("pattern")
+    if pattern is not None:
+        if wrong := pattern_problem(pattern):
+            raise arguments.problem(f"{shorten(pattern)} is not a regular expression: {wrong}")
+        found["pattern"] = pattern
+    if arguments.has("by"):
+        found["by"] = _read_order(arguments)
+    return found
+
+
+def _read_order(arguments: Arguments) -> list[Json]:
+    """A number for each answer, in whose order the answers are taken; null leaves one out."""
+    given = arguments.take("by")
+    if not isinstance(given, list) or not given:
+        raise arguments.problem("'by' must be a list with a number for each answer")
+    found: list[Json] = []
+    for one in given:
+        number = None if one is None else to_number(one)
+        if one is not None and number is None:
+            raise arguments.problem(f"'by' has {shorten(as_text(one))}, which is not a number")
+        found.append(None if number is None else str(number))
+    return found
+
+
+def _is_monotonic(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the numbers of the answers go one way, in the order of the answers or of `by`.
+
+    The number is the last one of an answer, or what a pattern finds in it.
+    """
+    answers = _answers(subject)
+    numbers: list[tuple[int, Decimal]] = []
+    for place, answer in enumerate(answers, start=1):
+        number = _number_of(check, answer)
+        if number is None:
+            words = f"answer {place} holds no number: {shorten(answer)}"
+            if "pattern" in check:
+                return Finding(0.0, words)
+            raise GroupError(words)
+        numbers.append((place, number))
+    up = check["order"] == "increasing"
+    for (place, one), (next_place, next_one) in pairwise(_in_order(check, numbers)):
+        falls = next_one < one if up else next_one > one
+        if falls or (check.get("strict") and next_one == one):
+            words = f"{one} of answer {place} is followed by {next_one}"
+            words += "" if next_place == place + 1 else f" of answer {next_place}"
+            strictly = "strictly " if check.get("strict") else ""
+            return Finding(0.0, f"expected {strictly}{check['order']} numbers: {words}")
+    return Finding(1.0)
+
+
+def _number_of(check: Mapping[str, Json], answer: str) -> Decimal | None:
+    if "pattern" not in check:
+        return last_number(answer, commas=check.get("commas", False))
+    pattern = compiled(check["pattern"], frozenset())
+    found = pattern.search(answer, timeout=SECONDS)
+    return None if found is None else to_number(found[1] if pattern.groups else found[0])
+
+
+def _in_order(
+    check: Mapping[str, Json], numbers: list[tuple[int, Decimal]]
+) -> list[tuple[int, Decimal]]:
+    if "by" not in check:
+        return numbers
+    if len(check["by"]) != len(numbers):
+        raise GroupError(f"'by' has {len(check['by'])} numbers, there are {len(numbers)} answers")
+    pairs = [(by, one) for by, one in zip(check["by"], numbers, strict=True) if by is not None]
+    return [one for _, one in sorted(pairs, key=lambda pair: Decimal(pair[0]))]
+
+
+def to_number(value: Json) -> Decimal | None:
+    """A value as a finite number, also when it is written as a text; None for any other."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = Decimal(str(value).strip())
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() else None
+
+
+KINDS = {
+    "allEqual": Kind(1, _read_nothing, _all_equal, main=None, joint=True, example="{scope: case}"),
+    "allSame": Kind(2, _read_same, _all_same, main="key", joint=True),
+    "monotonic": Kind(1, _read_monotonic, _is_monotonic, main="order", joint=True),
+}

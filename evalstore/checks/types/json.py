@@ -1,0 +1,346 @@
+"""Checks of an answer that is JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from evalstore.checks.base import Arguments, Finding, Kind, Subject, passes
+from evalstore.checks.cost import is_cheap_path
+from evalstore.checks.types.json_comparison import Comparison, shown
+from evalstore.display import shorten
+from evalstore.errors import NotRunError
+from evalstore.files.fields import is_json, suggest
+from evalstore.processes.bounded_calls import LimitReached, call
+from evalstore.values import Json
+
+_SHOWN = 120
+_LONGEST_MESSAGE = 2_000
+_LONG_SCHEMA = 20_000
+"""Characters of a schema that takes a while to be checked."""
+_SCHEMA_SECONDS = 6.0
+"""Processor time that this may take."""
+_OF = ("any", "object", "array")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*(.*)\Z")
+_NO_TEXT_CHECKS = (
+    *("json", "jsonSchema", "jsonEquals", "jsonSubset", "jsonPath", "toolCalls", "noToolCalls"),
+    *("finishReason", "latency", "cost", "tokens", "expr", "judge"),
+)
+"""What cannot look at a single value: it reads JSON itself, or looks at the call."""
+
+
+class NotJsonError(Exception):
+    """The answer is not JSON, and why."""
+
+
+def parse_answer(subject: Subject, *, fenced: bool = False) -> Json:
+    """The answer as JSON, or what `actual` names as it is; raises `NotJsonError`.
+
+    With `fenced`, JSON in the only block of fenced code of the answer is accepted as well.
+    """
+    text = subject.actual
+    if text is not None and not isinstance(text, str):
+        return text
+    text = text or ""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        blocks = fenced_blocks(text) if fenced else []
+        if len(blocks) > 1:
+            words = f"expected one block of fenced code, found {len(blocks)}"
+            raise NotJsonError(f"the answer is not JSON: {words}") from None
+        if not blocks:
+            words = f"the answer is not JSON: {error}, found {shorten(text)}"
+            raise NotJsonError(words) from None
+    try:
+        return json.loads(blocks[0])
+    except ValueError as error:
+        words = f"the fenced code is not JSON: {error}, found {shorten(blocks[0])}"
+        raise NotJsonError(words) from None
+
+
+def fenced_blocks(text: str) -> list[str]:
+    """What stands in the closed blocks of fenced code of a text."""
+    found: list[str] = []
+    mark = ""
+    block: list[str] = []
+    for line in text.split("\n"):
+        fence = _FENCE.match(line)
+        if mark and fence and fence[1].startswith(mark) and not fence[2].strip():
+            found.append("\n".join(block))
+            mark = ""
+        elif mark:
+            block.append(line)
+        elif fence and not (fence[1][0] == "`" and "`" in fence[2]):
+            mark, block = fence[1], []
+    return found
+
+
+def _fenced(arguments: Arguments) -> dict[str, Json]:
+    return {"fenced": True} if arguments.flag("fenced") else {}
+
+
+def _read_json(arguments: Arguments) -> dict[str, Json]:
+    of = arguments.choice("of", _OF, "any")
+    return {**({} if of == "object" else {"of": of}), **_fenced(arguments)}
+
+
+def _is_json(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the answer is JSON: an object, unless the check says otherwise."""
+    try:
+        value = parse_answer(subject, fenced=check.get("fenced", False))
+    except NotJsonError as problem:
+        return Finding(0.0, str(problem))
+    of = check.get("of", "object")
+    is_so = of == "any" or isinstance(value, dict if of == "object" else list)
+    return passes(is_so, f"expected JSON that is an {of}, found {shown(value)}")
+
+
+def _read_schema(arguments: Arguments) -> dict[str, Json]:
+    schema = arguments.require("schema")
+    if isinstance(schema, str):
+        return {"schema": schema, **_fenced(arguments)}
+    wrong = schema_problem(schema)
+    if wrong is None and not is_json(schema):
+        wrong = "it holds a number that is not finite"
+    if wrong:
+        raise arguments.problem(f"this is not a JSON Schema: {wrong}")
+    return {"schema": schema, **_fenced(arguments)}
+
+
+def _matches_schema(check: Mapping[str, Json], subject: Subject) -> Finding:
+    try:
+        value = parse_answer(subject, fenced=check.get("fenced", False))
+    except NotJsonError as problem:
+        return Finding(0.0, str(problem))
+    schema = check["schema"]
+    wrong = first_violation(subject.schemas[schema] if isinstance(schema, str) else schema, value)
+    return passes(wrong is None, wrong or "")
+
+
+def first_violation(schema: Json, value: Json) -> str | None:
+    """Where and how a value breaks a JSON Schema first; None when it does not.
+
+    References are never fetched: one that leaves the schema is a violation by itself.
+    """
+    from referencing.exceptions import Unresolvable
+
+    prepared = _validator(json.dumps(schema, sort_keys=True))
+    try:
+        errors = prepared.iter_errors(value)
+        error = min(errors, key=lambda found: list(map(str, found.absolute_path)), default=None)
+    except Unresolvable as problem:
+        return f"the schema refers to something outside of it: {problem}"
+    except OverflowError:  # from `multipleOf` with a fraction
+        return "the answer has a number that is too large for the schema"
+    if error is None:
+        return None
+    place = ".".join(map(str, error.absolute_path)) or "the answer"
+    message = error.message if len(error.message) <= _SHOWN else error.message[:_SHOWN] + "…"
+    return f"{place} does not match the schema: {message}"
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> Any:
+    """What judges by a schema: making it takes far longer than using it."""
+    import jsonschema
+    import referencing
+
+    content = json.loads(schema)
+    kind = jsonschema.validators.validator_for(content, default=jsonschema.Draft202012Validator)
+    registry: referencing.Registry[Json] = referencing.Registry()
+    return kind(content, registry=registry)
+
+
+def schema_problem(schema: Json) -> str | None:
+    """Why something is not a JSON Schema; None when it is one."""
+    if not isinstance(schema, dict):
+        return "a JSON Schema must be a mapping"
+    try:
+        if len(json.dumps(schema)) <= _LONG_SCHEMA:
+            return metaschema_violation(schema)
+        problem: str | None = call(
+            __name__, "metaschema_violation", schema, cpu_seconds=_SCHEMA_SECONDS
+        )
+    except (LimitReached, NotRunError) as reason:
+        return f"when it is read, {reason}"
+    except RecursionError:
+        return "it is nested too deeply"
+    return problem
+
+
+def metaschema_violation(schema: Json) -> str | None:
+    """Where and how a schema breaks the rules for schemas; None when it does not."""
+    import jsonschema
+
+    try:
+        validator = jsonschema.validators.validator_for(
+            schema, default=jsonschema.Draft202012Validator
+        )
+        validator.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        place = ".".join(map(str, error.absolute_path))
+        return f"{place + ': ' if place else ''}{error.message[:_LONGEST_MESSAGE]}"
+    except RecursionError:
+        return "it is nested too deeply"
+    return None
+
+
+def _read_comparison(arguments: Arguments) -> dict[str, Json]:
+    expected = arguments.require("expected")
+    if not is_json(expected):
+        raise arguments.problem("'expected' holds a number that is not finite")
+    more: dict[str, Json] = {"ignoreOrder": True} if arguments.flag("ignoreOrder") else {}
+    if arguments.flag("anyOf"):
+        if not isinstance(expected, list):
+            raise arguments.problem("with 'anyOf', 'expected' must be a list of values")
+        more["anyOf"] = True
+    return {"expected": expected, **more, **_fenced(arguments)}
+
+
+def _equals(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the answer is this value; texts are prepared, keys are not."""
+    return _compare(check, subject, subset=False)
+
+
+def _contains(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether all of this value is in the answer: keys, and elements of lists in their order."""
+    return _compare(check, subject, subset=True)
+
+
+def _compare(check: Mapping[str, Json], subject: Subject, *, subset: bool) -> Finding:
+    try:
+        value = parse_answer(subject, fenced=check.get("fenced", False))
+    except NotJsonError as problem:
+        return Finding(0.0, str(problem))
+    comparison = Comparison(subject.prepare, subset, check.get("ignoreOrder", False))
+    wanted = check["expected"] if check.get("anyOf") else [check["expected"]]
+    if any(comparison.agrees(one, value) for one in wanted):
+        return Finding(1.0)
+    if len(wanted) == 1:
+        return Finding(0.0, comparison.difference(wanted[0], value) or "")
+    listed = f"one of {shown(wanted)}" if wanted else "nothing that could be found"
+    return Finding(0.0, f"expected {listed}, found {shown(value)}")
+
+
+def _read_path(arguments: Arguments) -> dict[str, Json]:
+    from evalstore.checks.parser import read_check
+    from evalstore.checks.registry import find_kind
+
+    path = arguments.text("path")
+    if path is None:
+        raise arguments.problem("the check needs 'path'", "a JMESPath, as in 'items[0].price'")
+    raise_for_path(path, arguments)
+    found: dict[str, Json] = {"path": path, **_fenced(arguments)}
+    beside = [name for name in arguments.names() if find_kind(name) is not None]
+    if beside and arguments.has("check"):
+        raise arguments.problem(f"'jsonPath' has two checks inside: 'check' and '{beside[0]}'")
+    if beside or arguments.has("check"):
+        allowed = {"allowEmpty": True} if arguments.allow_empty else {}
+        inside = {**arguments.take_rest(), **allowed} if beside else arguments.take("check")
+        inner = read_check(inside, arguments.line)
+        if inner["type"] in _NO_TEXT_CHECKS:
+            hint = "inside there can be a check of a text or of a number"
+            raise arguments.problem(f"'{inner['type']}' cannot stand inside of 'jsonPath'", hint)
+        if "actual" in inner:
+            raise arguments.problem(
+                "a check inside of 'jsonPath' has no 'actual': it is the path's"
+            )
+        found["check"] = inner
+    return found
+
+
+def raise_for_path(path: str, arguments: Arguments) -> None:
+    """Raise when this is not a JMESPath, or calls a function there is not."""
+    from jmespath.exceptions import JMESPathError
+    from jmespath.functions import Functions
+
+    try:
+        parsed = compiled_path(path).parsed
+    except (JMESPathError, RecursionError) as error:
+        words = " ".join(str(error).split()) or type(error).__name__
+        message = f"this is not a JMESPath: {shorten(path)}"
+        raise arguments.problem(message, words[:_SHOWN]) from None
+    waiting = [parsed]
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(child for child in node["children"] if isinstance(child, dict))
+        if node["type"] == "function_expression" and node["value"] not in Functions.FUNCTION_TABLE:
+            hint = suggest(node["value"], Functions.FUNCTION_TABLE, "functions")
+            raise arguments.problem(f"JMESPath has no function {shorten(node['value'])}", hint)
+
+
+@lru_cache(maxsize=256)
+def compiled_path(path: str) -> Any:
+    """A JMESPath as it is searched by."""
+    import jmespath
+
+    return jmespath.compile(path)
+
+
+def find_at_path(path: str, value: Json) -> Json:
+    """What a JMESPath finds in a value; None when that is nothing, or it does not fit.
+
+    Raises `LimitReached`.
+    """
+    return (
+        search_path(path, value)
+        if is_cheap_path(path)
+        else call(__name__, "search_path", path, value)
+    )
+
+
+def search_path(path: str, value: Json) -> Json:
+    """What a JMESPath finds in a value, however long that takes."""
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        return compiled_path(path).search(value)
+    except (JMESPathError, RecursionError):
+        return None
+
+
+def _is_at_path(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether there is a value at the path, null being none, and it passes the check inside."""
+    from jmespath.exceptions import JMESPathTypeError
+
+    from evalstore.checks.runner import run_check
+
+    try:
+        answer = parse_answer(subject, fenced=check.get("fenced", False))
+    except NotJsonError as problem:
+        return Finding(0.0, str(problem))
+    path = shorten(check["path"])
+    try:
+        value = compiled_path(check["path"]).search(answer)
+    except JMESPathTypeError as error:
+        return Finding(0.0, f"the path {path} does not fit the answer: {str(error)[:_SHOWN]}")
+    if value is None:
+        return Finding(0.0, f"expected a value at {path}, found none in {shown(answer)}")
+    if "check" not in check:
+        return Finding(1.0)
+    texts = {name: check[name] for name in ("ignoreCase", "normalize") if name in check}
+    outcome = run_check({**texts, **check["check"]}, replace(subject, actual=value))
+    if outcome.verdict == "error":
+        raise ValueError(outcome.feedback)
+    return passes(outcome.verdict == "pass", f"at {path}: {outcome.feedback}")
+
+
+KINDS = {
+    "json": Kind(1, _read_json, _is_json, main=None, example="{of: object}"),
+    "jsonSchema": Kind(
+        1,
+        _read_schema,
+        _matches_schema,
+        main="schema",
+        takes_mapping=True,
+        example="{type: object}",
+    ),
+    "jsonEquals": Kind(1, _read_comparison, _equals, takes_mapping=True, example="{city: Oslo}"),
+    "jsonSubset": Kind(1, _read_comparison, _contains, takes_mapping=True, example="{city: Oslo}"),
+    "jsonPath": Kind(1, _read_path, _is_at_path, main="path"),
+}

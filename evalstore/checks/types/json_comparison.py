@@ -1,0 +1,179 @@
+"""How values of JSON are compared: where they differ first, and what is matched with what."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+from evalstore.display import difference, shorten
+from evalstore.values import Json
+
+_SHOWN = 120
+_KEY_SHOWN = 60
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What it takes for a value to be as expected.
+
+    1 is 1.0, true is not 1, and nothing but null is null.
+    """
+
+    prepare: Callable[[str], str] = lambda text: text
+    """What is done to texts before they are compared; keys stay as they are."""
+    subset: bool = False
+    """Further keys and further elements of lists do not count."""
+    any_order: bool = False
+    """The order of lists does not count."""
+
+    def agrees(self, expected: Json, found: Json) -> bool:
+        """Whether a value is as expected."""
+        if isinstance(expected, dict):
+            return (
+                isinstance(found, dict)
+                and (self.subset or len(expected) == len(found))
+                and all(
+                    key in found and self.agrees(value, found[key])
+                    for key, value in expected.items()
+                )
+            )
+        if isinstance(expected, list):
+            return isinstance(found, list) and self._lists_agree(expected, found)
+        if isinstance(expected, str):
+            return isinstance(found, str) and self.prepare(expected) == self.prepare(found)
+        if isinstance(expected, bool) or expected is None:
+            return found is expected
+        is_number = isinstance(found, int | float) and not isinstance(found, bool)
+        return is_number and bool(expected == found)
+
+    def difference(self, expected: Json, found: Json, place: str = "") -> str | None:
+        """The first difference with its place; None when there is none."""
+        if isinstance(expected, dict) and isinstance(found, dict):
+            return self._of_mappings(expected, found, place)
+        if isinstance(expected, list) and isinstance(found, list):
+            return self._of_lists(expected, found, place)
+        if self.agrees(expected, found):
+            return None
+        if isinstance(expected, str) and isinstance(found, str):
+            return f"{_at(place)}{difference(self.prepare(expected), self.prepare(found))}"
+        return f"{_at(place)}expected {shown(expected)}, found {shown(found)}"
+
+    def _of_mappings(self, expected: dict[str, Json], found: Json, place: str) -> str | None:
+        for key, value in expected.items():
+            inside = step(place, key)
+            if key not in found:
+                return f"{_at(inside)}expected {shown(value)}, found no such key"
+            if words := self.difference(value, found[key], inside):
+                return words
+        more = None if self.subset else next((key for key in found if key not in expected), None)
+        if more is None:
+            return None
+        return f"{_at(step(place, more))}expected no such key, found {shown(found[more])}"
+
+    def _of_lists(self, expected: list[Json], found: list[Json], place: str) -> str | None:
+        if not self.subset and not self.any_order:
+            for number, (one, other) in enumerate(zip(expected, found, strict=False)):
+                if words := self.difference(one, other, step(place, number)):
+                    return words
+        if self._lists_agree(expected, found):
+            return None
+        if not self.subset and len(expected) != len(found):
+            many = "1 element" if len(expected) == 1 else f"{len(expected)} elements"
+            return f"{_at(place)}expected {many}, found {len(found)}"
+        missing = shown(expected[self._first_missing(expected, found)])
+        how = "" if self.any_order else ", in this order"
+        return f"{_at(place)}expected the element {missing}{how}, found {shown(found)}"
+
+    def _lists_agree(self, expected: list[Json], found: list[Json]) -> bool:
+        if self.subset:
+            return self._first_missing(expected, found) == len(expected)
+        if len(expected) != len(found):
+            return False
+        if self.any_order:
+            return Counter(map(self._key, expected)) == Counter(map(self._key, found))
+        return all(map(self.agrees, expected, found))
+
+    def _first_missing(self, expected: list[Json], found: list[Json]) -> int:
+        """The first expected element without a partner; the number of them when all have one."""
+        if not self.any_order:
+            rest = iter(found)
+            for number, one in enumerate(expected):
+                if not any(self.agrees(one, other) for other in rest):
+                    return number
+            return len(expected)
+        if not self.subset:
+            left = Counter(map(self._key, found))
+            for number, one in enumerate(map(self._key, expected)):
+                if not left[one]:
+                    return number
+                left[one] -= 1
+            return len(expected)
+        partners = match(
+            [[at for at, other in enumerate(found) if self.agrees(one, other)] for one in expected]
+        )
+        return partners.index(None) if None in partners else len(expected)
+
+    def _key(self, value: Json) -> Hashable:
+        """The same for values that are equal in any order, and only for them."""
+        if isinstance(value, dict):
+            return "d", frozenset((key, self._key(one)) for key, one in value.items())
+        if isinstance(value, list):
+            return "l", frozenset(Counter(map(self._key, value)).items())
+        if isinstance(value, str):
+            return "s", self.prepare(value)
+        return "b" if isinstance(value, bool) else "n", value
+
+
+def match(options: Sequence[Sequence[int]]) -> list[int | None]:
+    """One of its options for each row, none of them twice, for as many rows as can be.
+
+    A maximum matching by augmenting paths: a row that finds its options taken makes others
+    move on, so nothing depends on the order.
+    """
+    chosen: list[int | None] = [None] * len(options)
+    owner: dict[int, int] = {}
+    for start in range(len(options)):
+        reached: dict[int, int] = {}
+        waiting = deque([start])
+        free: int | None = None
+        while waiting and free is None:
+            row = waiting.popleft()
+            for option in options[row]:
+                if option in reached:
+                    continue
+                reached[option] = row
+                if option not in owner:
+                    free = option
+                    break
+                waiting.append(owner[option])
+        while free is not None:
+            row = reached[free]
+            owner[free] = row
+            chosen[row], free = free, chosen[row]
+    return chosen
+
+
+def step(place: str, key: str | int) -> str:
+    """The place of a key or an element inside of a place, as JMESPath writes it; "" is the top."""
+    if isinstance(key, int):
+        return f"{place}[{key}]"
+    if not _PLAIN_KEY.match(key) or len(key) > _KEY_SHOWN:
+        cut = key if len(key) <= _KEY_SHOWN else key[:_KEY_SHOWN] + "…"
+        key = json.dumps(cut, ensure_ascii=False)
+    return f"{place}.{key}" if place else key
+
+
+def _at(place: str) -> str:
+    return f"at {place}: " if place else ""
+
+
+def shown(value: Json) -> str:
+    """A value for a feedback, shortened: a text in quotes, all else as JSON."""
+    if isinstance(value, str):
+        return shorten(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

@@ -1,0 +1,256 @@
+"""The check `judge`: which prompt models judge by, and how their reply is read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from evalstore.checks.base import Arguments, Finding, Kind, Subject
+from evalstore.checks.types.choice_parser import bare
+from evalstore.checks.types.json import raise_for_path
+from evalstore.display import as_text, shorten
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.files.fields import is_finite, suggest
+from evalstore.processes.patterns import compiled, pattern_problem
+from evalstore.values import Json
+
+JUDGE = "judge"
+ANSWERS = ("cot_classify", "classify_cot", "classify")
+"""Reasons and then the choice, the choice and then reasons, the choice alone."""
+MATCHES = ("word", "starts_or_endswith", "endswith", "exact", "include")
+METHODS = ("last", "search", "match", "fullmatch")
+_INVALID = ("undecided", "lowest")
+_BESIDE = ("scores", "answer", "match", "invalid", "pass")
+
+
+def judge_of(checks: Iterable[Mapping[str, Json]]) -> Mapping[str, Json] | None:
+    """The check among these that says how models judge."""
+    return next((check for check in checks if check["type"] == JUDGE), None)
+
+
+def without_judge(checks: Iterable[Json]) -> list[Json]:
+    """The checks that judge by themselves."""
+    return [check for check in checks if check["type"] != JUDGE]
+
+
+def _read(arguments: Arguments) -> dict[str, Json]:
+    prompt = arguments.text("prompt")
+    found: dict[str, Json] = {"prompt": prompt} if prompt else {}
+    if arguments.has("choices") and arguments.has("parser"):
+        raise arguments.problem("'choices' and 'parser' do not go together")
+    if arguments.has("choices"):
+        found |= _read_choices(arguments)
+    elif arguments.has("parser"):
+        if not prompt:
+            raise arguments.problem(
+                "a judge whose reply a 'parser' reads needs 'prompt'",
+                "name an evaluator prompt that says what to reply",
+            )
+        found |= _read_parser(arguments)
+    else:
+        for name in _BESIDE:
+            if arguments.has(name):
+                words = f"'{name}' says something only beside 'choices' or 'parser'"
+                raise arguments.problem(words)
+        if not prompt:
+            raise arguments.problem(
+                "the check 'judge' needs 'prompt', 'choices' or 'parser'",
+                "without it models judge by the text below '---'",
+            )
+        return found
+    if arguments.choice("invalid", _INVALID, "undecided") == "lowest":
+        found["invalid"] = "lowest"
+    return found
+
+
+def _read_choices(arguments: Arguments) -> dict[str, Json]:
+    choices = arguments.texts("choices")
+    if len(choices) < 2:
+        raise arguments.problem("'choices' must be a list of two or more")
+    seen: dict[str, str] = {}
+    for choice in choices:
+        name = bare(choice)
+        if not name or "\n" in choice:
+            raise arguments.problem(f"{shorten(choice)} cannot be a choice", "write it in letters")
+        if name in seen:
+            raise arguments.problem(
+                f"the choices {shorten(seen[name])} and {shorten(choice)} cannot be told apart",
+                "punctuation marks are not looked at",
+            )
+        seen[name] = choice
+    found: dict[str, Json] = {"choices": choices}
+    given = arguments.take("scores")
+    scores = None if given is None else _read_choice_scores(given, choices, arguments)
+    if scores:
+        found["scores"] = scores
+    for name, known in (("answer", ANSWERS), ("match", MATCHES)):
+        if (value := arguments.choice(name, known, known[0])) != known[0]:
+            found[name] = value
+    passing = _read_passing(arguments, choices, scores)
+    return found if passing is None else {**found, "pass": passing}
+
+
+def _read_choice_scores(given: Json, choices: list[str], arguments: Arguments) -> dict[str, Json]:
+    """Scores by choice: written so, or in the order of the choices, or the choices are numbers."""
+    if given == "numbers":
+        given = [_as_number(choice, arguments) for choice in choices]
+    if isinstance(given, list):
+        if len(given) != len(choices):
+            words = f"'scores' has {len(given)} values for {len(choices)} choices"
+            raise arguments.problem(words)
+        given = dict(zip(choices, given, strict=True))
+    scores = _read_scores(given, arguments)
+    for name in scores:
+        if name not in choices:
+            hint = suggest(name, choices, "choices")
+            raise arguments.problem(f"'scores' has {shorten(name)}, which is not a choice", hint)
+    for choice in choices:
+        if choice not in scores:
+            raise arguments.problem(f"the choice {shorten(choice)} has no score")
+    return scores
+
+
+def _as_number(choice: str, arguments: Arguments) -> float:
+    try:
+        return float(choice)
+    except ValueError:
+        raise arguments.problem(
+            f"the choice {shorten(choice)} is not a number, so it needs a score of its own"
+        ) from None
+
+
+def _read_scores(given: Json, arguments: Arguments) -> dict[str, Json]:
+    if not isinstance(given, dict) or not given:
+        raise arguments.problem(
+            "'scores' must say what each choice is worth", "as in '{A: 1, B: 0.5}'"
+        )
+    scores = {as_text(name): value for name, value in given.items()}
+    for name, value in scores.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
+            words = f"the score of {shorten(name)} must be a number, not {shorten(as_text(value))}"
+            raise arguments.problem(words)
+    low, high = scale_of({"scores": scores})
+    if low == high or (len(scores) > 1 and len(set(scores.values())) == 1):
+        raise arguments.problem("all scores are the same")
+    return {name: _plain(value) for name, value in scores.items()}
+
+
+def _plain(value: float) -> float:
+    """`1.0` and `1` are one number."""
+    return int(value) if value == int(value) else value
+
+
+def scale_of(check: Mapping[str, Json]) -> tuple[float, float]:
+    """The lowest and the highest score of a judge: 0 and 1, unless its scores go beyond."""
+    parser = check.get("parser", {})
+    scores = [*check.get("scores", {}).values(), parser.get("min", 0), parser.get("max", 1)]
+    if "scores" not in check or all(0 <= score <= 1 for score in scores):
+        return scores[-2], scores[-1]
+    given = scores[:-2]
+    return min(given), max(given)
+
+
+def _read_passing(
+    arguments: Arguments, choices: Collection[str], scores: Mapping[str, Json] | None
+) -> Json:
+    """The choices that pass, or the bound of their scores; None: a score of 1 passes."""
+    from evalstore.checks.parser import canonical_bound
+
+    value = arguments.take("pass")
+    if isinstance(value, list) or (isinstance(value, str) and (value in choices or not scores)):
+        passing = [as_text(one) for one in (value if isinstance(value, list) else [value])]
+        for one in passing:
+            if one not in choices:
+                hint = suggest(one, choices, "choices")
+                raise arguments.problem(f"'pass' has {shorten(one)}, which is not a choice", hint)
+        if not passing:
+            raise arguments.problem("no choice passes")
+        return [choice for choice in choices if choice in passing]
+    if scores is None:
+        raise arguments.problem(
+            "nothing says which of the choices pass",
+            "list them, as in 'pass: [Yes]', or give 'scores'",
+        )
+    if value is None:
+        if all(score in (0, 1) for score in scores.values()):
+            return None
+        raise _without_pass(arguments)
+    bound = canonical_bound(value, arguments)
+    _raise_unless_reached(bound, scores, arguments)
+    return bound
+
+
+def _required_pass(arguments: Arguments) -> Json:
+    value = arguments.take("pass")
+    if value is None:
+        raise _without_pass(arguments)
+    return value
+
+
+def _without_pass(arguments: Arguments) -> FileProblem:
+    words = "the check 'judge' gives a score, so it needs 'pass'"
+    return arguments.problem(words, "as in 'pass: \">= 0.8\"'")
+
+
+def _raise_unless_reached(bound: str, scores: Mapping[Json, float], arguments: Arguments) -> None:
+    from evalstore.checks.parser import reaches
+
+    if not any(reaches(score, bound) for score in scores.values()):
+        low, high = min(scores.values()), max(scores.values())
+        words = f"no score can be {bound}: they go from {low:g} to {high:g}"
+        raise arguments.problem(words)
+
+
+def _read_parser(arguments: Arguments) -> dict[str, Json]:
+    from evalstore.checks.parser import canonical_bound
+
+    given = arguments.take("parser")
+    if not isinstance(given, dict) or ("regex" in given) == ("json" in given):
+        raise arguments.problem(
+            "'parser' must have either 'regex' or 'json'", "as in \"{regex: 'SCORE: ([0-9]+)'}\""
+        )
+    inner = Arguments(given, arguments.line)
+    if inner.has("regex"):
+        pattern = inner.text("regex") or ""
+        _raise_for_pattern(pattern, inner)
+        parser: dict[str, Json] = {"regex": pattern}
+        if (method := inner.choice("method", METHODS, METHODS[0])) != METHODS[0]:
+            parser["method"] = method
+    else:
+        path = inner.text("json") or ""
+        raise_for_path(path, inner)
+        parser = {"json": path}
+    found: dict[str, Json] = {"parser": parser}
+    if arguments.has("scores"):
+        found["scores"] = _read_scores(arguments.take("scores"), arguments)
+        if inner.has("min") or inner.has("max"):
+            raise arguments.problem("'min' and 'max' say something only without 'scores'")
+    low, high = inner.number("min", 0) or 0, inner.number("max", 1)
+    if high is None or not is_finite(low) or not is_finite(high) or low >= high:
+        raise arguments.problem("'min' must be below 'max'")
+    if low != 0:
+        parser["min"] = _plain(low)
+    if high != 1:
+        parser["max"] = _plain(high)
+    inner.finish(JUDGE)
+    found["pass"] = bound = canonical_bound(_required_pass(arguments), arguments)
+    wanted = min(max(float(bound.split()[1]), low), high)
+    _raise_unless_reached(bound, found.get("scores", {0: low, 1: wanted, 2: high}), arguments)
+    return found
+
+
+def _raise_for_pattern(pattern: str, arguments: Arguments) -> None:
+    if wrong := pattern_problem(pattern):
+        words = f"the pattern {shorten(pattern)} is not a regular expression: {wrong}"
+        raise arguments.problem(words)
+    if compiled(pattern).groups == 0:
+        raise arguments.problem(
+            f"the pattern {shorten(pattern)} has no group",
+            "put the score into brackets, as in 'SCORE: ([0-9]+)'",
+        )
+
+
+def _never(_check: Mapping[str, Json], _subject: Subject) -> Finding:
+    raise EvalstoreError("models judge this, not the check itself")
+
+
+KINDS = {JUDGE: Kind(1, _read, _never, main="prompt", by_models=True)}

@@ -1,0 +1,130 @@
+"""Checks of the last number in an answer; compared as decimals, so that 0.3 is 0.1 + 0.2."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+
+from evalstore.checks.base import Arguments, Finding, Kind, Subject
+from evalstore.display import as_text, shorten
+from evalstore.files.fields import is_finite
+from evalstore.values import Json
+
+_OPERATORS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_EXACT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+"""Never raises: what is not a number is NaN."""
+
+_SHOWN = 40
+"""Characters of a number in a feedback."""
+
+_PLAIN = r"(?:\d+(?:\.\d+)*|(?<!\.)\.\d+(?:\.\d+)*)"
+_GROUPED = r"\d{1,3}(?:,\d{3})+(?!,?\d)(?:\.\d+)?"
+_REST = r"(?:[eE][-+]?\d+(?!\w))?"
+_SIGN = r"(?:(?<![\w.)])[-+−])?"
+_DIGIT = re.compile(r"\d")
+_NUMBER = re.compile(_SIGN + _PLAIN + _REST)
+_WITH_COMMAS = re.compile(f"{_SIGN}(?:(?<!\\d,)(?<![\\d.]){_GROUPED}|{_PLAIN}){_REST}")
+
+
+def last_number(text: str, *, commas: bool = False) -> Decimal | None:
+    """The last number in a text; None when there is none, or it is none, as in `1.2.3`.
+
+    With `commas`, `1,234.5` is one number. A minus after a word or a number joins:
+    `2020-2021` ends with 2021.
+    """
+    if not _DIGIT.search(text):
+        return None
+    pattern = _WITH_COMMAS if commas else _NUMBER
+    # No number has white space in it, so the last word with a number is enough.
+    found_in_words = map(pattern.findall, reversed(text.split()))
+    last = next(numbers for numbers in found_in_words if numbers)[-1]
+    found = Decimal(last.replace(",", "").replace("−", "-"), _EXACT)
+    return None if found.is_nan() else found
+
+
+def _read_number(arguments: Arguments) -> dict[str, Json]:
+    commas = arguments.flag("commas")
+    expected = _read_expected(arguments, commas=commas)
+    op = arguments.choice("op", _OPERATORS, "==")
+    epsilon = arguments.number("epsilon")
+    if epsilon is not None and (not is_finite(epsilon) or epsilon < 0):
+        raise arguments.problem("'epsilon' must be a number of at least 0")
+    if epsilon is not None and op not in ("==", "!="):
+        raise arguments.problem(f"'epsilon' has no meaning with '{op}'", "use '==' or '!='")
+    found: dict[str, Json] = {"expected": expected}
+    if op != "==":
+        found["op"] = op
+    if epsilon:
+        found["epsilon"] = epsilon
+    if commas:
+        found["commas"] = True
+    return found
+
+
+def _read_expected(arguments: Arguments, *, commas: bool) -> int | float:
+    """A number, also as a text: the cells of a table are texts."""
+    given = arguments.require("expected")
+    number = as_number(given, commas=commas)
+    if number is None:
+        words = f"'expected' must be a number, not {shorten(as_text(given))}"
+        raise arguments.problem(words, "as in 'number: 42'")
+    return number
+
+
+def as_number(value: Json, *, commas: bool = False) -> int | float | None:
+    """The number that a value is, also as a text; None when it is none, or not finite."""
+    if isinstance(value, str):
+        whole = (_WITH_COMMAS if commas else _NUMBER).fullmatch(value.strip())
+        number = last_number(value, commas=commas) if whole else None
+        value = None if number is None else plain_number(number)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
+        return None
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def plain_number(number: Decimal) -> int | float:
+    """A decimal as JSON has it: whole if it is."""
+    return int(number) if _is_whole(number) else float(number)
+
+
+def _is_whole(number: Decimal) -> bool:
+    return number.adjusted() < 400 and number == number.to_integral_value()
+
+
+def _compares(check: Mapping[str, Json], subject: Subject) -> Finding:
+    text = subject.text
+    found = last_number(text, commas=check.get("commas", False))
+    op = check.get("op", "==")
+    if found is None:
+        return Finding(0.0, f"expected a number {op} {check['expected']}, found {shorten(text)}")
+    expected = Decimal(str(check["expected"]))
+    epsilon = check.get("epsilon")
+    if epsilon is None:
+        is_so = _OPERATORS[op](found, expected)
+    else:
+        near = _EXACT.subtract(found, expected).copy_abs() <= Decimal(str(epsilon))
+        is_so = near if op == "==" else not near
+    if is_so:
+        return Finding(1.0)
+    within = "" if epsilon is None else f" up to {epsilon}"
+    words = f"expected a number {op} {check['expected']}{within}, found {_shown(found)}"
+    if not check.get("commas") and (grouped := last_number(text, commas=True)) != found:
+        words += f"; with 'commas: true' it would be {_shown(grouped)}"
+    return Finding(0.0, words)
+
+
+def _shown(number: Decimal | None) -> str:
+    text = str(number)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+KINDS = {"number": Kind(1, _read_number, _compares, example="42")}

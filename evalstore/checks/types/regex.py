@@ -1,0 +1,81 @@
+"""Checks by a regular expression, with a limit of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evalstore.checks.base import Arguments, Finding, Kind, Subject
+from evalstore.checks.normalization import preparer
+from evalstore.display import as_text, shorten
+from evalstore.errors import EvalstoreError, NotRunError
+from evalstore.processes.bounded_calls import LimitReached
+from evalstore.processes.patterns import _FLAGS, SECONDS, compiled, is_found, pattern_problem
+from evalstore.values import Json
+
+_METHODS = {
+    "search": "is not found in",
+    "match": "does not match the start of",
+    "fullmatch": "does not match the whole of",
+}
+
+
+def matches_all(check: Mapping[str, Json]) -> bool:
+    """Whether this check looks for a pattern that is found in every text."""
+    if check["type"] != "regex" or check.get("method") == "fullmatch":
+        return False
+    flags = frozenset(check.get("flags", ()))
+    try:
+        return all(is_found(check["pattern"], text, flags) for text in ("", "\0"))
+    except (LimitReached, NotRunError):
+        return False
+
+
+def _read_regex(arguments: Arguments) -> dict[str, Json]:
+    pattern = arguments.text("pattern")
+    if pattern is None:
+        raise arguments.problem("the check needs 'pattern'", "as in \"regex: '[0-9]+ days'\"")
+    flags = arguments.texts("flags") if arguments.has("flags") else []
+    for flag in flags:
+        if flag not in _FLAGS:
+            raise arguments.problem(
+                f"'flags' cannot have {shorten(flag)}", f"the flags are {', '.join(_FLAGS)}"
+            )
+    method = arguments.choice("method", _METHODS, "search")
+    found: dict[str, Json] = {"pattern": pattern}
+    if flags:
+        found["flags"] = sorted(set(flags))
+    if method != "search":
+        found["method"] = method
+    if wrong := pattern_problem(pattern, frozenset(flags)):
+        raise arguments.problem(
+            f"the pattern {shorten(pattern)} is not a regular expression: {wrong}",
+            "put '\\' before a sign that stands for itself, and single quotes round the pattern",
+        )
+    return found
+
+
+def _matches(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the pattern matches; where the text has lost its case, the pattern ignores it."""
+    steps = tuple(check.get("normalize", ()))
+    flags = frozenset(check.get("flags", ()))
+    if check.get("ignoreCase"):
+        text = preparer(steps, False)(as_text(subject.actual))
+        flags |= {"ignoreCase"}
+    else:
+        text = subject.text
+        if "casefold" in steps or "squad" in steps:
+            flags |= {"ignoreCase"}
+    pattern, method = check["pattern"], check.get("method", "search")
+    try:
+        found = getattr(compiled(pattern, flags), method)(text, timeout=SECONDS)
+    except TimeoutError:
+        raise EvalstoreError(
+            f"the pattern {shorten(pattern)} was given up after {SECONDS:g} second on "
+            f"{len(text):,} characters: it tries too many ways to match"
+        ) from None
+    if found is not None:
+        return Finding(1.0)
+    return Finding(0.0, f"the pattern {shorten(pattern)} {_METHODS[method]} {shorten(text)}")
+
+
+KINDS = {"regex": Kind(1, _read_regex, _matches, main="pattern")}

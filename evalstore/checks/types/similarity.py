@@ -1,0 +1,177 @@
+"""Checks of how alike an answer and an expected text are; most give a score."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from evalstore.checks.base import INSTALL, Arguments, Finding, Kind, Subject
+from evalstore.checks.normalization import squad
+from evalstore.checks.types.text import any_of, read_texts
+from evalstore.display import shorten
+from evalstore.errors import EvalstoreError
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
+    from sacrebleu.metrics.bleu import BLEU
+
+_VARIANTS = ("rouge1", "rouge2", "rougeL")
+
+
+def _exact(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether the answer is one of the texts, after both are normalised as SQuAD does."""
+    text = squad(subject.text)
+    wanted = [squad(subject.prepare(one)) for one in check["expected"]]
+    if text in wanted:
+        return Finding(1.0)
+    return Finding(0.0, f"expected {any_of(wanted)}, found {shorten(text)}")
+
+
+def _fuzzy(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether one contains the other, normalised as SQuAD does; the rule of OpenAI Evals.
+
+    A text that nothing is left of is contained only in another such text.
+    """
+    text = squad(subject.text)
+    wanted = [squad(subject.prepare(one)) for one in check["expected"]]
+    for one in wanted:
+        if (one in text or text in one) if one and text else one == text:
+            return Finding(1.0)
+    return Finding(0.0, f"expected {any_of(wanted)} in {shorten(text)}, or the other way round")
+
+
+def token_f1(expected: str, found: str) -> float:
+    """The harmonic mean of precision and recall of words, as SQuAD computes it.
+
+    Words count as often as they occur in both. Two texts without words are equal: 1.
+    """
+    return _f1(squad(expected).split(), squad(found).split())
+
+
+def _f1(expected: list[str], found: list[str]) -> float:
+    if not expected or not found:
+        return float(expected == found)
+    common = (Counter(expected) & Counter(found)).total()
+    return 2 * common / (len(expected) + len(found))
+
+
+def edit_ratio(expected: str, found: str) -> float:
+    """How alike two texts are, by the characters to insert and delete: 1 - edits / both lengths."""
+    from rapidfuzz.distance import Indel
+
+    return float(Indel.normalized_similarity(expected, found))
+
+
+def _best(scores: Iterable[float], check: Mapping[str, Json], subject: Subject) -> Finding:
+    """The best score, and the expected text that has it."""
+    pairs = zip(scores, check["expected"], strict=True)
+    score, text = max(pairs, key=lambda pair: pair[0], default=(0.0, ""))
+    return _graded(score, text, subject)
+
+
+def _graded(score: float, expected: str, subject: Subject) -> Finding:
+    if score >= 1.0:
+        return Finding(1.0)
+    return Finding(score, f"expected {shorten(expected)}, found {shorten(subject.text)}")
+
+
+def _share_words(check: Mapping[str, Json], subject: Subject) -> Finding:
+    found = squad(subject.text).split()
+    expected = (squad(subject.prepare(one)).split() for one in check["expected"])
+    return _best((_f1(one, found) for one in expected), check, subject)
+
+
+def _is_similar(check: Mapping[str, Json], subject: Subject) -> Finding:
+    text = subject.text
+    expected = map(subject.prepare, check["expected"])
+    return _best((edit_ratio(one, text) for one in expected), check, subject)
+
+
+def _read_distance(arguments: Arguments) -> dict[str, Json]:
+    most = arguments.whole("max")
+    if most is None:
+        raise arguments.problem(
+            "the check 'levenshtein' needs 'max', the most edits",
+            "as in 'levenshtein: {expected: Paris, max: 2}'",
+        )
+    return {**read_texts(arguments), "max": most}
+
+
+def _is_near(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """Whether so many inserted, deleted or replaced characters make the answer one of the texts."""
+    from rapidfuzz.distance import Levenshtein
+
+    text = subject.text
+    wanted = [subject.prepare(one) for one in check["expected"]]
+    edits = min((Levenshtein.distance(one, text) for one in wanted), default=None)
+    if edits is not None and edits <= check["max"]:
+        return Finding(1.0)
+    words = f"expected {any_of(wanted)} up to {check['max']} edits, found {shorten(text)}"
+    return Finding(0.0, words if edits is None else f"{words}, {edits} edits away")
+
+
+# --- with packages of the extra `similarity` ----------------------------------------------
+
+
+def _missing(name: str) -> EvalstoreError:
+    message = f"the check '{name}' needs more packages: {INSTALL}"
+    return EvalstoreError(message, hint=INSTALL)
+
+
+@lru_cache(maxsize=1)
+def _bleu_scorer() -> BLEU:
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError as error:
+        raise _missing("bleu") from error
+    return BLEU(effective_order=True)
+
+
+@lru_cache(maxsize=2 * len(_VARIANTS))
+def _rouge_scorer(variant: str, *, stems: bool = False) -> RougeScorer:
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError as error:
+        raise _missing("rouge") from error
+    return RougeScorer([variant], use_stemmer=stems)
+
+
+def _bleu(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """BLEU of one sentence as sacrebleu has it, 0..1; all expected texts are its references."""
+    expected = [subject.prepare(one) for one in check["expected"]]
+    if not expected:
+        return _graded(0.0, "", subject)
+    found = _bleu_scorer().sentence_score(subject.text, expected)
+    return _graded(min(found.score / 100, 1.0), expected[0], subject)
+
+
+def _read_rouge(arguments: Arguments) -> dict[str, Json]:
+    variant = arguments.choice("variant", _VARIANTS, "rougeL")
+    found = {} if variant == "rougeL" else {"variant": variant}
+    stems = {"stem": True} if arguments.flag("stem") else {}
+    return read_texts(arguments) | found | stems
+
+
+def _rouge(check: Mapping[str, Json], subject: Subject) -> Finding:
+    """The F measure of ROUGE as rouge-score has it, of words or their stems, for the best text."""
+    variant = check.get("variant", "rougeL")
+    score: Callable[[str, str], Mapping[str, Json]] = _rouge_scorer(
+        variant, stems=check.get("stem", False)
+    ).score
+    text = subject.text
+    expected = map(subject.prepare, check["expected"])
+    return _best((float(score(one, text)[variant].fmeasure) for one in expected), check, subject)
+
+
+KINDS = {
+    "exact": Kind(1, read_texts, _exact, example="Paris"),
+    "fuzzy": Kind(1, read_texts, _fuzzy, example="Paris"),
+    "f1": Kind(1, read_texts, _share_words, graded=True, example="Paris"),
+    "similar": Kind(1, read_texts, _is_similar, graded=True, example="Paris"),
+    "levenshtein": Kind(1, _read_distance, _is_near, example="{expected: Paris, max: 2}"),
+    "bleu": Kind(1, read_texts, _bleu, graded=True, package="sacrebleu", example="Paris"),
+    "rouge": Kind(1, _read_rouge, _rouge, graded=True, package="rouge_score", example="Paris"),
+}

@@ -1,0 +1,103 @@
+"""`doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.app import app, here
+
+if TYPE_CHECKING:
+    from evalstore.operations.doctor import Diagnosis
+    from evalstore.operations.doctor_ping import Checkup
+
+_COLOURS = {"ok": "pass", "warn": "pending", "fail": "fail"}
+
+Row = tuple[str, str, str, str | None]
+"""Level, topic, message, hint."""
+
+
+@app.command()
+def doctor(
+    models: Annotated[
+        list[str] | None,
+        typer.Option("-m", "--model", metavar="ID", help="Only this model; again for more."),
+    ] = None,
+    no_ping: Annotated[bool, typer.Option("--no-ping", help="Ask no model anything.")] = False,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="S", min=0.001, help="Seconds for one ping.")
+    ] = 20.0,
+    json: options.Json = False,
+) -> None:
+    """Look whether all that a run needs is there, and whether each model in use answers.
+
+    Each is asked one tiny question, of at most 16 tokens to answer: that costs money, little of it.
+    Nothing is stored. Keys are told by the names of their variables only.
+
+    Exit code 2: settings or files are broken; 3: a model does not answer; 6: the store is unusable.
+    """
+    from evalstore.operations.doctor import doctor as operation
+
+    found = operation(here(), tuple(models or ()), ping=not no_ping, timeout=timeout)
+    if json:
+        output.document(found.document())
+    else:
+        print_diagnosis(found)
+    if found.exit_code:
+        raise typer.Exit(found.exit_code)
+
+
+def print_diagnosis(found: Diagnosis) -> None:
+    """A line for each thing that was looked at, with a hint under each that is not well."""
+    rows: list[Row] = [(one.level, one.topic, one.message, one.hint) for one in found.findings]
+    for checkup in found.models:
+        rows += _rows_of(checkup)
+    widest = max(output.columns_of(output.safe(topic)) for _, topic, _, _ in rows)
+    for level, topic, message, hint in rows:
+        word = output.paint(f"{level:4}", _COLOURS[level])
+        output.line(f"{word}  {output.pad(output.safe(topic), widest)}  {output.safe(message)}")
+        if hint:
+            output.line(f"{'':{widest + 8}}hint: {output.safe(hint)}")
+    output.line()
+    if not found.pings:
+        output.line("no model was asked")
+        return
+    silent = sum(1 for one in found.models if one.pinged and not one.answered)
+    output.line(
+        f"{output.plural(found.pings, 'model')} asked, "
+        + (output.paint(f"{silent} did not answer", "fail") if silent else "all answered")
+        + f"; the pings cost {_cost(found.cost)}"
+    )
+
+
+def _cost(usd: float | None) -> str:
+    return "an unknown sum" if usd is None else output.money(usd)
+
+
+def _key_text(checkup: Checkup) -> str:
+    origin = f" ({checkup.key_origin})" if checkup.key_origin else ""
+    return f"{checkup.key_variable} is set{origin}"
+
+
+def _capabilities(text: str) -> str:
+    return "what it can do is not known" if text == "?" else f"can: {text}"
+
+
+def _rows_of(checkup: Checkup) -> Iterator[Row]:
+    from evalstore.cli.commands.workspace import capabilities_text, price_text
+
+    topic = f"model {checkup.model}"
+    if (reply := checkup.reply) is not None:
+        name = f" as {reply.resolved_model}" if reply.resolved_model else ""
+        yield "ok", topic, f"answered in {reply.latency:.2f} s{name}", None
+    facts = (
+        _key_text(checkup) if checkup.key_set else "",
+        _capabilities(capabilities_text(checkup.facts)),
+        price_text(checkup.facts["price"]),
+    )
+    yield "ok", topic, "; ".join(fact for fact in facts if fact), None
+    for level, message, hint in checkup.problems:
+        yield level, topic, message, hint

@@ -1,0 +1,188 @@
+"""`diff`, `log`, `show`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.app import Globals, app, here
+from evalstore.cli.render.history import print_diff, print_failures, print_log
+from evalstore.errors import NO, OK, EvalstoreError
+
+if TYPE_CHECKING:
+    from evalstore.operations.diff import Diff
+
+_FAILURES = 50
+"""Failures that are listed when nobody says how many; `-v` lists all."""
+_MOST_LISTED = 1_000_000_000
+"""More than any store has, and no more than SQLite can count."""
+
+
+@app.command()
+def diff(
+    revisions: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[A [B]] [-- PATH]", help="Two runs; A alone: A and the workspace."),
+    ] = None,
+    models: options.Models = None,
+    versus: Annotated[
+        str | None,
+        typer.Option("--vs", metavar="ID", help="Compare --model with this one, in one run."),
+    ] = None,
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Show how the answers differ.")
+    ] = False,
+    stat: Annotated[bool, typer.Option("--stat", help="Only the numbers.")] = False,
+    name_only: Annotated[bool, typer.Option("--name-only", help="Only the files.")] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="End with 1 if anything differs.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """What broke, what was fixed, what changed: the last run and the workspace, or two runs.
+
+    With --model X --vs Y: what Y does worse and better than X in one run, by default the last.
+    """
+    from evalstore.operations import diff as operations
+
+    first, second, paths = _sides(list(revisions or ()))
+    if versus is None:
+        wanted = options.selecting(paths, models)
+        found = operations.diff(here(), first, second, wanted=wanted, answers=answers)
+    else:
+        found = operations.diff_models(
+            here(),
+            _one_run(first, second),
+            (_one_model(models), versus),
+            wanted=options.selecting(paths),
+            answers=answers,
+        )
+    ends_with = NO if exit_code and not found.is_empty else OK
+    output.end_with(ends_with)
+    if json:
+        output.document(found.document())
+    elif name_only:
+        for file in _files(found):
+            output.line(output.safe(file))
+    else:
+        print_diff(found, answers=answers, stat=stat)
+    if ends_with:
+        raise typer.Exit(ends_with)
+
+
+def _one_run(first: str | None, second: str | None) -> str:
+    if second:
+        raise EvalstoreError(
+            "'--vs' compares two candidates of one run", hint="name one revision, or none"
+        )
+    return first or "@"
+
+
+def _one_model(models: list[str] | None) -> str:
+    if len(models or ()) != 1:
+        raise EvalstoreError("'--vs' wants one '--model'", hint="write '--model X --vs Y'")
+    assert models
+    return models[0]
+
+
+def _sides(given: list[str]) -> tuple[str | None, str | None, list[str]]:
+    """Revisions and paths: `A..B` is two revisions; what `--` separates are paths."""
+    from evalstore.planning.opening import open_workspace
+
+    paths: list[str] = []
+    arguments = Globals.arguments
+    if "--" in arguments:
+        count = len(arguments) - arguments.index("--") - 1
+        given, paths = given[: len(given) - count], given[len(given) - count :] if count else []
+    root = open_workspace(here()).root
+    while (
+        given
+        and not paths
+        and any((base / given[-1]).exists() for base in (here().directory, root))
+    ):
+        paths.insert(0, given.pop())
+    if len(given) == 1 and ".." in given[0]:
+        first, _, second = given[0].partition("..")
+        given = [first or "@", second or "@"]
+    if "" in given:
+        raise EvalstoreError("a revision is empty", hint="write @, @~1, or the start of an id")
+    if len(given) > 2:
+        raise EvalstoreError("diff compares two revisions at most", hint="put '--' before paths")
+    return given[0] if given else None, given[1] if len(given) > 1 else None, paths
+
+
+def _files(found: Diff) -> list[str]:
+    pairs = found.comparison
+    listed = [*pairs.broke, *pairs.fixed, *pairs.changed, *pairs.new, *pairs.gone]
+    return sorted({pair.either.file for pair in listed} | found.edits.keys())
+
+
+@app.command()
+def log(
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="A test file: its own history.")
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("-n", metavar="N", min=1, help="At most this many."),
+    ] = None,
+    oneline: Annotated[bool, typer.Option("--oneline", help="One line each.")] = False,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="The calls that brought nothing, instead of runs.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """The runs, newest first; with FILE, the runs that changed it, and the edits.
+
+    With --failures: the calls that brought nothing, and what to do; with FILE, those of its cases.
+    """
+    limit = limit and min(limit, _MOST_LISTED)
+    if failures:
+        _log_failures(file, limit, oneline=oneline, json=json)
+        return
+    from evalstore.operations.log import log as operation
+
+    found = operation(here(), file, limit)
+    if json:
+        output.document(found.document())
+    elif not found.entries:
+        output.talk("There are no runs yet: 'evalstore run' makes one.")
+    else:
+        print_log(found, oneline=oneline)
+
+
+def _log_failures(file: str | None, limit: int | None, *, oneline: bool, json: bool) -> None:
+    from evalstore.operations.failures import log_failures as operation
+
+    # People see the newest when nobody says how many; a document has all.
+    few = None if json or output.verbose else _FAILURES
+    found = operation(here(), file, limit or few)
+    if json:
+        output.document(found.document())
+    elif not found.entries:
+        output.talk("No call has failed.")
+    else:
+        print_failures(found, oneline=oneline)
+
+
+@app.command()
+def show(
+    revision: Annotated[
+        str, typer.Argument(metavar="REV", help="@, @~1, an id, or REV:path.")
+    ] = "@",
+    json: options.Json = False,
+) -> None:
+    """Any run, version, session, evaluation or failure by its id.
+
+    `REV:path` shows a test file as it was.
+    """
+    from evalstore.cli.render.show import print_shown
+    from evalstore.operations.show import show as operation
+
+    found = operation(here(), revision)
+    if json:
+        output.document(found.document())
+    else:
+        print_shown(found)

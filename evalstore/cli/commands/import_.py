@@ -1,0 +1,145 @@
+"""`import`: files of another system become files of the workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.app import Globals, app, here
+from evalstore.errors import NO
+
+if TYPE_CHECKING:
+    from evalstore.importers.base import Left
+    from evalstore.operations.import_tests import Written
+    from evalstore.operations.imports.records import Kept
+
+
+@app.command("import")
+def import_(
+    format: Annotated[
+        str,
+        typer.Argument(
+            help="lve, langbite, openai-evals, evalsone, nemo, promptfoo, ai-tester-db, "
+            "or a plug-in's name."
+        ),
+    ],
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH...", help="Files or folders.", show_default=False),
+    ] = None,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            "--into",
+            metavar="FOLDER",
+            help="Write into this folder below that of the tests; default: the source's name.",
+        ),
+    ] = None,
+    sessions: Annotated[
+        bool,
+        typer.Option("--sessions", help="With recorded answers and verdicts, as history (lve)."),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over files that were edited, too.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Say what would be written; write nothing.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Write test files for the tests of another system; runs none of its code."""
+    from evalstore.operations.import_tests import import_files
+
+    done = import_files(
+        here(),
+        format,
+        [Globals.directory / path for path in paths or ()],
+        into=into,
+        sessions=sessions,
+        force=force,
+        dry_run=dry_run,
+    )
+    if json:
+        output.document(done.document())
+    else:
+        _print(done, dry_run=dry_run)
+    if not done.complete:
+        raise typer.Exit(NO)
+
+
+_EDITED = "it was edited, or no import wrote it; remove it or use --force"
+
+
+def _print(done: Written, *, dry_run: bool) -> None:
+    groups = {
+        "would write" if dry_run else "written": done.written,
+        "unchanged": done.unchanged,
+        "kept": done.kept,
+    }
+    rows = []
+    for word, names in groups.items():
+        tests = sum(name.endswith(".md") for name in names)
+        if names or word != "kept":
+            rows.append([word, str(tests), str(len(names) - tests)])
+    if any(groups.values()) or not done.history:
+        output.table(rows, ("", "test files", "other files"))
+        output.line(f"{output.plural(done.rows, 'row')} in all")
+    if done.history:
+        _print_history(done.history, dry_run=dry_run)
+    for name in done.kept:
+        output.line(f"kept {output.safe(name)}: {_EDITED}")
+    _list("not taken over:", done.left)
+    _list("taken over with a difference:", done.warnings)
+    if done.settings:
+        from evalstore.importers.yaml_writer import block
+
+        output.line("for evalstore.yaml:")
+        for line in block(done.settings).splitlines():
+            output.line(f"  {output.safe(line)}")
+    output.talk("Next: 'evalstore check' reads what was written, 'evalstore run' asks and judges.")
+
+
+def _print_history(history: Kept, *, dry_run: bool) -> None:
+    if dry_run:
+        output.line(f"{output.plural(history.sessions, 'recorded answer')} to be placed")
+        return
+    output.line(
+        f"{output.plural(history.sessions, 'recorded answer')}, "
+        f"{output.plural(history.verdicts, 'verdict')} in the store, {history.new:,} of them new"
+    )
+    if history.displaced:
+        had = (
+            "question that had answers counts"
+            if history.displaced == 1
+            else ("questions that had answers count")
+        )
+        output.line(f"{history.displaced:,} {had} an older, imported one from now on")
+    for run in history.older_runs:
+        output.line(
+            f"run {output.short(run)} has what tests were before: "
+            f"{output.plural(history.older, 'answer')} to "
+            f"{output.plural(history.older_versions, 'version')} in all, {_retired(history)}"
+        )
+    if history.run:
+        run = output.short(history.run)
+        output.line(f"run {run} has the recorded verdicts: 'evalstore diff {run} @' compares")
+
+
+def _retired(history: Kept) -> str:
+    """How many of the versions of before no test has any more."""
+    if history.retired_versions == history.older_versions:
+        return "which no test has today"
+    if history.retired_versions == 0:
+        return "which a test still has"
+    return f"{history.retired_versions:,} of which no test has today"
+
+
+def _list(title: str, listed: tuple[Left, ...]) -> None:
+    if listed:
+        output.line(title)
+    for one in listed:
+        place = ":".join(str(part) for part in (one.file, one.line, one.column) if part is not None)
+        output.line(f"  {output.safe(place)}: {output.safe(one.reason)}")

@@ -1,0 +1,205 @@
+"""`status`, `run`, `judge`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.app import Globals, app, here
+from evalstore.cli.render.run import print_report, print_status
+from evalstore.errors import OK, USAGE, EvalstoreError
+from evalstore.planning.options import FailOn, Orders, Wanted
+
+if TYPE_CHECKING:
+    from evalstore.operations.run_report import RunReport
+
+Watch = Annotated[
+    bool,
+    typer.Option("-w", "--watch", help="Then again whenever files are saved, until Ctrl-C."),
+]
+DryRun = Annotated[bool, typer.Option("-n", "--dry-run", help="Only list what would be done.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="With -n: why each question and judgement.")
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        "-j",
+        "--concurrency",
+        metavar="N",
+        min=1,
+        max=1024,
+        help="The most calls at once, for each account.",
+    ),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", metavar="S", min=0.001, help="Seconds for one call, with its tries."),
+]
+Retries = Annotated[
+    int | None,
+    typer.Option(
+        "--retries",
+        metavar="N",
+        min=0,
+        max=100,
+        help="Further tries after a failure that may pass.",
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold", metavar="RATE", min=0, max=1, help="Pass when this share of cases passes."
+    ),
+]
+Fail = Annotated[FailOn, typer.Option("--fail-on", help="What makes the exit code 1.")]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost", metavar="USD", min=0, help="Stop before the run costs more; exit code 4."
+    ),
+]
+MaxTime = Annotated[
+    float | None,
+    typer.Option("--max-time", metavar="S", min=0, help="Stop after so many seconds; exit code 4."),
+]
+ExitFirst = Annotated[
+    bool, typer.Option("-x", "--exitfirst", help="Stop at the first new verdict that is a failure.")
+]
+Yes = Annotated[
+    bool, typer.Option("-y", "--yes", help="Do not ask, whatever the run is likely to cost.")
+]
+Message = Annotated[
+    str | None, typer.Option("--message", metavar="TEXT", help="A note to keep with the run.")
+]
+
+
+def ordering(
+    concurrency: Concurrency = None,
+    timeout: Timeout = None,
+    retries: Retries = None,
+    threshold: Threshold = None,
+    fail_on: Fail = "failure",
+    max_cost: MaxCost = None,
+    max_time: MaxTime = None,
+    yes: Yes = False,
+    exit_first: ExitFirst = False,
+    message: Message = None,
+) -> Orders:
+    """The options that say how a run is to go."""
+    return Orders(
+        concurrency=concurrency,
+        timeout=timeout,
+        retries=retries,
+        threshold=threshold,
+        fail_on=fail_on,
+        max_cost=max_cost,
+        max_time=max_time,
+        yes=yes,
+        exit_first=exit_first,
+        # Bytes that are not UTF-8 are kept as escapes.
+        message=message and message.encode(errors="backslashreplace").decode(),
+    )
+
+
+@app.command()
+@options.grouped(wanted=options.selecting)
+def status(
+    wanted: Wanted,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Why each question and judgement.")
+    ] = False,
+    short: Annotated[
+        bool, typer.Option("--short", help="git's two letters for each changed file.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """What changed since the last run, what a run would do, why, and its price.
+
+    The letters before a file: A new, D gone, R renamed; M changed, in the first place what is asked
+    (or a row is gone), in the second how it is judged; = back to what is stored.
+    """
+    from evalstore.operations.status_cache import status as operation
+
+    found = operation(here(), wanted, whole=json or explain)
+    if json:
+        output.document(found.document())
+    elif short:
+        for change in found.changes:
+            output.line(f"{change.code} {output.safe(change.file)}")
+    else:
+        print_status(found, explain=explain)
+    if found.left_out:
+        raise typer.Exit(USAGE)
+
+
+@app.command()
+@options.grouped(wanted=options.selecting, orders=ordering)
+def run(
+    wanted: Wanted,
+    orders: Orders,
+    watch: Watch = False,
+    dry_run: DryRun = False,
+    explain: Explain = False,
+    json: options.Json = False,
+) -> None:
+    """Ask what has no answer, judge what has no verdict, print the verdicts.
+
+    Exit code 1: the gate failed; 3: something is missing or undecided, running again may help.
+    """
+    _carry_out(wanted, orders, watch=watch, dry_run=dry_run, json=json)
+
+
+@app.command()
+@options.grouped(wanted=options.selecting, orders=ordering)
+def judge(
+    wanted: Wanted,
+    orders: Orders,
+    watch: Watch = False,
+    dry_run: DryRun = False,
+    explain: Explain = False,
+    json: options.Json = False,
+) -> None:
+    """Judge stored answers that have no verdict; never ask a candidate."""
+    _carry_out(wanted, replace(orders, judge_only=True), watch=watch, dry_run=dry_run, json=json)
+
+
+def _carry_out(wanted: Wanted, orders: Orders, *, watch: bool, dry_run: bool, json: bool) -> None:
+    if watch and dry_run:
+        raise EvalstoreError(
+            "'--watch' does not go with '--dry-run'",
+            hint="'evalstore status' lists what a run would do",
+        )
+    if watch:
+        from evalstore.cli.watch_loop import keep_watching
+
+        exit_code = keep_watching(wanted, orders, partial(_show, orders=orders, json=json))
+    elif dry_run:
+        from evalstore.operations.run import plan_run
+
+        found = plan_run(here(), wanted, judge_only=orders.judge_only)
+        if json:
+            output.document(found.document())
+        else:
+            print_status(found, explain=True, dry_run=True)
+        exit_code = USAGE if found.left_out else OK
+    else:
+        from evalstore.cli.progress import ProgressWatcher
+        from evalstore.operations.run import run as operation
+
+        report = operation(here(), wanted, orders, ProgressWatcher(Globals.progress))
+        _show(report, orders, json=json)
+        exit_code = report.exit_code
+    if exit_code:
+        raise typer.Exit(exit_code)
+
+
+def _show(report: RunReport, orders: Orders, *, json: bool) -> None:
+    if json:
+        output.document(report.document())
+    else:
+        print_report(report, orders.threshold)

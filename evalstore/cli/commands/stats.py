@@ -1,0 +1,115 @@
+"""`stats`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.app import app, here
+from evalstore.display import interval_bar
+
+if TYPE_CHECKING:
+    from evalstore.operations.stats import Stats
+    from evalstore.reports.group_totals import Group
+
+_BAR = 16
+_ALWAYS = ("passed", "judged")
+"""Columns that are there though they are empty."""
+
+
+@app.command()
+def stats(
+    revision: Annotated[str, typer.Argument(metavar="[REV]", help="A run, else the last.")] = "@",
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by",
+            metavar="LIST",
+            help="Of model, prompt, tag, file; several: each combination.  [default: model]",
+            show_default=False,
+        ),
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option("--query", metavar="NAME", help="Only what this of 'analysisQueries' wants."),
+    ] = None,
+    currency: Annotated[
+        str | None,
+        typer.Option("--currency", metavar="CODE", help="Of a currency file, instead of USD."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Pass rates with intervals, what answers and judgements cost, how steady they are.
+
+    Costs are those of the answers and judgements that count, whichever run has paid for them.
+    """
+    from evalstore.operations.stats import stats as operation
+
+    names = [name.strip() for one in by or ["model"] for name in one.split(",")]
+    found = operation(here(), revision, list(dict.fromkeys(names)), query=query, currency=currency)
+    if json:
+        output.document(found.document())
+    else:
+        print_stats(found)
+
+
+def print_stats(found: Stats) -> None:
+    """A table for people."""
+    about = f", {output.safe(found.query)}" if found.query else ""
+    when = output.ago(found.started, time.time_ns() // 1000)
+    part = f", only {output.safe(found.selection)}" if found.selection else ""
+    output.line(f"run {output.short(found.run)}, {when}{part}{about}")
+    groups = [*found.groups, *([found.total] if len(found.groups) > 1 else [])]
+    header = [
+        "/".join(found.by),
+        "passed",
+        "95% interval",
+        "",
+        "judged",
+        "unresolved",
+        "tests",
+        "cases",
+    ]
+    header += ["sessions", "judgements", "latency", "answers", "per 100", "judging", "flaky"]
+    rows = [_row(one, found.currency) for one in groups]
+    kept = [
+        n for n, name in enumerate(header) if n < 2 or name in _ALWAYS or any(r[n] for r in rows)
+    ]
+    output.table([[row[n] for n in kept] for row in rows], [header[n] for n in kept])
+    rerolls = found.rerolls.text(found.total.rate.passed)
+    if rerolls:
+        for text in output.wrap(rerolls, output.width()):
+            output.line(text)
+    if found.total.unpriced:
+        count = f"{found.total.unpriced:,} sessions and judgements"
+        output.talk(f"note: the price of {count} is unknown; costs are without them")
+
+
+def _row(one: Group, currency: str) -> list[str]:
+    rate = one.rate
+    low, high = rate.interval or (0.0, 0.0)
+    per_100 = one.per_100(one.answering)
+    return [
+        one.name,
+        rate.text,
+        f"{100 * low:.1f} - {100 * high:.1f}%" if rate.interval else "",
+        interval_bar(rate.interval, rate.rate, _BAR),
+        f"{rate.judged:,}/{one.results:,}",
+        f"{rate.unresolved:,}" if rate.unresolved else "",
+        f"{one.tests:,}",
+        f"{one.cases:,}",
+        f"{one.sessions:,}",
+        f"{one.evaluations:,}",
+        "" if one.latency is None else f"{one.latency:.2f}s",
+        _money(one.answering, currency),
+        _money(per_100, currency),
+        _money(one.judging, currency),
+        "" if one.flip is None else f"{100 * one.flip:.1f}%",
+    ]
+
+
+def _money(amount: float | None, currency: str) -> str:
+    return "unknown" if amount is None else output.money(amount, currency)

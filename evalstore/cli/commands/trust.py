@@ -1,0 +1,147 @@
+"""`trust`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalstore.cli import options, output
+from evalstore.cli.app import app, here
+from evalstore.errors import EvalstoreError
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.operations.trust import Shown, ShownVariable
+    from evalstore.workspace.allowed_paths import AllowedPath
+
+
+@app.command()
+def trust(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE | env NAME HOST",
+            help="Python files; with --revoke also hashes and allowed paths. "
+            "Or a variable and a host.",
+        ),
+    ] = None,
+    network: Annotated[
+        bool, typer.Option("--network", help="Also allow it the network, for checks that ask.")
+    ] = False,
+    show: Annotated[bool, typer.Option("--list", help="List what is trusted.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no longer.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Allow a Python check's exact content on this machine, or a key for a host.
+
+    Read the file first: it runs as you, and can read what you can. A changed file needs trusting
+    again. 'trust env NAME HOST' lets workspaces send the variable NAME of your environment to
+    HOST (with or without a port). Nothing else trusts a file, and no file of a workspace can.
+    """
+    from evalstore.operations import trust
+
+    if show and (paths or revoke or network):
+        raise EvalstoreError("'--list' goes with nothing else", hint="evalstore trust --list")
+    if revoke and network:
+        raise EvalstoreError(
+            "'--revoke' does not go with '--network'",
+            hint="without '--network', trusting a file again takes only the network away",
+        )
+    if not show and not paths:
+        raise EvalstoreError(
+            "no file is named", hint="evalstore trust FILE, or evalstore trust --list"
+        )
+    if paths and paths[0] == "env":
+        _trust_variable(paths[1:], network=network, revoke=revoke, json=json)
+        return
+    allowed: list[AllowedPath] = []
+    if show:
+        found, allowed = trust.trusted_files(), trust.allowed_paths()
+    elif revoke:
+        found, allowed = trust.revoke(here(), paths or ())
+    else:
+        found = trust.trust(here(), paths or (), network=network)
+    if json:
+        content: dict[str, Json] = {"files": [one.document() for one in found]}
+        if show:
+            content["variables"] = [one.document() for one in trust.allowed_variables()]
+        if show or revoke:
+            content["paths"] = [one._asdict() for one in allowed]
+        output.document(content)
+    elif show:
+        _print_list(found)
+        _print_variables(trust.allowed_variables())
+        _print_allowed(allowed)
+    else:
+        for one in found:
+            _print_one(one)
+        for path in allowed:
+            output.line(f"{output.safe(path.path)}: no longer allowed")
+            output.line(f"  for the workspace {output.safe(path.workspace)}")
+
+
+def _print_allowed(allowed: list[AllowedPath]) -> None:
+    if allowed:
+        header = ("allowed path", "workspace")
+        output.table([(one.path, one.workspace) for one in allowed], header)
+
+
+def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool) -> None:
+    from evalstore.operations import trust
+
+    if len(words) != 2 or network:
+        raise EvalstoreError(
+            "'trust env' takes a variable and a host",
+            hint="as in: evalstore trust env DESK_KEY localhost:8000",
+        )
+    decide = trust.revoke_variable if revoke else trust.allow_variable
+    found = decide(*words)
+    if json:
+        output.document({"files": [], "variables": [found.document()]})
+        return
+    words_of = {
+        "trusted": "may be sent to",
+        "kept": "may be sent already to",
+        "revoked": "may no longer be sent to",
+    }
+    output.line(f"{found.variable}: {words_of[found.change]} {output.safe(found.host)}")
+
+
+def _print_variables(found: list[ShownVariable]) -> None:
+    if found:
+        output.table([(one.variable, one.host) for one in found], ("variable", "host"))
+
+
+def _print_list(found: list[Shown]) -> None:
+    if not found:
+        output.talk("No file is trusted.")
+        return
+    header = ("file", "bytes", "network", "sha256")
+    rows = [
+        (one.path, f"{one.size:,}", "yes" if one.network else "no", one.sha256) for one in found
+    ]
+    output.table(rows, header)
+
+
+def _print_one(one: Shown) -> None:
+    place = one.path
+    if Path(place).is_relative_to(here().directory):
+        place = str(Path(place).relative_to(here().directory))
+    words = {
+        "trusted": "trusted",
+        "kept": "trusted already",
+        "revoked": "no longer trusted",
+    }[one.change]
+    size = output.plural(one.size, "byte")
+    count = f", {output.plural(one.count, 'line')}" if one.count else ""
+    output.line(f"{output.safe(place)}: {words}")
+    output.line(f"  {size}{count}, sha256 {one.sha256}")
+    if one.change != "revoked":
+        reach = "with the network, if a check asks for it" if one.network else "without a network"
+        output.line(f"  may run on this machine, {reach}")
+        for line in one.lines:
+            output.line(f"  | {output.safe(line)}")
+        if one.count > len(one.lines):
+            output.line(f"  … {output.plural(one.count - len(one.lines), 'more line')}")

@@ -1,0 +1,256 @@
+"""`init`, `check`, `ls`, `fsck`, `completion`, `version`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from evalstore import __version__
+from evalstore.cli import options, output
+from evalstore.cli.app import Globals, app, here
+from evalstore.cli.main import COMPLETING
+from evalstore.errors import NO, OK, USAGE, Problem
+from evalstore.planning.options import Kind
+
+_LISTED = 4
+"""Values in a cell of a table before they are cut; JSON has all."""
+
+
+@app.command()
+def init(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Where; default: here.")
+    ] = None,
+    example: Annotated[bool, typer.Option("--example", help="Copy the example workspace.")] = False,
+    adopt: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="DIR", help="Adopt the ai-tester project in DIR; nothing is moved."
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Make a workspace and its store; existing files are left alone."""
+    from evalstore.operations.init import init as operation
+
+    base = Globals.directory
+    made = operation(
+        base / (directory or "."),
+        example=example,
+        adopt_from=None if adopt is None else base / adopt,
+        store=Globals.store,
+        allow_outside=Globals.allow_outside,
+    )
+    if json:
+        output.document(made.document())
+        return
+    for name in made.written:
+        output.line(f"wrote {output.safe(name)}")
+    for name in made.kept:
+        output.line(f"kept  {output.safe(name)} (it was there)")
+    for note in made.notes:
+        output.talk(f"note: {output.safe(note)}")
+    output.talk("Next: 'evalstore run' asks and judges, 'evalstore status' says what it would do.")
+
+
+@app.command()
+def check(paths: options.Paths = None, json: options.Json = False) -> None:
+    """Read and validate all files; report all problems; call nothing."""
+    from evalstore.operations.check import check as operation
+
+    found = operation(here(), tuple(paths or ()))
+    found.problems.extend(_problems_of_browser())
+    if json:
+        output.document(found.document())
+    else:
+        for problem in found.problems:
+            output.problem(problem)
+        warnings = len(found.problems) - found.errors
+        output.line(
+            f"{output.plural(found.files, 'test file')}, {output.plural(found.cases, 'case')}: "
+            + (
+                output.paint(output.plural(found.errors, "error"), "fail")
+                if found.errors
+                else "no errors"
+            )
+            + (f", {output.plural(warnings, 'warning')}" if warnings else "")
+        )
+    if found.errors:
+        raise typer.Exit(USAGE)
+
+
+def _problems_of_browser() -> Iterable[Problem]:
+    """What is wrong with the browser's settings, which only the browser can know."""
+    from evalstore.workspace.settings import BrowserSettings, browser_settings
+
+    file, browser = browser_settings(here().directory, here().config)
+    if browser == BrowserSettings():
+        return ()
+    from evalstore.tui.keys.keymap import find_problems
+
+    return find_problems(file, browser)
+
+
+@app.command()
+def ls(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")] = "tests",
+    paths: options.Paths = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="With cases: messages and instructions too (JSON).")
+    ] = False,
+    tags: options.Tags = None,
+    exclude_tags: options.ExcludeTags = None,
+    name: options.Name = None,
+    json: options.Json = False,
+) -> None:
+    """List tests, cases, models, evaluators, prompts, tools, schemas, tags, runs or checks."""
+    from evalstore.operations.list import list_things
+
+    listing = list_things(
+        here(),
+        kind,
+        options.selecting(paths, tags=tags, exclude_tags=exclude_tags, name=name),
+        full=full,
+    )
+    output.end_with(USAGE if listing.left_out else OK)
+    if json or full:
+        output.document(listing.document())
+    elif not listing.rows:
+        output.talk(f"There are no {kind}.")
+    elif kind == "models":
+        print_models(listing.rows)
+    else:
+        output.table(
+            [[_cell(row.get(column)) for column in listing.columns] for row in listing.rows],
+            listing.columns,
+        )
+    output.left_out(listing.left_out)
+    if listing.left_out:
+        raise typer.Exit(USAGE)
+
+
+def print_models(rows: list[dict[str, Any]]) -> None:
+    """Models with what they can do and cost; `?` is what nobody has said."""
+    header = ("model", "provider", "code", "used as", "capabilities", "$/1M in", "$/1M out")
+    output.table(
+        [
+            [
+                row["model"],
+                row["provider"],
+                row["code"],
+                row["used"] or "",
+                capabilities_text(row),
+                *_token_prices(row["price"]),
+                price_source(row["price"]),
+                "yes" if row["active"] else "no",
+            ]
+            for row in rows
+        ],
+        (*header, "price from", "active"),
+    )
+
+
+def capabilities_text(row: dict[str, Any]) -> str:
+    """What the model file declares, and what litellm's table knows besides, marked as such."""
+    declared, known = row["capabilities"], row["knownCapabilities"] or {}
+    besides = {word: can for word, can in known.items() if word not in declared}
+    parts = [_words(declared)] if declared else []
+    parts += [f"{_words(besides)} (litellm)"] if besides else []
+    return "; ".join(parts) or "?"
+
+
+def _words(capabilities: dict[str, bool]) -> str:
+    return ", ".join(word if can else f"no {word}" for word, can in capabilities.items())
+
+
+def _token_prices(price: dict[str, Any] | None) -> tuple[str, str]:
+    return ("?", "?") if price is None else (f"{price['input']:,.6g}", f"{price['output']:,.6g}")
+
+
+def price_text(price: dict[str, Any] | None) -> str:
+    """A price in words."""
+    if price is None:
+        return "price unknown"
+    tokens = "${} in, ${} out per million tokens".format(*_token_prices(price))
+    return f"{tokens}, from {price_source(price)}"
+
+
+def price_source(price: dict[str, Any] | None) -> str:
+    """Where a price comes from, and what it is besides tokens."""
+    if price is None:
+        return "unknown"
+    rate = f"{price['currency']} at {price['rate']:g}" if price["currency"] else ""
+    parts = (
+        f"{price['source']} ({rate})" if rate else price["source"],
+        f"${price['call']:,.6g} a call" if price["call"] else "",
+        f"${price['hour']:,.6g} an hour" if price["hour"] else "",
+    )
+    return " + ".join(part for part in parts if part)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list):
+        listed = [
+            f"{one} ×{count}" if count > 1 else one
+            for one, count in Counter(map(_cell, value)).items()
+        ]
+        more = f" … {len(listed)} in all" if len(listed) > _LISTED else ""
+        return ", ".join(listed[:_LISTED]) + more
+    text = "" if value is None else str(value)
+    return (
+        output.short(text)
+        if len(text) == 32 and all(one in "0123456789abcdef" for one in text)
+        else text
+    )
+
+
+@app.command()
+def fsck(json: options.Json = False) -> None:
+    """Compute every id again from what is stored, and follow every reference."""
+    from evalstore.operations.fsck import fsck as operation
+
+    found = operation(here())
+    if json:
+        output.document(found.document())
+    else:
+        for damage in found.problems:
+            place = f"{damage.kind} {damage.id}".rstrip()
+            output.line(output.safe(f"{place}: {damage.message}"))
+        output.line(
+            f"{output.plural(found.checked, 'row')} checked: "
+            + (
+                output.paint(output.plural(len(found.problems), "problem"), "fail")
+                if found.problems
+                else "all is well"
+            )
+        )
+    if found.problems:
+        raise typer.Exit(NO)
+
+
+@app.command()
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.")],
+) -> None:
+    """Print what lets a shell complete commands and options.
+
+    For bash: eval "$(evalstore completion bash)" in ~/.bashrc; zsh likewise in ~/.zshrc;
+    for fish: evalstore completion fish > ~/.config/fish/completions/evalstore.fish
+    """
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    script = get_completion_script(prog_name="evalstore", complete_var=COMPLETING, shell=shell)
+    output.line(script)
+
+
+@app.command()
+def version(json: options.Json = False) -> None:
+    """The version of this program."""
+    if json:
+        output.document({"version": __version__})
+    else:
+        output.line(f"evalstore {__version__}")

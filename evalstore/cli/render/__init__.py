@@ -1,0 +1,1 @@
+"""Prints what operations return."""

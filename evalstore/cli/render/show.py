@@ -1,0 +1,378 @@
+"""The answers of `show` for people: runs and what came of them, versions and test files."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
+from typing import Any
+
+from evalstore import deserialize
+from evalstore.cli import output
+from evalstore.cli.render.history import print_log
+from evalstore.clock import iso
+from evalstore.operations.log import Log, LogEntry, in_order
+from evalstore.operations.show import Shown
+from evalstore.operations.views.rendering import check_text, joined, text_of
+from evalstore.values import RECORDED, Json, Message, Reply, Usage
+
+_SHOWN = 40
+"""Results of a run before the list is cut; `-v` shows all."""
+_URGENCY = ("fail", "error", "undecided", "pending", None, "pass")
+"""Verdicts in the order a reader wants to see them."""
+_INNER = ("kind", "scheme", "nonce", "key")
+"""Fields that only matter to the store."""
+_TIMES = ("started", "ended", "at")
+
+
+def print_shown(found: Shown) -> None:
+    """A stored thing for people, in the way of its kind."""
+    _PRINTERS.get(found.kind, _print_anything)(found)
+
+
+def _print_session(found: Shown) -> None:
+    session, related = deserialize.restore_session(found.content), found.related
+    model = related["model"]["code"] if related["model"] else output.short(session.question.model)
+    _heading("session", output.short(found.id), output.safe(model), _ago(session.started))
+    cases = related.get("cases", ())
+    for one in sorted(cases, key=lambda one: _URGENCY.index(one["verdict"])):
+        place = _place(one["file"], one["row"], found.prompts.get(session.question.prompt))
+        word = (one["verdict"] or "answered") if len(cases) > 1 else ""
+        _columns(place, output.paint(word, one["verdict"]) if word else "")
+    current = related.get("current")
+    votes = sorted(related["evaluations"], key=lambda vote: -vote["started"])
+    votes.sort(key=lambda vote: current is not None and vote["evaluation"] not in current)
+    if len(cases) > 1:
+        votes.sort(key=lambda vote: (vote["row"] is None, _URGENCY.index(_word(vote))))
+    for vote in votes:
+        earlier = current is not None and vote["evaluation"] not in current
+        together = vote.get("together", 1)
+        marks = ["(earlier instructions)"] if earlier else []
+        marks += ["(takes the label back)"] if vote["verdict"] == "none" else []
+        marks += [f"({together} sessions judged together)"] if together > 1 else []
+        marks += [f"[{output.safe(vote['row'])}]"] if len(cases) > 1 and vote["row"] else []
+        mark = output.faint(" ".join(marks)) if marks else ""
+        feedback = output.safe(" ".join(vote["feedback"].split()))
+        id = output.faint(output.short(vote["id"]))  # 'show' has its reasoning and checks
+        _columns(output.paint(vote["verdict"]), f"by {output.safe(vote['by'])}", id, feedback, mark)
+    output.line()
+    _print_messages(
+        joined(
+            deserialize.restore_messages((related["prompt"] or {}).get("messages", ())),
+            deserialize.restore_messages((related["test"] or {}).get("messages", ())),
+        ),
+        answers=session.turns[:-1],
+    )
+    _block("answer", _answer(session.answer))
+    told = list(dict.fromkeys(vote["evaluation"] for vote in votes))
+    for sessions in dict.fromkeys(tuple(vote["sessions"]) for vote in votes):
+        if len(sessions) > 1:  # feedback speaks of answers by their number
+            numbered = (f"{number} {output.short(one)}" for number, one in enumerate(sessions, 1))
+            _block("sessions", ", ".join(numbered))
+    for id in told if output.verbose else told[:1]:
+        _print_told(related["instructions"].get(id, {}))
+    answer, cost = session.answer, session.cost
+    output.line()
+    _facts(
+        _tokens(answer.usage),
+        RECORDED if session.origin == RECORDED else output.money(cost.usd if cost else None),
+        _if("{:g} s", answer.latency or None),
+        _if("temperature {:g}", session.question.temperature),
+        _if("finish reason {}", answer.finish_reason),
+        _if("cut off at {:,} tokens", session.limit),
+        answer.resolved_model,
+    )
+    asked = session.question
+    ids = [("test", asked.test), ("prompt", asked.prompt), ("model", asked.model)]
+    _print_ids([*ids, ("question", related["question"])])
+
+
+def _print_run(found: Shown) -> None:
+    entry = LogEntry(found.id, found.content, in_order(found.content["verdicts"]))
+    print_log(Log([entry], 1), oneline=False)
+    results = sorted(found.related["results"], key=lambda one: _URGENCY.index(one["verdict"]))
+    if not results:
+        return
+    output.line()
+    shown = results if output.verbose else results[:_SHOWN]
+    words = [one["verdict"] or "answered" for one in shown]
+    several = _with_several_prompts(results)
+    places = [
+        _place(
+            one["file"],
+            one["row"],
+            found.prompts.get(one["prompt"]) if (one["file"], one["row"]) in several else None,
+        )
+        for one in shown
+    ]
+    models = [output.safe(one["model"]) for one in shown]
+    widths = [max(map(output.columns_of, column)) for column in (words, places, models)]
+    for one, word, place, model in zip(shown, words, places, models, strict=True):
+        _columns(
+            output.paint(output.pad(word, widths[0]), word),
+            output.pad(place, widths[1]),
+            output.pad(model, widths[2]),
+            " ".join(map(output.short, one["sessions"])),
+        )
+    if len(results) > len(shown):
+        output.line(f"… {len(results) - len(shown)} more (-v lists all)")
+
+
+def _with_several_prompts(results: Iterable[Json]) -> set[tuple[str, str]]:
+    """The cases of a run that were asked with several system prompts."""
+    seen: dict[tuple[str, str], set[str | None]] = {}
+    for one in results:
+        seen.setdefault((one["file"], one["row"]), set()).add(one["prompt"])
+    return {place for place, prompts in seen.items() if len(prompts) > 1}
+
+
+def _print_judgement(found: Shown) -> None:
+    made, related = deserialize.restore_evaluation_result(found.content), found.related
+    _heading("judgement", output.short(found.id), _ago(made.started))
+    score = _if("score {:g}", made.score)
+    label = output.safe(made.label or "")
+    _columns(output.paint(made.verdict), f"by {output.safe(related['by'])}", score, label)
+    _block("feedback", made.feedback)
+    _block("reasoning", made.reasoning)
+    for check in made.checks:
+        told = (check.get("verdict"), check.get("type"), check.get("feedback"))
+        _block("check", "  ".join(str(one) for one in told if one))
+    output.line("session: " + ", ".join(map(output.short, made.sessions)))
+    _print_told(related["instructions"] or {})
+    cost = output.money(made.cost.usd) if made.cost else ""
+    _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
+
+
+def _print_failure(found: Shown) -> None:
+    content, related = found.content, found.related
+    _heading("failure", output.short(found.id), output.safe(content.get("model") or ""))
+    if "file" in related:
+        output.line(_place(related["file"], related["row"], found.prompts.get(related["prompt"])))
+    output.line(f"at: {iso(content['at'])} ({_ago(content['at'])})")
+    output.line(f"class: {output.paint(output.safe(content['type']), 'error')}")
+    _block("status", str(content.get("status") or ""))
+    _block("tries", str(content["attempts"]))
+    _block("message", content["message"])
+    _block("hint", related["hint"] or "")
+    ids = ("question", related["question"]), ("session", content.get("subject"))
+    _print_ids([*ids, ("evaluator", content.get("evaluator"))])
+
+
+def _print_question(found: Shown) -> None:
+    """What was asked of whom, its answers, and the calls that brought none."""
+    content, related = found.content, found.related
+    _heading("question", output.short(found.id))
+    if "file" in related:
+        output.line(_place(related["file"], related["row"], found.prompts.get(related["prompt"])))
+    for name in ("temperature", "seed"):
+        _block(name, _if("{}", content.get(name)))
+    _block("sessions", ", ".join(map(output.short, related["sessions"])) or "none")
+    if related["failures"]:
+        output.line(output.paint("failures:", bold=True))
+    shown = related["failures"] if output.verbose else related["failures"][:_SHOWN]
+    for one in shown:
+        who = "as evaluator" if one["evaluator"] else ""
+        status = f"{one['class']} {one['status'] or ''}".rstrip()
+        parts = (one["at"], one["model"] or "", who, status, one["message"])
+        listed = (output.safe(part) for part in parts if part)
+        output.line(f"    {output.short(one['failure'])}  {'  '.join(listed)}")
+    if len(shown) < len(related["failures"]):
+        output.line(f"    … {len(related['failures']) - len(shown)} more (-v lists all)")
+    if content:
+        _print_ids((name, content.get(name)) for name in ("test", "prompt", "model"))
+
+
+def _print_cases(found: Shown) -> None:
+    """A test file as it was: what each case showed and what its judge was told."""
+    related, file = found.related, deserialize.restore_case_file(found.content)
+    _heading("cases", found.id)
+    if "file" in related:
+        output.line(f"{output.safe(related['file'])} in run {output.short(related['run'])}")
+    for case in file.cases:
+        output.line()
+        if case.row:
+            output.line(output.paint(f"row {output.safe(case.row)}", bold=True))
+        number = 1
+        for id, same in groupby(case.tests):
+            last = number + len(list(same)) - 1
+            if len(case.tests) > 1:
+                which = f" {number}" if last == number else f"s {number} to {last}"
+                output.line(output.paint(f"    conversation{which}", bold=True))
+            number = last + 1
+            test = related["tests"].get(id, {})
+            _print_messages(deserialize.restore_messages(test.get("messages", ())), "    ")
+        _print_told(related["evaluations"].get(case.evaluation, {}), "    ")
+        ids = [("test", id) for id in dict.fromkeys(case.tests)] + [("evaluation", case.evaluation)]
+        _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
+
+
+def _print_version(found: Shown) -> None:
+    content = found.content
+    _heading(found.kind, found.id)
+    _print_messages(deserialize.restore_messages(content.get("messages", ())))
+    if found.kind == "evaluation":
+        _print_told(content)
+    for name, value in content.items():
+        if name in ("parameters", "schema") and not isinstance(value, str):
+            _block(name, json.dumps(value, ensure_ascii=False, indent=2))
+        elif name == "description":
+            _block(name, str(value))
+        elif name not in ("messages", "instructions", "checks"):
+            _print_fields({name: value}, "")
+
+
+def _print_file(found: Shown) -> None:
+    size = output.plural(found.related["size"], "byte")
+    _heading("file", found.id, output.safe(found.content["mediaType"]), size)
+    if text := found.related.get("text"):
+        output.line(output.safe(text, lines=True).removesuffix("\n"))
+
+
+def _print_anything(found: Shown) -> None:
+    """The fields of a thing, long texts as blocks."""
+    _heading(found.kind, found.id)
+    _print_fields(found.content, "  ")
+    _print_fields(found.related, "")
+
+
+_PRINTERS: Mapping[str, Callable[[Shown], None]] = {
+    "session": _print_session,
+    "run": _print_run,
+    "judgement": _print_judgement,
+    "failure": _print_failure,
+    "question": _print_question,
+    "cases": _print_cases,
+    "file": _print_file,
+    **dict.fromkeys(("test", "prompt", "evaluation", "tool", "schema", "model"), _print_version),
+}
+
+
+# --- parts of a page -----------------------------------------------------------------------
+
+
+def _heading(kind: str, *facts: str) -> None:
+    output.line(f"{output.paint(kind, 'pending')} {'  '.join(facts)}")
+
+
+def _columns(*parts: str) -> None:
+    output.line("  ".join(part for part in parts if part).rstrip())
+
+
+def _facts(*facts: str | None) -> None:
+    output.line(", ".join(output.safe(fact) for fact in facts if fact))
+
+
+def _if(form: str, value: Any) -> str:
+    return "" if value is None else form.format(value)
+
+
+def _ago(microseconds: int) -> str:
+    return output.ago(microseconds, time.time_ns() // 1000)
+
+
+def _place(file: str, row: str, prompt: str | None = None) -> str:
+    """A case, with the name of its system prompt when it has several."""
+    return output.safe((f"{file} [{row}]" if row else file) + (f" ({prompt})" if prompt else ""))
+
+
+def _word(vote: Json) -> str:
+    """A verdict that has a place in the order; a label that is taken back comes last."""
+    return vote["verdict"] if vote["verdict"] in _URGENCY else "pass"
+
+
+def _tokens(usage: Usage) -> str:
+    if usage.input_tokens is None and usage.output_tokens is None:
+        return ""
+    return f"{usage.input_tokens or 0:,} in + {usage.output_tokens or 0:,} out tokens"
+
+
+def _answer(turn: Reply) -> str:
+    calls = [{"name": call.name, "arguments": call.arguments} for call in turn.tool_calls]
+    parts = [
+        turn.text,
+        json.dumps(calls, ensure_ascii=False, indent=2) if calls else None,
+        f"[The candidate refused: {turn.refusal}]" if turn.refusal else None,
+    ]
+    return "\n\n".join(part for part in parts if part) or "[empty]"
+
+
+def _print_ids(ids: Iterable[tuple[str, str | None]], indent: str = "") -> None:
+    listed = (f"{name} {output.short(id)}" for name, id in ids if id)
+    output.line(f"{indent}ids: {', '.join(listed)}")
+
+
+def _print_messages(
+    messages: Iterable[Message], indent: str = "", answers: Iterable[Reply] = ()
+) -> None:
+    """A conversation; turns that the candidate fills with its answers, if there are any."""
+    left = iter(answers)
+    for message in messages:
+        if not message.filled:
+            _block(message.role, text_of(message.parts), indent)
+        elif (answer := next(left, None)) is not None:
+            _block("answer", _answer(answer), indent)
+        else:
+            _block(message.role, "(filled by the candidate)", indent)
+
+
+def _print_told(evaluation: Json, indent: str = "") -> None:
+    """What a judge was told: the instructions and the checks."""
+    _block(
+        "instructions",
+        text_of(deserialize.restore_parts(evaluation.get("instructions", ()))),
+        indent,
+    )
+    for check in evaluation.get("checks", ()):
+        _block("check", check_text(check), indent)
+
+
+def _block(name: str, text: str, indent: str = "") -> None:
+    """A named text: one line beside its name, more of them below it; nothing when empty."""
+    listed = output.safe(text, lines=True).strip("\n").rstrip().split("\n")
+    label = indent + output.paint(f"{output.safe(name)}:", bold=True)
+    if len(listed) > 1:
+        output.line("\n".join([label, *(f"{indent}    {part}".rstrip() for part in listed)]))
+    elif listed[0]:
+        output.line(f"{label} {listed[0]}")
+
+
+# --- any fields ----------------------------------------------------------------------------
+
+
+def _print_fields(value: dict[str, Any] | list[Any], indent: str) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            start = f"{indent}{output.safe(str(name))}: "
+            if name in _INNER:
+                continue
+            if name in _TIMES and isinstance(inner, int):
+                output.line(f"{start}{iso(inner)}")
+            elif isinstance(inner, list) and not any(isinstance(one, dict | list) for one in inner):
+                _print_scalar(start, ", ".join(map(_scalar, inner)), indent + "  ")
+            elif isinstance(inner, dict | list) and inner:
+                output.line(start.rstrip())
+                _print_fields(inner, indent + "  ")
+            else:
+                _print_scalar(start, inner, indent + "  ")
+    else:
+        for inner in value:
+            if isinstance(inner, dict | list) and inner:
+                output.line(f"{indent}-")
+                _print_fields(inner, indent + "  ")
+            else:
+                _print_scalar(f"{indent}- ", inner, indent + "  ")
+
+
+def _scalar(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _print_scalar(start: str, value: Any, indent: str) -> None:
+    text = _scalar(value)
+    if "\n" not in text:
+        output.line(start + output.safe(text))
+        return
+    output.line(start.rstrip())
+    for part in text.split("\n"):
+        output.line(f"{indent}| {output.safe(part)}".rstrip())

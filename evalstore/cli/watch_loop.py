@@ -1,0 +1,153 @@
+"""`--watch`: a run, and another one whenever files were saved, until Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Never
+
+from evalstore.cli import output, streams
+from evalstore.cli.app import Globals, here
+from evalstore.cli.progress import ProgressWatcher
+from evalstore.errors import (
+    INTERRUPTED,
+    STOPPED,
+    USAGE,
+    EvalstoreError,
+    NothingSelectedError,
+    StoreError,
+    WorkspaceError,
+)
+from evalstore.operations.watch import Watch
+
+if TYPE_CHECKING:
+    from evalstore.operations.run_report import RunReport
+    from evalstore.operations.status_report import Status
+    from evalstore.planning.options import Orders, Wanted
+
+_NAMED = 3
+"""Files that are named when they change; more of them are only counted."""
+
+
+def keep_watching(wanted: Wanted, orders: Orders, show: Callable[[RunReport], None]) -> int:
+    """Run and watch until Ctrl-C or until `max_cost` is used up; the exit code.
+
+    Waiting ends with the exit code of the last round, and a round that is interrupted with its
+    own. What is wrong in a round is said, and the next change is another chance; only what is
+    wrong with the command itself ends it at once.
+    """
+    watch = Watch(here(), wanted, orders)
+    exit_code = None
+    while True:
+        try:
+            _listen()
+            exit_code = _go_round(watch, show, is_first=exit_code is None)
+        except KeyboardInterrupt:
+            exit_code = INTERRUPTED
+        if exit_code == INTERRUPTED or streams.lost_output():
+            break
+        if watch.is_used_up:
+            output.talk("the watch ends: the next call may cost more than is left")
+            most = output.money(orders.max_cost)
+            output.talk(f"  ({output.money(watch.spent)} of the {most} of --max-cost are spent)")
+            return STOPPED
+        try:
+            _listen()
+            output.talk(f"{_clock()} watching for changes; Ctrl-C ends")
+            _print_rule(watch.wait())
+        except KeyboardInterrupt:
+            break
+    # The terminal has shown `^C` at the place where the cursor was.
+    output.talk(f"\nended after {output.plural(watch.runs, 'run')}, {output.money(watch.spent)}")
+    return exit_code
+
+
+def _go_round(watch: Watch, show: Callable[[RunReport], None], *, is_first: bool) -> int:
+    """Do what is to be done, if anything is; the exit code, should it be the last round."""
+    before = watch.report
+    try:
+        found = watch.plan()
+        if found is None:
+            output.talk("nothing to do")
+        else:
+            output.talk(_summary(found))
+            report = watch.run(ProgressWatcher(Globals.progress))
+            show(report)
+            if before:
+                _print_news(watch, before, report)
+    except NothingSelectedError as problem:
+        output.talk(str(problem))
+        return watch.report.exit_code if watch.report else problem.exit_code
+    except EvalstoreError as problem:
+        if is_first and problem.exit_code == USAGE and not isinstance(problem, WorkspaceError):
+            raise
+        output.failure(problem)
+        return problem.exit_code
+    assert watch.report is not None
+    return watch.report.exit_code
+
+
+def _summary(found: Status) -> str:
+    """What a run would do, and its price."""
+    parts = [
+        f"{output.plural(count, word)} to {verb}"
+        for count, word, verb in (
+            (found.ask, "answer", "ask"),
+            (found.judge, "judgement", "make"),
+        )
+        if count
+    ]
+    if not parts and (found.left_asks or found.left_judgements):
+        return "nothing to ask or judge: no model may be called for what is left"
+    if not parts:
+        return "nothing to ask or judge: all is stored"
+    price = output.likely_price(found.cost, found.guess) if found.cost != 0 else "at no cost"
+    return f"{' and '.join(parts)}, {price}"
+
+
+def _print_rule(changed: list[str]) -> None:
+    """What separates one round from the next: the time, and what was saved."""
+    what = ", ".join(changed) if len(changed) <= _NAMED else output.plural(len(changed), "file")
+    columns = min(output.width(), 80)
+    text = output.clip(f"── {_clock()} {what}", columns - 3)
+    output.talk("")
+    output.talk(output.faint(f"{text} {'─' * (columns - 1 - output.columns_of(text))}"))
+
+
+def _print_news(watch: Watch, before: RunReport, after: RunReport) -> None:
+    """How many cases are not what they were in the round before, in the words of `diff`."""
+    try:
+        found = watch.find_news(before.run)
+    except StoreError:
+        return  # the store is another one by now
+    news = ", ".join(
+        output.paint(f"{len(pairs)} {word}", word)
+        for word, pairs in (
+            ("broke", found.broke),
+            ("fixed", found.fixed),
+            ("changed", found.changed),
+        )
+        if pairs
+    )
+    if news:
+        output.talk(f"since the last round: {news}")
+        runs = f"{output.short(before.run)} {output.short(after.run)}"
+        output.talk(f'  (use "evalstore diff {runs}" to see how)')
+    elif after.status == "complete":
+        output.talk("since the last round: nothing broke, nothing was fixed")
+
+
+def _clock() -> str:
+    return time.strftime("%H:%M:%S")
+
+
+def _listen() -> None:
+    """Let SIGTERM do what Ctrl-C does; a run puts handlers of its own in the place."""
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(_number: int, _frame: object) -> Never:
+    raise KeyboardInterrupt

@@ -1,0 +1,1 @@
+"""Asks candidates and evaluators: concurrently, within rate limits, budgets and retries."""

@@ -1,0 +1,156 @@
+"""What an execution did: counted, priced, and handed to the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.execution.model_calls import HALTED, OVER_BUDGET
+from evalstore.execution.outcome import Outcome, Spending
+from evalstore.execution.writer import Writer
+from evalstore.hashing import subject_of
+from evalstore.planning.plan import CHECKS
+from evalstore.values import RECORDED, Cost, Evaluation, Failure, Reply, Sample, Session, Vote
+
+if TYPE_CHECKING:
+    from evalstore.errors import NotRunError
+    from evalstore.execution.model_calls import CallFailed, Door, Rim
+    from evalstore.store import Store
+
+NOT_RUN = "not run"
+"""The kind of a failure of checks that could not be run here and now."""
+
+
+class Ledger:
+    """Keeps the outcome of one execution, and its writer."""
+
+    def __init__(self, store: Store, rim: Rim, runner: str) -> None:
+        self.outcome = Outcome()
+        self.writer = Writer(store, runner)
+        self._rim = rim
+
+    def spare_session(self, session: Session) -> None:
+        """Take an answer that is paid, but whose question another run may have answered."""
+        self.writer.put_session(session)
+        self.outcome.asked += 1
+
+    def session(self, question: str, session: Session) -> str:
+        """Take an answer to a question; returns the session's id."""
+        id = self.writer.put_session(session)
+        sample = Sample(session.started, id, session.limit)
+        self.outcome.sessions.setdefault(question, []).append(sample)
+        if session.origin == RECORDED:
+            self.outcome.recorded += 1
+        else:
+            self.outcome.asked += 1
+            self._rim.progress("asked", 1)
+        return id
+
+    def evaluation(self, evaluation: Evaluation) -> None:
+        """Take a judgement."""
+        id = self.writer.put_evaluation(evaluation)
+        vote = Vote(
+            evaluation.started,
+            id,
+            evaluation.evaluation,
+            evaluation.evaluator,
+            evaluation.verdict,
+            evaluation.score,
+        )
+        self.outcome.votes.setdefault(subject_of(evaluation.sessions), []).append(vote)
+        self.outcome.judged += 1
+        self._rim.progress("judged", 1)
+
+    def failure(
+        self,
+        failed: CallFailed,
+        *,
+        model: str,
+        question: str | None = None,
+        subject: str | None = None,
+        evaluation: str | None = None,
+        evaluator: str | None = None,
+    ) -> None:
+        """Count a failure, and log it if a call was made at all.
+
+        What was not tried because everything ends is none.
+        """
+        error = failed.error
+        if error.kind == OVER_BUDGET:
+            self.outcome.over_budget = True
+        if error.kind in (OVER_BUDGET, HALTED):
+            return
+        self._count_failure(f"{model}: {error.message}")
+        self.outcome.hopeless += error.stops_model or error.kind == "unsupported"
+        if not failed.attempts:
+            return
+        self.writer.put_failure(
+            Failure(
+                question=question,
+                subject=subject,
+                evaluator=evaluator,
+                kind=error.kind,
+                message=error.message,
+                at=self._rim.now(),
+                nonce=self._rim.nonce(),
+                status=error.status,
+                attempts=failed.attempts,
+                model=model,
+                evaluation=evaluation,
+            )
+        )
+
+    def not_run(
+        self, error: NotRunError, subject: str, evaluation: str, evaluator: str = CHECKS
+    ) -> None:
+        """Count and log what an evaluation version computes of a subject, and could not here."""
+        self._count_failure(str(error))
+        self.writer.put_failure(
+            Failure(
+                question=None,
+                subject=subject,
+                evaluation=evaluation,
+                evaluator=evaluator,
+                kind=NOT_RUN,
+                message=str(error),
+                at=self._rim.now(),
+                nonce=self._rim.nonce(),
+            )
+        )
+
+    def _count_failure(self, line: str) -> None:
+        self.outcome.failed += 1
+        self.outcome.failures[line] = self.outcome.failures.get(line, 0) + 1
+        self._rim.progress("failed", 1)
+
+    def spend(self, door: Door, reply: Reply) -> Cost | None:
+        """What a candidate's reply costs."""
+        cost = self._price(door, reply, "candidate")
+        self.outcome.cost += cost.usd if cost else 0.0
+        return cost
+
+    def spend_judging(self, door: Door, replies: Sequence[Reply]) -> Cost | None:
+        """What a judge's replies cost together."""
+        costs = [self._price(door, reply, "evaluator") for reply in replies]
+        known = [cost for cost in costs if cost]
+        if not known:
+            return None
+        total = Cost(round(sum(cost.usd for cost in known), 10), known[0].price)
+        self.outcome.judge_cost += total.usd
+        return total
+
+    def _price(self, door: Door, reply: Reply, part: str) -> Cost | None:
+        spending = self.outcome.spending.setdefault((door.model.id, part), Spending())
+        usage = reply.usage
+        spending.calls += 1
+        spending.input_tokens += usage.input_tokens or 0
+        spending.output_tokens += usage.output_tokens or 0
+        spending.cached_tokens += usage.cached_tokens or 0
+        if door.price is None or not door.price.covers(usage):
+            self.outcome.priced = False
+            spending.cost = None
+            return None
+        cost = door.price.cost(usage, reply.latency)
+        if spending.cost is not None:
+            spending.cost += cost.usd
+        return cost if cost.usd or door.price.source != "scripted" else None

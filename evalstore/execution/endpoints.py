@@ -1,0 +1,124 @@
+"""Opens the doors that a plan needs: providers with their keys, and prices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from evalstore.clock import today
+from evalstore.execution.key_access import Access, KeyAccess, read_environment
+from evalstore.execution.model_calls import Door
+from evalstore.execution.rate_limiter import Account
+from evalstore.execution.refused_keys import collect_refused, combine
+from evalstore.planning.pricing import find
+from evalstore.providers import Provider, open_provider
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.planning.cells import Candidate, Judge
+    from evalstore.planning.project import Desk
+    from evalstore.workspace.model_files import Model, Part, ProviderFile
+    from evalstore.workspace.reader import Reading
+
+
+class Doorkeeper:
+    """Opens providers with their keys, each account once."""
+
+    def __init__(
+        self, root: Path, reading: Reading, agrees: Callable[[str], bool] = lambda question: False
+    ) -> None:
+        """`agrees` asks the user whether a variable may be sent to a host."""
+        self.day = today()
+        named = {one.provider.key_variable or "" for one in reading.models.values()}
+        self.environment = read_environment(root, named)
+        self.notes: list[str] = [*self.environment.warnings]
+        """What the user should know before the first call."""
+        self._keys = KeyAccess(self.environment, agrees)
+        self._currencies = reading.currencies
+        self._open: dict[tuple[object, ...], tuple[Provider, Account]] = {}
+
+    def door(self, model: Model, part: Part, temperature: float | None) -> Door:
+        """A model as it is called; raises `EvalstoreError` when it cannot be called at all."""
+        provider = model.provider
+        access = self.find_access(provider)
+        if provider.key_variable and not self.environment.has(provider.key_variable):
+            self._note(
+                f"{provider.key_variable} is not set, so '{model.id}' is called without a key"
+            )
+        if access.warning:
+            self._note(access.warning)
+        place = (
+            provider.type,
+            access.base_url,
+            access.api_key,
+            model.id if provider.type == "scripted" else None,
+        )
+        if place not in self._open:
+            opened = open_provider(
+                provider.type,
+                base_url=access.base_url,
+                api_key=access.api_key,
+                parameters=access.parameters,
+                responses=model.responses,
+                supports_structured_outputs=provider.structured,
+            )
+            account = Account(
+                f"{provider.code} {len(self._open)}",
+                provider.concurrency,
+                provider.requests_per_minute,
+                provider.tokens_per_minute,
+            )
+            self._open[place] = opened, account
+        opened, account = self._open[place]
+        return Door(
+            model=model,
+            version=model.version(part),
+            provider=opened,
+            price=find(model, self._currencies, self.day),
+            temperature=temperature,
+            structured=provider.structured and model.capabilities.get("structured") is not False,
+            account=account,
+        )
+
+    def find_access(self, provider: ProviderFile) -> Access:
+        """How a provider is reached; raises `KeyNotAllowedError`."""
+        return self._keys.find(provider)
+
+    def _note(self, note: str) -> None:
+        self.notes += [] if note in self.notes else [note]
+
+    async def close(self) -> None:
+        """Close every provider that was opened."""
+        for provider, _ in self._open.values():
+            await provider.close()
+
+
+class Doors(Doorkeeper):
+    """Opens the doors that a plan needs."""
+
+    def __init__(self, desk: Desk, agrees: Callable[[str], bool]) -> None:
+        super().__init__(desk.workspace.root, desk.reading, agrees)
+        self.desk = desk
+
+    def require_keys(self, used: Mapping[str, Candidate], judges: Mapping[str, Judge]) -> None:
+        """Raise `KeyNotAllowedError` with all keys that may not be sent where they would go."""
+        ids = [*(one.id for one in used.values()), *(one.id for one in judges.values())]
+        models = [self.desk.find_model(id, "models") for id in dict.fromkeys(ids)]
+        if refused := collect_refused(self._keys, models):
+            raise combine(refused)
+
+    def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Door]:
+        """By display id."""
+        return {
+            id: self.door(self.desk.find_model(one.id, "candidates"), "candidate", None)
+            for id, one in used.items()
+        }
+
+    def judges(self, used: Mapping[str, Judge]) -> dict[str, Door]:
+        """By evaluator id."""
+        doors = {}
+        for id, judge in used.items():
+            model = self.desk.find_model(judge.id, "evaluators")
+            doors[id] = self.door(model, "evaluator", judge.temperature)
+        return doors

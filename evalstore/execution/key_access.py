@@ -1,0 +1,234 @@
+"""Finds the key of a provider, and decides whether it may be sent where the provider is.
+
+What stands in the workspace's own `.env` goes where the workspace says. A variable of the user's
+environment goes to the service that it belongs to, and elsewhere only with the user's leave.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.base_urls import covers, host_of, is_loopback, split_base_url
+from evalstore.clock import now
+from evalstore.errors import EvalstoreError
+from evalstore.files.user_lists import default_place
+from evalstore.providers import credentials
+from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
+from evalstore.providers.plugins import plugged_in
+from evalstore.workspace.env_files import read_env_files
+from evalstore.workspace.trust import ALLOWED_VARIABLES, Grant, TrustList, read_allowed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.workspace.model_files import ProviderFile
+
+_SHOWN = 5
+"""Names of a list that are shown."""
+_ELSEWHERE = ("AI_TESTER_", "MAX_")
+"""Beginnings of variables that `init --from` reads: nobody is warned of them."""
+
+
+class KeyNotAllowedError(EvalstoreError):
+    """A variable of the user's environment would go to a host that nobody has allowed."""
+
+    def __init__(self, message: str, *, hint: str, variable: str, host: str, provider: str) -> None:
+        """`provider` is the code of the provider."""
+        super().__init__(message, hint=hint)
+        self.variable = variable
+        self.host = host
+        self.provider = provider
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Variables that can hold keys: those of the user, and those of the workspace."""
+
+    user: Mapping[str, str]
+    workspace: Mapping[str, str]
+    """Of the `.env` files: no variable of the process, and of no process it starts."""
+    warnings: tuple[str, ...] = ()
+
+    def has(self, name: str) -> bool:
+        """Whether a variable is set to something in one of them."""
+        return bool(self.user.get(name, "").strip() or self.workspace.get(name, "").strip())
+
+    def origin(self, name: str, value: str | None) -> str | None:
+        """Where the value of a variable comes from, in words; None when it is not such a value."""
+        mine, theirs = self.user.get(name, "").strip(), self.workspace.get(name, "").strip()
+        if not value or value not in (mine, theirs):
+            return None
+        if mine == theirs:
+            return "the same in the environment and in .env"
+        here, there = ("the environment", ".env") if value == mine else (".env", "the environment")
+        return f"from {here}" + (f", not the other one of {there}" if mine and theirs else "")
+
+    def only_workspace(self) -> dict[str, str]:
+        """What the workspace sets and the user does not."""
+        return {name: value for name, value in self.workspace.items() if not self.user.get(name)}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a provider is reached."""
+
+    base_url: str | None = None
+    api_key: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """For litellm alone: what a `.env` file says beside the key and the address."""
+    warning: str | None = None
+
+
+def read_environment(root: Path, named: Collection[str] = ()) -> Environment:
+    """The user's environment and the workspace's `.env` files; raises `EvalstoreError`.
+
+    `named` are variables that provider files name; of others only those count that belong to a
+    provider.
+    """
+    values: dict[str, str] = {}
+    warnings: list[str] = []
+    for file, read in read_env_files(root).items():
+        counted = {
+            name: value
+            for name, value in read.values.items()
+            if name in named or credentials.is_provider_variable(name)
+        }
+        ignored = [name for name in read.values if name not in counted]
+        ignored = [name for name in ignored if not name.startswith(_ELSEWHERE)]
+        if ignored:
+            reason = "only keys and addresses of providers are read"
+            warnings.append(f"{file}: no effect: {_list(ignored)}; {reason}")
+        if read.unread:
+            lines = _list([str(line) for line in read.unread])
+            warnings.append(f"{file}: not of the form NAME=value, so ignored: line {lines}")
+        values = counted | values
+    return Environment(dict(os.environ), values, tuple(warnings))
+
+
+def _list(names: list[str]) -> str:
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+class KeyAccess:
+    """Looks keys up, and knows what the user has allowed."""
+
+    def __init__(
+        self, environment: Environment, agrees: Callable[[str], bool] = lambda question: False
+    ) -> None:
+        """`agrees` asks the user a question; what is agreed to is remembered."""
+        self.environment = environment
+        self._agrees = agrees
+        self._list: TrustList | None = None
+
+    def find(self, provider: ProviderFile) -> Access:
+        """How a provider is reached; raises `KeyNotAllowedError`."""
+        kind = provider.type
+        if kind == SCRIPTED:
+            return Access()
+        if kind in OPENAI_COMPATIBLE:
+            base = provider.base_url or OPENAI_COMPATIBLE[kind]
+            host = host_of(base) if base else kind
+            key = self._find_key(provider, [provider.key_variable], base, host)
+            return Access(provider.base_url, key, warning=_warn(base, key, provider))
+        if kind in plugged_in():
+            return Access()
+        return self._find_litellm(provider)
+
+    def _find_litellm(self, provider: ProviderFile) -> Access:
+        own, user = self.environment.only_workspace(), self.environment.user
+        kind, base = provider.type, provider.base_url
+        if base is None and credentials.find_base(kind, user) is None:
+            found = credentials.find_base(kind, own)
+            base = found[1].rstrip("/") if found else None
+            if found and split_base_url(found[1]) is None:
+                hint = "it looks like 'http://localhost:8000/v1'"
+                raise EvalstoreError(f".env: {found[0]} is not a base URL", hint=hint)
+        parameters = credentials.find_parameters(kind, own)
+        names = _names(provider, {**own, **user})
+        if base is None:
+            if not provider.key_variable:
+                # The user's own variables litellm finds by itself, and takes to its own host.
+                names = [name for name in names if name in own]
+            key = self._find_key(provider, names, None, litellm_name(kind))
+            return Access(None, key, parameters)
+        host = host_of(base)
+        ambient = credentials.find_ambient(kind, user)
+        if ambient:
+            self._require(ambient, host, provider)
+        key = self._find_key(provider, names, base, host)
+        return Access(base, key, parameters, _warn(base, key, provider))
+
+    def _find_key(
+        self, provider: ProviderFile, names: Sequence[str | None], base: str | None, host: str
+    ) -> str | None:
+        """The value of the first variable that is set; raises when it must not be sent there."""
+        own, user = self.environment.workspace, self.environment.user
+        for name in filter(None, names):
+            mine, theirs = user.get(name, "").strip(), own.get(name, "").strip()
+            # What also stands in the workspace's own file tells the workspace nothing new.
+            if not mine or mine == theirs:
+                if theirs:
+                    return theirs
+                continue
+            if _is_own_host(provider, name, base, host) or self._allows(name, host):
+                return mine
+            if theirs:
+                return theirs
+            self._require(name, host, provider)
+            return mine
+        return None
+
+    def _allows(self, variable: str, host: str) -> bool:
+        allowed = read_allowed(self.environment.user.get(ALLOWED_VARIABLES, ""))
+        if any(one.variable == variable and covers(one.host, host) for one in allowed):
+            return True
+        return self._trusted().allows_sending(variable, host)
+
+    def _require(self, variable: str, host: str, provider: ProviderFile) -> None:
+        """Raise unless a variable of the user's environment may go to a host; ask about it."""
+        if self._allows(variable, host):
+            return
+        what = f"the provider '{provider.code}' of this workspace wants {variable} of your"
+        if self._agrees(f"{what} environment to be sent to {host}, from now on"):
+            self._trusted().grant(Grant(variable, host, now()))
+            return
+        raise KeyNotAllowedError(
+            f"{what} environment to be sent to {host}, which you have not allowed",
+            hint=f"if you trust that host: evalstore trust env {variable} {host}; "
+            f"in CI set EVALSTORE_ALLOW_ENV={variable}={host}",
+            variable=variable,
+            host=host,
+            provider=provider.code,
+        )
+
+    def _trusted(self) -> TrustList:
+        if self._list is None:
+            self._list = TrustList(default_place())
+        return self._list
+
+
+def _names(provider: ProviderFile, variables: Mapping[str, str]) -> list[str]:
+    """The variable that holds the key: as the provider file says, else the usual one."""
+    if provider.key_variable:
+        return [provider.key_variable]
+    return credentials.usual_variables(provider.type, variables)[:1]
+
+
+def _is_own_host(provider: ProviderFile, variable: str, base: str | None, host: str) -> bool:
+    """Whether a variable belongs to the service at a host, so that nobody need be asked."""
+    if provider.base_url is None and base == OPENAI_COMPATIBLE.get(provider.type):
+        # The usual place of a kind of provider, and for litellm's own kinds litellm's.
+        return credentials.is_usual(provider.type, variable)
+    secure = base is not None and base.startswith("https://")
+    return secure and variable in credentials.KNOWN_HOSTS.get(host, ())
+
+
+def _warn(base: str | None, key: str | None, provider: ProviderFile) -> str | None:
+    if key and base and base.startswith("http://") and not is_loopback(host_of(base)):
+        host = host_of(base)
+        return f"the key of provider '{provider.code}' is sent to {host} unencrypted: use https"
+    return None

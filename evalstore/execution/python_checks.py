@@ -1,0 +1,119 @@
+"""Runs Python checks on sessions: what their functions are given, and whether they may run.
+
+Whether a file is trusted is asked here once more, of its very bytes: the plan leaves out what
+is not, but it goes by what the store says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.checks.answer_binding import Held, describe_answers
+from evalstore.checks.types.python import MEMORY, SECONDS, code_of
+from evalstore.errors import NotRunError
+from evalstore.processes.pool import Code, Workers
+from evalstore.values import Json, Text
+from evalstore.workspace.trust import digest
+
+if TYPE_CHECKING:
+    from evalstore.checks.evaluator import RunCode
+    from evalstore.execution.requests import Material
+    from evalstore.values import Message, Session
+
+Allows = Callable[[str, bool], bool]
+"""Whether a file of this SHA-256 may run, with the network or without."""
+_ONE: Json = {"turns": ["response"]}
+
+
+class CodeChecks:
+    """Runs the Python checks of one execution."""
+
+    def __init__(self, material: Material, allows: Allows) -> None:
+        self._material = material
+        self._allows = allows
+        self._workers = Workers()
+        self._sources: dict[str, bytes] = {}
+
+    def close(self) -> None:
+        """End all processes."""
+        self._workers.close()
+
+    def prepare(self, checks: Sequence[Json]) -> RunCode | None:
+        """What runs the Python checks among these; None when there are none.
+
+        Their files are read now, so that it may be called from another thread.
+        """
+        files = code_of(checks)
+        for one in files:
+            if one.id not in self._sources:
+                self._sources[one.id] = self._material.file(one.id).data
+        return self._run if files else None
+
+    def show(self, session: Session) -> tuple[Json, ...]:
+        """The whole conversation as texts; the turns of the candidate are marked."""
+        shown: list[Json] = []
+        answers = iter([turn.text or "" for turn in session.turns])
+        for message in self._material.test(session.question.test).messages:
+            if message.filled:
+                shown.append({"role": message.role, "content": next(answers), "filled": True})
+            else:
+                shown.append({"role": message.role, "content": self._text_of(message)})
+        shown += [{"role": "assistant", "content": text, "filled": True} for text in answers]
+        return tuple(shown)
+
+    def _text_of(self, message: Message) -> str:
+        parts = self._material.outgoing(message.parts)
+        return "".join(
+            part.text if isinstance(part, Text) else f"[file {part.path}]" for part in parts
+        )
+
+    def _run(self, check: Mapping[str, Json], actual: Json, sessions: Sequence[Held]) -> Json:
+        path, network = check["file"]["path"], bool(check.get("network"))
+        source = self._sources[check["file"]["id"]]
+        if not self._allows(digest(source), network):
+            raise NotRunError(f"{path} is not trusted on this machine, so its checks wait")
+        request = {
+            "name": check.get("function") or check["class"],
+            "isClass": "class" in check,
+            "args": check.get("args", {}),
+            "given": describe(check, actual, sessions),
+        }
+        code = Code(source, path, check.get("memory", MEMORY), network)
+        return self._workers.call(code, request, check.get("timeout", SECONDS))
+
+
+def describe(check: Mapping[str, Json], actual: Json, sessions: Sequence[Held]) -> Json:
+    """What a function is given of sessions that are judged together."""
+    known = list(check.get("conversations", [_ONE]))
+    known += [_ONE] * (len(sessions) - len(known))
+    runs = [
+        list(_name(session.shown, one.get("turns", ())))
+        for session, one in zip(sessions, known, strict=False)
+    ]
+    found: dict[str, list[str]] = {}
+    for session, one in zip(sessions, known, strict=False):
+        texts = [reply.text or "" for reply in session.replies]
+        for name, text in zip(one.get("turns", ()), texts, strict=False):
+            if name is not None:
+                found.setdefault(name, []).append(text)
+        if "run" in one:
+            found.setdefault(one["run"], []).append(texts[-1])
+    alone = len(sessions) == 1
+    return {
+        **describe_answers(sessions),
+        "answer": actual,
+        "item": check.get("item", {}),
+        "turns": {name: texts[-1] if alone else texts for name, texts in found.items()},
+        "messages": runs[-1],
+        "runs": runs,
+    }
+
+
+def _name(shown: Sequence[Json], names: Sequence[str | None]) -> Iterator[Json]:
+    """The messages of a conversation; the candidate's turns have their names."""
+    left = iter(names)
+    for message in shown:
+        told = {"role": message["role"], "content": message["content"]}
+        name = next(left, None) if message.get("filled") else None
+        yield told if name is None else {**told, "name": name}

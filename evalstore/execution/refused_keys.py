@@ -1,0 +1,61 @@
+"""Which variables of the user's environment a command would send where nobody has allowed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.execution.key_access import KeyAccess, KeyNotAllowedError, read_environment
+from evalstore.providers.kinds import SCRIPTED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.workspace.model_files import Model
+    from evalstore.workspace.reader import Reading
+
+
+def find_refused(root: Path, reading: Reading, models: Iterable[Model]) -> list[KeyNotAllowedError]:
+    """The refusals that calls of these models would meet, each once; nobody is asked."""
+    called = [one for one in models if one.provider.type != SCRIPTED]
+    if not called:
+        return []
+    try:
+        named = {one.provider.key_variable or "" for one in (*reading.models.values(), *called)}
+        keys = KeyAccess(read_environment(root, named))
+    except EvalstoreError:  # the run says what is wrong with a file of keys
+        return []
+    return collect_refused(keys, called)
+
+
+def collect_refused(keys: KeyAccess, models: Iterable[Model]) -> list[KeyNotAllowedError]:
+    """The refusals for these models, each once."""
+    found: dict[tuple[str, str], KeyNotAllowedError] = {}
+    for model in models:
+        try:
+            keys.find(model.provider)
+        except KeyNotAllowedError as error:
+            found.setdefault((error.variable, error.host), error)
+        except EvalstoreError:  # opening the provider says what is wrong
+            continue
+    return list(found.values())
+
+
+def combine(refused: list[KeyNotAllowedError]) -> KeyNotAllowedError:
+    """All refusals as one error, with what allows all of them."""
+    if len(refused) == 1:
+        return refused[0]
+    listed = ", ".join(
+        f"{one.variable} to {one.host} (provider '{one.provider}')" for one in refused
+    )
+    commands = "; ".join(f"evalstore trust env {one.variable} {one.host}" for one in refused)
+    pairs = ",".join(f"{one.variable}={one.host}" for one in refused)
+    return KeyNotAllowedError(
+        f"this workspace wants variables of your environment to be sent to hosts that you have "
+        f"not allowed: {listed}",
+        hint=f"if you trust those hosts: {commands}; in CI set EVALSTORE_ALLOW_ENV={pairs}",
+        variable=refused[0].variable,
+        host=refused[0].host,
+        provider=refused[0].provider,
+    )

@@ -1,0 +1,137 @@
+"""The one writer of an execution: facts are committed in order, as soon as they come.
+
+What comes while a commit is under way is committed together with the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.errors import StoreLockedError
+from evalstore.execution.short_transaction import promptly
+from evalstore.store.store import LeaseChange
+
+if TYPE_CHECKING:
+    from evalstore.store import Store
+    from evalstore.values import Evaluation, Failure, Session
+
+_SHARE = 40
+"""A commit waits for others to join it, but no longer than this part of what an answer took."""
+_LONGEST = 0.01
+"""Seconds of such a wait."""
+_TRIES = 6
+"""Each waits for a lock as long as the store does: a minute in all. What was paid is kept."""
+
+
+class Writer:
+    """Commits what it is given; what cannot be committed is kept, and tried again at the end."""
+
+    def __init__(self, store: Store, runner: str) -> None:
+        """`runner` is the id under which leases are taken."""
+        self._store = store
+        self._runner = runner
+        self._sessions: dict[str, tuple[Session, str]] = {}
+        self._evaluations: dict[str, tuple[Evaluation, str]] = {}
+        self._failures: list[Failure] = []
+        self._taken: list[str] = []
+        self._given: list[str] = []
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._patience = 0.0
+        """Seconds that a commit waits for others to join it."""
+        self._waiting: list[asyncio.Future[None]] = []
+        """Who waits for what has been taken since the last commit."""
+
+    def put_session(self, session: Session) -> str:
+        """Take a session to be stored; returns its id."""
+        self._patience = min(session.turns[-1].latency / _SHARE, _LONGEST)
+        id, content = hashing.identify(hashing.describe_session(session))
+        self._sessions[id] = (session, content)
+        self._wake.set()
+        return id
+
+    def put_evaluation(self, evaluation: Evaluation) -> str:
+        """Take an evaluation to be stored; returns its id."""
+        id, content = hashing.identify(hashing.describe_evaluation_result(evaluation))
+        self._evaluations[id] = (evaluation, content)
+        self._wake.set()
+        return id
+
+    def put_failure(self, failure: Failure) -> None:
+        """Take a failure to be logged."""
+        self._failures.append(failure)
+        self._wake.set()
+
+    def take(self, lease: str) -> None:
+        """Take a lease together with what is committed next."""
+        self._taken.append(lease)
+
+    def give(self, lease: str) -> None:
+        """Give a lease back together with what is committed next."""
+        self._given.append(lease)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Commit until closed; raises `StoreError` when that fails."""
+        while not self._closing:
+            await self._wake.wait()
+            if not self._closing:
+                await asyncio.sleep(self._patience)
+            self._wake.clear()
+            await self._commit()
+
+    async def settled(self) -> None:
+        """Wait until all that was taken so far is in the store."""
+        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(committed)
+        self._wake.set()
+        await committed
+
+    async def finish(self, running: asyncio.Task[None]) -> None:
+        """Commit the rest and end; `running` is the task of `run`."""
+        self._closing = True
+        self._wake.set()
+        await asyncio.gather(running, return_exceptions=True)
+        await self._commit()
+
+    async def _commit(self) -> None:
+        batch = (self._sessions, self._evaluations, self._failures)
+        taken, given = self._taken, self._given
+        waiting, self._waiting = self._waiting, []
+        self._sessions, self._evaluations, self._failures = {}, {}, []
+        self._taken, self._given = [], []
+        try:
+            if any(batch) or taken or given:
+                await self._record(*batch, LeaseChange(self._runner, taken, given))
+            for one in waiting:
+                if not one.done():
+                    one.set_result(None)
+        except BaseException:
+            for one in waiting:
+                one.cancel()
+            self._sessions = {**batch[0], **self._sessions}
+            self._evaluations = {**batch[1], **self._evaluations}
+            self._failures = [*batch[2], *self._failures]
+            self._taken, self._given = [*taken, *self._taken], [*given, *self._given]
+            raise
+
+    async def _record(
+        self,
+        sessions: dict[str, tuple[Session, str]],
+        evaluations: dict[str, tuple[Evaluation, str]],
+        failures: list[Failure],
+        leases: LeaseChange,
+    ) -> None:
+        """Commit; while another program holds the store, again and again for a while."""
+        facts = (sessions, evaluations, failures, leases)
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                await promptly(partial(self._store.record, *facts))
+            except StoreLockedError:
+                if not tries_left:
+                    raise
+            else:
+                return

@@ -1,0 +1,1 @@
+"""Reads text: YAML 1.2, typed fields, Markdown, templates and data sets, within limits."""

@@ -1,0 +1,98 @@
+"""The names of columns: made once for all rows of a file, so that a column has one name in all."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from evalstore.data_item import Item
+from evalstore.errors import FileProblem
+from evalstore.files.fields import suggest
+from evalstore.values import Json
+
+
+def stable_names(written: Iterable[str]) -> list[str]:
+    """The name of each column: in lower case, and without what no identifier can hold.
+
+    A name that is taken gets `_1`, `_2` …, from left to right. Letters of all scripts
+    stay, digits may come first, and a name may come out empty.
+    """
+    taken: set[str] = set()
+    counts: dict[str, int] = {}
+    names = []
+    for one in written:
+        name = base = _stable(one)
+        while name in taken:
+            counts[base] = counts.get(base, 0) + 1
+            name = f"{base}_{counts[base]}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _stable(written: str) -> str:
+    text = unicodedata.normalize("NFC", unicodedata.normalize("NFC", written).lower())
+    return "".join([one if _can_stand(one) else "_" for one in text])
+
+
+@lru_cache(maxsize=4096)
+def _can_stand(character: str) -> bool:
+    """Whether an identifier may hold a character, though perhaps not in front."""
+    return f"a{character}".isidentifier()
+
+
+class Columns:
+    """The columns of one file: what they are called, in the file and in templates."""
+
+    def __init__(self, keys: Iterable[str], written: Mapping[str, str] | None = None) -> None:
+        keys = list(keys)
+        self._written = written or {}
+        self.names = dict(zip(keys, stable_names(keys), strict=True))
+        """From the key a reader gives a value to the name it has in templates."""
+        self.known: frozenset[str] = frozenset()
+        self.aliases: dict[str, str] = {}
+        self._settle()
+
+    def _settle(self) -> None:
+        self.known = frozenset(self.names.values())
+        self.aliases = {}
+        """From names as written to names in templates, where they differ."""
+        for key, name in self.names.items():
+            written = self._written.get(key, key)
+            if written not in self.known:
+                self.aliases.setdefault(written, name)
+        self.same = all(key == name for key, name in self.names.items())
+        """Whether every key is the name."""
+
+    def rename(self, renamed: Mapping[str, str], line: int | None = None) -> None:
+        """Give some columns, by either of their names, others; raises `FileProblem`."""
+        by_name = {name: key for key, name in self.names.items()}
+        by_alias = {alias: by_name[name] for alias, name in self.aliases.items()}
+        changed: dict[str, str] = {}
+        for old, new in renamed.items():
+            key = by_name.get(old, by_alias.get(old))
+            if key is None:
+                hint = suggest(old, [*by_name, *by_alias], "columns")
+                raise FileProblem(f"'rename': there is no column '{old}'", line, hint=hint)
+            if key in changed:
+                raise FileProblem(f"'rename' gives the column '{old}' two names", line)
+            changed[key] = new
+        names = {**self.names, **changed}
+        for key, new in changed.items():
+            other = next((one for one, name in names.items() if name == new and one != key), None)
+            if other is not None:
+                raise FileProblem(
+                    f"'rename' gives two columns the name '{new}'",
+                    line,
+                    hint=f"rename the column '{self._written.get(other, other)}' as well",
+                )
+        self.names = names
+        self._settle()
+
+    def item(self, values: Mapping[str, Json]) -> Item:
+        """A row by its names; raises `KeyError` for a key that is not a column."""
+        if self.same and values.keys() <= self.known:
+            return Item(values, self)
+        names = self.names
+        return Item({names[key]: value for key, value in values.items()}, self)

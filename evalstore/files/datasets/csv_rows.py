@@ -1,0 +1,126 @@
+"""CSV and TSV to rows: every cell is text, and every row has a cell for each column."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from itertools import dropwhile
+from typing import TYPE_CHECKING
+
+from evalstore.display import shorten
+from evalstore.files.datasets.columns import stable_names
+from evalstore.files.datasets.errors import BadRow, DataProblem
+from evalstore.files.datasets.json_rows import MOST_COLUMNS, Record
+
+if TYPE_CHECKING:
+    from evalstore.files.datasets.text_source import Lines, Source
+
+_MOST_CHARACTERS = 16 * 1024 * 1024
+"""Of one cell: so a quote that is never closed does not take all of the memory."""
+
+_DELIMITERS = ";\t|,"
+"""What stands between cells in files that people have."""
+
+
+class Table:
+    """A file with a header and a row on each line, unless a quoted cell breaks the line."""
+
+    def __init__(self, source: Source, delimiter: str) -> None:
+        self._source = source
+        self._delimiter = delimiter
+        self._header: list[str] = []
+
+    def columns(self) -> dict[str, str]:
+        """From unique keys to the names in the header; none when the file is empty."""
+        with self._source.open() as lines:
+            header = next(self._table(lines), None)
+        if isinstance(header, DataProblem):
+            hint = header.hint
+            raise self._source.problem(f"the header: {header.message}", header.line, hint=hint)
+        self._header = header[1] if header else []
+        if len(self._header) > MOST_COLUMNS:
+            raise self._source.problem(f"the header has more than {MOST_COLUMNS:,} columns", 1)
+        return dict(zip(stable_names(self._header), self._header, strict=True))
+
+    def advice(self) -> str | None:
+        """A hint when the header seems to have another delimiter."""
+        header = self._header[0] if len(self._header) == 1 else ""
+        for name in _DELIMITERS:
+            if name in header and name != self._delimiter:
+                written = name.replace("\t", "\\t")
+                return f"the only column is {shorten(header)}: say 'delimiter: \"{written}\"'"
+        return None
+
+    def records(self) -> Iterator[Record | BadRow]:
+        """The rows in order, and what is wrong with those that cannot be read."""
+        keys = stable_names(self._header)
+        with self._source.open() as lines:
+            rows = self._table(lines)
+            next(rows, None)
+            for row in rows:
+                if isinstance(row, BadRow):
+                    yield row
+                elif len(row[1]) == len(keys):
+                    yield Record(row[0], dict(zip(keys, row[1], strict=True)))
+                elif not _is_blank(row[1]):
+                    yield self._uneven(*row)
+
+    def _table(self, lines: Lines) -> Iterator[tuple[int, list[str]] | BadRow]:
+        """The header and what stands below it."""
+        return dropwhile(
+            lambda row: not isinstance(row, BadRow) and _is_blank(row[1]), self._rows(lines)
+        )
+
+    def _rows(self, lines: Lines) -> Iterator[tuple[int, list[str]] | BadRow]:
+        """The cells of each row with the line it starts at; no empty lines."""
+        csv.field_size_limit(_MOST_CHARACTERS)
+        rows = csv.reader(lines, delimiter=self._delimiter, strict=True)
+        while True:
+            line = lines.number + 1
+            try:
+                cells = next(rows)
+            except StopIteration:
+                return
+            except BadRow as bad:
+                yield bad
+            except csv.Error as error:
+                yield self._unreadable(str(error), line, lines.number)
+            else:
+                if cells:
+                    yield line, cells
+
+    def _unreadable(self, message: str, line: int, last: int) -> BadRow:
+        """What the module `csv` says, in words about the file."""
+        to_end = f", up to line {last}" if last > line else ""
+        if "unexpected end of data" in message or "field limit" in message:
+            hint = "a quote inside of a quoted cell is written twice"
+            return self._source.bad_row(f"a quoted cell is never closed{to_end}", line, hint=hint)
+        if "expected after" in message:
+            hint = "a quote inside of a quoted cell is written twice"
+            found = f"text behind the closing quote of a cell{to_end}"
+            return self._source.bad_row(found, line, hint=hint)
+        if "new-line" in message:
+            hint = "lines end with LF or CRLF; put quotes round the cell to keep it"
+            return self._source.bad_row("a carriage return inside of the line", line, hint=hint)
+        return self._source.bad_row(f"not a row of cells: {message}", line)
+
+    def _uneven(self, line: int, cells: list[str]) -> BadRow:
+        """A row that is too short or too long."""
+        wanted, found = len(self._header), len(cells)
+        if found < wanted:
+            missing = shorten(self._header[found])
+            message = f"the row has {_cells(found)} for {wanted} columns: {missing} is missing"
+        else:
+            surplus = shorten(cells[wanted])
+            message = f"the row has {_cells(found)} for {wanted} columns: {surplus} is too much"
+        hint = self.advice() or f"put quotes round a cell that holds {shorten(self._delimiter)}"
+        return self._source.bad_row(message, line, hint=hint if found > wanted else None)
+
+
+def _is_blank(cells: list[str]) -> bool:
+    """Whether this is a line of blanks, rather than a row."""
+    return len(cells) == 1 and not cells[0].strip()
+
+
+def _cells(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count} cells"

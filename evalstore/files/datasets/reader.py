@@ -1,0 +1,212 @@
+"""Reads a dataset: the format of its file, the names of its columns, and then row after row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from evalstore.errors import FileProblem, Problem
+from evalstore.files.datasets.columns import Columns
+from evalstore.files.datasets.csv_rows import Table
+from evalstore.files.datasets.errors import BadRow
+from evalstore.files.datasets.json_rows import JsonDocument, JsonLines, Record
+from evalstore.files.datasets.row_filter import AS_NUMBER, DatasetRow, Where, draw
+from evalstore.files.datasets.text_source import Source
+
+if TYPE_CHECKING:
+    from evalstore.files.datasets.spec import DatasetSpec
+
+MOST_PROBLEMS = 20
+"""Bad rows that are told of one by one."""
+_SUFFIXES = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+}
+_OPTIONS = {"delimiter": ("csv", "tsv"), "rows": ("json",)}
+"""What only some formats have."""
+
+
+class _Rows(Protocol):
+    """A file of one format."""
+
+    def columns(self) -> dict[str, str]:
+        """From the keys of all rows, as they are first seen, to the names as written."""
+
+    def records(self) -> Iterator[Record | BadRow]:
+        """The rows in order, and what is wrong with those that cannot be read."""
+
+
+class Dataset:
+    """The rows of a data file, read anew whenever they are iterated over.
+
+    Iterating raises `DataProblem` for what is wrong in the file, `FileProblem` for what is
+    wrong with the spec; no row that cannot be read, and no file without rows, is passed
+    over in silence.
+    """
+
+    def __init__(self, spec: DatasetSpec, rows: _Rows, source: Source) -> None:
+        self._spec = spec
+        self._rows = rows
+        self._source = source
+        written = rows.columns()
+        self._columns = Columns(written, written)
+        self._read = self._kept = 0
+        self.problems: list[Problem] = []
+        """Warnings of the last iteration, such as rows that were skipped."""
+        if written:
+            self._columns.rename(spec.rename, spec.line_of("rename"))
+        self._is_table = isinstance(rows, Table)
+        self.advice = rows.advice() if isinstance(rows, Table) else None
+        """A hint when the columns seem to be read wrongly."""
+        self._where = (
+            Where(spec, self._columns, source.file, self.advice)
+            if spec.where is not None and written
+            else None
+        )
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """From names as written to those in templates, where they differ."""
+        return self._columns.aliases
+
+    @property
+    def file(self) -> str:
+        """The data file, as a user is to read it."""
+        return self._source.file
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns, as they are first seen, from left to right."""
+        return tuple(self._columns.names.values())
+
+    def __iter__(self) -> Iterator[DatasetRow]:
+        """The rows that count, in the order of the file; equal rows are as many rows."""
+        spec = self._spec
+        self._read = self._kept = 0
+        self.problems = [self._nameless()] if "" in self._columns.known else []
+        rows = self._filtered()
+        if spec.limit is not None:
+            rows = islice(rows, spec.limit)
+        if spec.sample is not None:
+            rows = draw(rows, spec.sample, spec.seed, self._columns)
+        yield from rows
+        if not self._kept:
+            if self._read:
+                words = "the only row" if self._read == 1 else f"any of the {self._read:,} rows"
+                raise spec.problem("where", f"'where' does not keep {words}", self._on_texts())
+            raise self._without_rows()
+
+    def _on_texts(self) -> str | None:
+        """A hint for a condition that may compare cells with numbers."""
+        where = self._spec.where or ""
+        may = self._is_table and "|" not in where and any(one.isdigit() for one in where)
+        return f"a cell of a table is a text; {AS_NUMBER}" if may else None
+
+    def _nameless(self) -> Problem:
+        return Problem(
+            self._source.file,
+            "a column has no name",
+            severity="warning",
+            hint="""name it with 'rename: {"": name}', or write item['']""",
+        )
+
+    def _without_rows(self) -> FileProblem:
+        if any(problem.line for problem in self.problems):
+            return self._source.problem("no row can be read: there would be no case")
+        what = "has a header but no rows" if self._columns.names else "has no rows"
+        return self._source.problem(f"the file {what}: there would be no case")
+
+    def _filtered(self) -> Iterator[DatasetRow]:
+        where = self._where
+        for row in self._good():
+            self._read += 1
+            if where is None or where(row):
+                self._kept += 1
+                yield row
+
+    def _good(self) -> Iterator[DatasetRow]:
+        """The rows that can be read; the first problems are collected before one is raised."""
+        bad: list[BadRow] = []
+        count = 0
+        make = self._columns.item
+        for number, record in enumerate(self._rows.records(), start=1):
+            if isinstance(record, BadRow):
+                count += 1
+                if count <= MOST_PROBLEMS:
+                    bad.append(record)
+                    if self._spec.skip:
+                        self.problems.append(record.as_warning())
+                elif not self._spec.skip:
+                    break
+            elif not bad or self._spec.skip:
+                try:
+                    item = make(record.values)
+                except KeyError as error:
+                    message = "the file was changed while it was read"
+                    raise self._source.problem(message, record.line) from error
+                yield DatasetRow(number, record.line, item)
+        if bad and not self._spec.skip:
+            first, *others = bad
+            first.others = tuple(others)
+            raise first
+        if count > MOST_PROBLEMS:
+            message = f"{count - MOST_PROBLEMS:,} more rows are skipped"
+            self.problems.append(Problem(self._source.file, message, severity="warning"))
+
+
+def read_dataset(
+    spec: DatasetSpec, open_binary: Callable[[], BinaryIO], file: str | None = None
+) -> Dataset:
+    """The rows that a spec asks for, of a file that can be opened again and seeked in.
+
+    `file` is what the data file is called in problems, as a path relative to the
+    workspace. JSON Lines and tables are never held as a whole: JSON Lines are read once
+    for the names of the columns, and once for the rows. Raises as iterating does.
+    """
+    path = spec.path.lower()
+    zipped = path.endswith(".gz")
+    source = Source(open_binary, file or spec.path, spec.encoding, zipped)
+    format = spec.format
+    if format == "auto":
+        stem = path.removesuffix(".gz")
+        suffix = next((suffix for suffix in _SUFFIXES if stem.endswith(suffix)), None)
+        format = _SUFFIXES[suffix] if suffix else _sniff(spec, source)
+    for option, formats in _OPTIONS.items():
+        if getattr(spec, option) is not None and format not in formats:
+            hint = f"it is read as '{format}'; 'format' says what else it is"
+            raise spec.problem(option, f"'{option}' is only for {' and '.join(formats)}", hint)
+    rows: _Rows
+    if format == "jsonl":
+        rows = JsonLines(source)
+    elif format == "json":
+        rows = JsonDocument(source, spec.rows)
+    else:
+        rows = Table(source, spec.delimiter or ("\t" if format == "tsv" else ","))
+    return Dataset(spec, rows, source)
+
+
+def _sniff(spec: DatasetSpec, source: Source) -> str:
+    """The format that the first lines look like; raises `FileProblem` when it is none."""
+    with source.open() as lines:
+        first = [text for text in (line.strip() for line in islice(lines, 100)) if text]
+    if not first:
+        raise source.problem("the file has no rows: there would be no case")
+    line = first[0]
+    if line[0] == "[" or (line[0] == "{" and (spec.rows or not line.endswith("}"))):
+        return "json"
+    if line[0] == "{":
+        return "jsonl"
+    if spec.delimiter is not None:
+        return "csv"
+    for format, delimiter in (("tsv", "\t"), ("csv", ",")):
+        if delimiter in line:
+            return format
+    raise spec.problem(
+        "path",
+        "nobody can tell the format of this file from its name or its first line",
+        "say it, as in 'format: csv'",
+    )

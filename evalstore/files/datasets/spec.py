@@ -1,0 +1,196 @@
+"""What the field `dataset` of a test file says: where rows come from, and which of them count."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evalstore.display import shorten
+from evalstore.errors import FileProblem
+from evalstore.files.datasets.columns import stable_names
+from evalstore.files.fields import Fields
+from evalstore.files.jinja_sandbox import undeclared
+
+if TYPE_CHECKING:
+    from evalstore.files.yaml12 import Document
+
+FIELDS = (
+    "path",
+    "format",
+    "rows",
+    "where",
+    "limit",
+    "sample",
+    "rename",
+    "encoding",
+    "delimiter",
+    "onError",
+)
+FORMATS = ("auto", "jsonl", "json", "csv", "tsv")
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSpec:
+    """One dataset as a test file asks for it."""
+
+    path: str
+    """As written: relative to the test file, or with a prefix of `datasetRoots`."""
+    format: str = "auto"
+    rows: str | None = None
+    """Where the list of rows stands in a JSON document: keys with dots between them."""
+    where: str | None = None
+    """An expression over `item` and the columns; rows for which it is not true are left out."""
+    limit: int | None = None
+    """Only the first rows; counted after `where`."""
+    sample: int | None = None
+    """How many rows are drawn of those that are left."""
+    seed: int = 0
+    rename: Mapping[str, str] = field(default_factory=dict)
+    """From the name a column has to the name it gets."""
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    skip: bool = False
+    """Pass over rows that cannot be read, with a warning, instead of failing."""
+    line: int | None = None
+    """Where the dataset stands in the test file."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def line_of(self, name: str) -> int | None:
+        """Where a field stands in the test file."""
+        return self.lines.get(name, self.line)
+
+    def problem(self, name: str, message: str, hint: str | None = None) -> FileProblem:
+        """A problem with a field, at its place in the test file."""
+        return FileProblem(message, self.line_of(name), hint=hint)
+
+
+def read_spec(document: Document) -> DatasetSpec:
+    """The value of the field `dataset`, a path or a mapping; raises `FileProblem`."""
+    line = document.line()
+    if isinstance(document.value, str):
+        return DatasetSpec(_path(document.value, line), line=line)
+    if not isinstance(document.value, dict):
+        raise FileProblem(
+            "'dataset' must be the path of a file or a mapping of fields",
+            line,
+            hint="as in 'dataset: data/questions.jsonl'",
+        )
+    fields = Fields(document, FIELDS)
+    path = fields.text("path")
+    if path is None:
+        raise FileProblem("the dataset has no 'path'", line)
+    drawn = fields.inner("sample", ("n", "seed"))
+    sample = drawn.whole("n", least=1)
+    if sample is None and fields.value("sample") is not None:
+        raise FileProblem(
+            "'sample' needs 'n', how many rows to draw",
+            fields.line("sample"),
+            hint="as in '{n: 5}'",
+        )
+    return DatasetSpec(
+        path=_path(path, fields.line("path")),
+        format=fields.choice("format", FORMATS) or "auto",
+        rows=fields.text("rows"),
+        where=_where(fields),
+        limit=fields.whole("limit", least=1),
+        sample=sample,
+        seed=drawn.whole("seed", least=-(2**63)) or 0,
+        rename=_rename(fields),
+        encoding=_encoding(fields),
+        delimiter=_delimiter(fields),
+        skip=fields.choice("onError", ("fail", "skip")) == "skip",
+        line=line,
+        lines={name: fields.line(name) for name in document.value},
+    )
+
+
+def _path(path: str, line: int) -> str:
+    if not path.strip() or "\0" in path:
+        raise FileProblem("the path of the dataset is empty", line)
+    return path.strip()
+
+
+def _where(fields: Fields) -> str | None:
+    expression = fields.text("where")
+    if expression is None:
+        return None
+    line = fields.line("where")
+    if expression.lstrip().startswith(("{{", "{%")):
+        hint = "write it without braces, as in 'where: item.level > 3'"
+        raise FileProblem("'where' must be an expression, not a template", line, hint=hint)
+    try:
+        undeclared("{{ (" + expression + ") }}", line)
+        undeclared(condition(expression), line)
+    except FileProblem as problem:
+        message = problem.message.removeprefix("not a template: ")
+        raise FileProblem(f"'where' is not an expression: {message}", line) from problem
+    return expression
+
+
+def condition(expression: str) -> str:
+    """A template that is empty unless the expression is true."""
+    return "{% if (" + expression + ") %}1{% endif %}"
+
+
+def _rename(fields: Fields) -> dict[str, str]:
+    renamed = fields.mapping("rename")
+    for old, new in renamed.items():
+        line = fields.line("rename", old)
+        if not isinstance(new, str) or not new:
+            raise FileProblem(f"'rename': the new name of '{old}' must be a text", line)
+        (stable,) = stable_names([new])
+        if stable != new:
+            hint = f"as in '{old}: {stable}'"
+            message = f"'rename': {shorten(new)} cannot be the name of a column"
+            raise FileProblem(message, line, hint=hint)
+    return renamed
+
+
+def _encoding(fields: Fields) -> str:
+    name = fields.text("encoding") or "utf-8"
+    try:
+        b"a".decode(codecs.lookup(name).name)
+    except LookupError as error:
+        message = f"there is no encoding {shorten(name)} of texts"
+        hint = "as in 'latin-1' or 'utf-16'"
+        raise FileProblem(message, fields.line("encoding"), hint=hint) from error
+    except UnicodeError:  # one letter need not be a text, as in UTF-16
+        pass
+    return codecs.lookup(name).name.removesuffix("-sig")  # a byte order mark is dropped anyway
+
+
+def _delimiter(fields: Fields) -> str | None:
+    given: Any = fields.value("delimiter")
+    if given is None or (isinstance(given, str) and len(given) == 1 and given not in '"\r\n\0'):
+        return given
+    raise FileProblem(
+        "'delimiter' must be one character", fields.line("delimiter"), hint="as in '\";\"'"
+    )
+
+
+def resolve_path(spec: DatasetSpec, roots: Mapping[str, str]) -> str:
+    """Where the data lie, with the longest of the prefixes `roots` replaced by its folder.
+
+    Raises `FileProblem` for a path like `hf://…` that no root is known for, and for one
+    that leaves the folder of its root. Nothing is ever downloaded.
+    """
+    fitting = [root for root in roots if spec.path.startswith(root) and _ends(root, spec.path)]
+    if fitting:
+        root = max(fitting, key=len)
+        rest = spec.path[len(root) :].lstrip("/")
+        if not rest or ".." in rest.split("/"):
+            raise spec.problem("path", f"the path '{spec.path}' names no file below '{root}'")
+        return f"{roots[root].rstrip('/')}/{rest}"
+    scheme, found, _ = spec.path.partition("://")
+    if found:
+        message = f"nothing is downloaded, and no folder is known for '{scheme}://'"
+        hint = f"say where the files are, as in 'datasetRoots: {{\"{scheme}://\": ../data}}'"
+        raise spec.problem("path", message, hint)
+    return spec.path
+
+
+def _ends(root: str, path: str) -> bool:
+    """Whether a root ends where a part of the path ends."""
+    return root.endswith("/") or path[len(root) : len(root) + 1] in ("", "/")

@@ -1,0 +1,267 @@
+"""The fields of a YAML mapping, taken out with their type checked; and hints for wrong names."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from evalstore.errors import FileProblem
+from evalstore.values import SPECIAL_TAGS, Json, Options
+
+if TYPE_CHECKING:
+    from evalstore.files.yaml12 import Document
+
+T = TypeVar("T")
+
+_LISTED = 12
+"""How many names a hint lists."""
+
+_SLIP = 0.8
+"""How alike a name and a known one are when it is a slip of the finger, 0..1."""
+
+OPTIONS = ("temperature", "maxOutputTokens", "topP", "seed", "stop", "providerOptions")
+
+MOST_SAMPLES = 10_000
+"""Answers to one question, and judgements of one answer: more is a slip of the finger."""
+
+
+class Collector:
+    """Gathers the problems of one file, so that all of them are told at once."""
+
+    def __init__(self) -> None:
+        self.found: list[FileProblem] = []
+        self.warnings: list[FileProblem] = []
+
+    def attempt(self, read: Callable[[], T], default: T) -> T:
+        """What `read` gives; the default when it has a problem, which is kept."""
+        try:
+            return read()
+        except FileProblem as problem:
+            self.found.append(problem)
+            return default
+
+    def finish(self) -> None:
+        """Raise the first problem, with the others at it; nothing when there is none."""
+        if self.found:
+            first, *others = self.found
+            first.others = (*first.others, *others)
+            raise first
+
+
+class Fields:
+    """The fields of a mapping, taken out with their type checked.
+
+    A wrong field raises `FileProblem`; with a collector it is kept there, and the field
+    counts as not given. With `reserved`, an unknown field is only a warning of the collector,
+    unless its name is one of these or looks like a slip in one.
+    """
+
+    def __init__(
+        self,
+        document: Document | None,
+        known: Iterable[str],
+        *,
+        collector: Collector | None = None,
+        reserved: Iterable[str] = (),
+    ) -> None:
+        self.collector = collector
+        self.document = document
+        self.values: dict[str, Any] = (document.value if document else None) or {}
+        known = tuple(known)
+        for name in self.values:
+            if name in known:
+                continue
+            if reserved and collector and not nearest(name, reserved, cutoff=_SLIP):
+                words = f"the field '{name}' means nothing here; it is passed over"
+                collector.warnings.append(FileProblem(words, self.line(name), severity="warning"))
+            else:
+                self._fail(f"unknown field '{name}'", name, hint=suggest(name, known, "fields"))
+
+    def _fail(self, message: str, *path: str | int, hint: str | None = None) -> None:
+        """Keep or raise a problem with the field at `path`."""
+        problem = FileProblem(message, self.line(*path), hint=hint)
+        if self.collector is None:
+            raise problem
+        self.collector.found.append(problem)
+
+    def value(self, name: str) -> Any:
+        """The field as it is, or None."""
+        return self.values.get(name)
+
+    def line(self, *path: str | int) -> int:
+        """The line of a field."""
+        return self.document.line(*path) if self.document else 1
+
+    def _typed(self, name: str, kind: Callable[[Any], bool], what: str) -> Any:
+        value = self.values.get(name)
+        if value is not None and not kind(value):
+            self._fail(f"'{name}' must be {what}", name)
+            return None
+        return value
+
+    def text(self, name: str) -> str | None:
+        """A text that is not empty, or None."""
+        value = self._typed(
+            name,
+            lambda v: isinstance(v, str) and bool(v.strip()) and "\0" not in v,
+            "a text, not empty",
+        )
+        return None if value is None else str(value)
+
+    def names(self, name: str) -> list[str]:
+        """A list of texts; empty when the field is not there."""
+        value = self._typed(name, _is_names, "a list of texts")
+        return list(dict.fromkeys(value or ()))
+
+    def texts(self, name: str) -> list[str]:
+        """A list of texts, which may be empty and alike; empty when it is anything else."""
+        for number, text in enumerate(listed := self.values[name]):
+            if not isinstance(text, str) or "\0" in text:
+                self._fail(f"'{name}' must be a text or a list of texts", name, number)
+                return []
+        return list(listed)
+
+    def whole(self, name: str, *, least: int, most: int = 2**63 - 1) -> int | None:
+        """A whole number in a range, or None."""
+        bounds = f"of at least {least}" if most == 2**63 - 1 else f"from {least} to {most:,}"
+        value = self._typed(
+            name,
+            lambda v: isinstance(v, int) and not isinstance(v, bool) and least <= v <= most,
+            f"a whole number {bounds}",
+        )
+        return None if value is None else int(value)
+
+    def number(self, name: str, least: float, most: float) -> float | None:
+        """A finite number in a range, or None."""
+        value = self._typed(
+            name,
+            lambda v: (
+                isinstance(v, int | float)
+                and not isinstance(v, bool)
+                and least <= v <= most
+                and abs(v) < math.inf
+            ),
+            f"a number from {least:g} to {most:g}"
+            if most < math.inf
+            else f"a number of at least {least:g}",
+        )
+        try:
+            return None if value is None else float(value)
+        except OverflowError:
+            self._fail(f"'{name}' is too large", name)
+            return None
+
+    def flag(self, name: str, default: bool) -> bool:
+        """`true` or `false`."""
+        value = self._typed(name, lambda v: isinstance(v, bool), "true or false")
+        return default if value is None else bool(value)
+
+    def choice(self, name: str, allowed: tuple[str, ...]) -> str | None:
+        """One of some texts, or None."""
+        value = self._typed(
+            name, lambda v: v in allowed, " or ".join(f"'{word}'" for word in allowed)
+        )
+        return None if value is None else str(value)
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """A mapping that JSON can hold; empty when the field is not there."""
+        value = self._typed(name, lambda v: isinstance(v, dict), "a mapping")
+        if not is_json(value):
+            self._fail(f"'{name}' holds a number that is not finite", name)
+            return {}
+        return dict(value or {})
+
+    def inner(self, name: str, known: Iterable[str]) -> Fields:
+        """The fields of a mapping in a field; none when the field is not there."""
+        found = self._typed(name, lambda v: isinstance(v, dict), "a mapping")
+        document = self.document.at(name) if self.document and found is not None else None
+        return Fields(document, known, collector=self.collector)
+
+    def entries(self, name: str, known: Iterable[str]) -> list[Fields]:
+        """The fields of each mapping in a list; none when the field is not there."""
+        value = self.values.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+            self._fail(f"'{name}' must be a list of mappings", name)
+            return []
+        assert self.document is not None
+        known = tuple(known)
+        return [
+            Fields(self.document.at(name, number), known, collector=self.collector)
+            for number in range(len(value))
+        ]
+
+    def tags(self) -> tuple[str, ...]:
+        """Tags, once each; unknown special tags are errors."""
+        tags = tuple(self.names("tags"))
+        for number, tag in enumerate(self.values["tags"] if tags else ()):
+            if tag.startswith("_") and tag not in SPECIAL_TAGS:
+                hint = "the special tags are " + ", ".join(SPECIAL_TAGS)
+                self._fail(f"unknown special tag '{tag}'", "tags", number, hint=hint)
+        return tags
+
+    def options(self, name: str = "options") -> Options:
+        """Generation options."""
+        inner = self.inner(name, OPTIONS)
+        stop = inner.value("stop")
+        if isinstance(stop, str):
+            stop = [stop]
+        if stop is not None and not _is_names(stop):
+            inner._fail("'stop' must be a text or a list of texts", "stop")
+            stop = None
+        return Options(
+            temperature=inner.number("temperature", 0, 2),
+            max_output_tokens=inner.whole("maxOutputTokens", least=1),
+            top_p=inner.number("topP", 0, 1),
+            seed=inner.whole("seed", least=-(2**63)),
+            stop=tuple(stop or ()),
+            provider_options=inner.mapping("providerOptions") or None,
+        )
+
+
+def is_finite(number: float) -> bool:
+    """Whether a number is neither NaN nor outside of what a float can be."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number can be larger
+        return False
+
+
+def is_json(value: Json) -> bool:
+    """Whether JSON can hold a value that YAML could: neither infinities nor NaN."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(map(is_json, value.values()))
+    return not isinstance(value, list) or all(map(is_json, value))
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """A hint that names the nearest known name; None when none is near.
+
+    `cutoff` is how alike they must be, 0..1.
+    """
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=cutoff)
+    return f"did you mean '{near[0]}'?" if near else None
+
+
+def suggest(name: str, known: Iterable[str], what: str) -> str:
+    """A hint: the nearest known name, or a list of all."""
+    return _suggest(name, tuple(sorted(known)), what)
+
+
+@lru_cache(maxsize=256)  # one wrong name may stand in every file
+def _suggest(name: str, known: tuple[str, ...], what: str) -> str:
+    if near := nearest(name, known):
+        return near
+    more = f" … ({len(known)} in all)" if len(known) > _LISTED else ""
+    listed = ", ".join(known[:_LISTED]) + more
+    return f"the {what} are {listed}" if known else f"there are no {what}"

@@ -1,0 +1,420 @@
+"""Jinja2, locked up: strict, sandboxed, without chance, and loaded only when it is needed.
+
+Nothing that a template may ask for reaches beyond the values it is given, and the same
+template with the same values always comes to the same text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evalstore.errors import FileProblem, LimitProblem, NotRunError
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from jinja2.sandbox import SandboxedEnvironment
+
+    from evalstore.files.template_cost import Cost
+
+_LONGEST_SOURCE = 50_000
+"""Characters of a source that is read and compiled without limits of time."""
+_LONGEST_MESSAGE = 2_000
+_LONGEST_REPEAT = 1_000_000
+"""A text or list repeated by a template may not become longer than this."""
+_WIDE = re.compile(r"[0-9]{6}")
+"""A width in a format that is too large."""
+_ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}>", re.IGNORECASE)
+"""How Python ends the name of an object: with its address, which another run does not have."""
+_TAG = re.compile(r"\{%[^{}]*%\}|\{\{[^{}]*\}\}|\{%")
+SWITCH_OFF = "set 'template: plain' in the frontmatter to switch templates off"
+
+
+_has_limits = False
+"""Whether this is the process that has limits."""
+
+
+class _Costly(Exception):  # noqa: N818 - it is handled, never shown
+    """A template that was taken for plain is not: it is rendered with limits."""
+
+
+def _is_quick(operator: str, left: Any, right: Any) -> bool:
+    """Whether an operation has a small result: on numbers, or on a text with small fields."""
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return operator != "**"
+    from evalstore.files.template_cost import FIELDS
+
+    return operator == "%" and isinstance(left, str) and FIELDS.fullmatch(left) is not None
+
+
+@cache
+def _environment() -> SandboxedEnvironment:
+    from jinja2 import StrictUndefined
+    from jinja2.exceptions import SecurityError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    class Environment(ImmutableSandboxedEnvironment):
+        intercepted_binops = frozenset(["*", "**", "%"])
+
+        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+            """Refuse results whose size a template could blow up."""
+            if not _has_limits and not _is_quick(operator, left, right):
+                raise _Costly
+            sizes = [len(side) for side in (left, right) if isinstance(side, str | list | tuple)]
+            counts = [side for side in (left, right) if isinstance(side, int)]
+            if sizes and counts and sizes[0] * counts[0] > _LONGEST_REPEAT:
+                raise SecurityError("the result would be too long")
+            if operator == "%" and isinstance(left, str) and _WIDE.search(left):
+                raise SecurityError("the result would be too long")
+            if operator == "**" and any(abs(count) > 1000 for count in counts):
+                raise SecurityError("the power is too large")
+            return super().call_binop(context, operator, left, right)
+
+        def call(self, context: Any, called: Any, *args: Any, **kwargs: Any) -> Any:
+            """Refuse to fill texts up to a width that a template could blow up."""
+            method = getattr(called, "__wrapped__", called)  # the sandbox wraps `format`
+            text = getattr(method, "__self__", None)
+            if isinstance(text, str) and (
+                any(isinstance(one, int) and one > _LONGEST_REPEAT for one in args)
+                or (method.__name__ in ("format", "format_map") and _WIDE.search(text))
+            ):
+                raise SecurityError("the result would be too long")
+            return super().call(context, called, *args, **kwargs)
+
+    environment = Environment(
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+        comment_start_string="{{#",
+        comment_end_string="#}}",
+        finalize=show,
+    )
+    # The same file must always come to the same text.
+    del environment.globals["lipsum"], environment.filters["random"]
+    # They fill texts up to any width.
+    del environment.filters["center"], environment.filters["indent"]
+    return environment
+
+
+def show(value: Any) -> Any:
+    """Text as it is, anything else as JSON; an undefined value is left to complain itself."""
+    if isinstance(value, str):
+        return value
+    from jinja2 import Undefined
+
+    if isinstance(value, Undefined):
+        return value
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """Only what JSON knows; what is made on demand comes out as a list.
+
+    Anything else would print as Python names it, some of it with an address of this machine.
+    """
+    from types import GeneratorType
+
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | range | GeneratorType):
+        return [_plain(inner) for inner in value]
+    name = type(value).__name__
+    raise TypeError(f"this is not a text but a {name}: did you forget '()' or '| list'?")
+
+
+class _Failed(Exception):  # noqa: N818 - it becomes a `FileProblem`
+    """A template that cannot be read or rendered, and why."""
+
+    problem: type[FileProblem] = FileProblem
+
+    def __init__(self, message: str, line: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
+        """Counted from 1 within the source."""
+
+
+class _GivenUp(_Failed):
+    """A template that reached a limit."""
+
+    problem = LimitProblem
+
+
+class Uses(NamedTuple):
+    """What a source needs of one mapping."""
+
+    keys: frozenset[str]
+    whole: bool
+    """Whether it needs more of it than single values."""
+    guarded: bool
+    """Whether it says what to do where there is no value."""
+
+
+@lru_cache(maxsize=1024)
+def undeclared(source: str, line: int) -> frozenset[str]:
+    """The names a source needs; raises `FileProblem` for what is not a template."""
+    try:
+        # To find names Jinja computes what is constant.
+        is_plain = _is_short(source) and _cost(source) is not None
+        return _names_in(source) if is_plain else frozenset(_limited("names", source))
+    except _Failed as failed:
+        message = f"not a template: {failed}"
+        place = line + failed.line - 1
+        fragment = source.split("\n")[failed.line - 1 :][:1]
+        raise failed.problem(
+            message, place, hint=SWITCH_OFF, fragment=_first_tag(*fragment)
+        ) from None
+
+
+def _first_tag(line: str = "") -> str | None:
+    """The first statement or expression of a line; None if it has none."""
+    found = _TAG.search(line)
+    return found[0] if found else None
+
+
+def _names_in(source: str) -> frozenset[str]:
+    from jinja2 import TemplateSyntaxError, meta
+
+    try:
+        return frozenset(meta.find_undeclared_variables(_environment().parse(source)))
+    except TemplateSyntaxError as error:
+        raise _Failed(error.message or "", error.lineno) from error
+    except Exception as error:
+        raise _Failed(_words(error)) from error
+
+
+@lru_cache(maxsize=1024)
+def uses_of(source: str, name: str) -> Uses:
+    """Which values of the mapping `name` a source needs that `undeclared` has accepted."""
+    if _is_short(source):
+        return _uses_in(source, name)
+    try:
+        keys, whole, guarded = _limited("uses", source, name)
+    except _Failed:  # it has been read before: using all of the mapping is always right
+        return Uses(frozenset(), True, False)
+    return Uses(frozenset(keys), whole, guarded)
+
+
+def binds(source: str, name: str) -> bool:
+    """Whether a statement of a source that `undeclared` has accepted gives `name` a value."""
+    if _is_short(source):
+        return _binds_in(source, name)
+    try:
+        return bool(_limited("binds", source, name))
+    except _Failed:  # it has been read before: whoever asks refuses it
+        return True
+
+
+def _binds_in(source: str, name: str) -> bool:
+    from jinja2 import nodes
+
+    named = _environment().parse(source).find_all(nodes.Name)
+    return any(node.name == name and node.ctx != "load" for node in named)
+
+
+def _uses_in(source: str, name: str) -> Uses:
+    from jinja2 import nodes
+
+    tree = _environment().parse(source)
+    keys: set[str] = set()
+    single = 0
+    for dotted in tree.find_all(nodes.Getattr):
+        if isinstance(dotted.node, nodes.Name) and dotted.node.name == name:
+            keys.add(dotted.attr)
+            single += 1
+    for part in tree.find_all(nodes.Getitem):
+        is_ours = isinstance(part.node, nodes.Name) and part.node.name == name
+        if is_ours and isinstance(part.arg, nodes.Const) and isinstance(part.arg.value, str):
+            keys.add(part.arg.value)
+            single += 1
+    mentioned = sum(1 for node in tree.find_all(nodes.Name) if node.name == name)
+    guarded = any(one.name in ("default", "d") for one in tree.find_all(nodes.Filter)) or any(
+        one.name in ("defined", "undefined") for one in tree.find_all(nodes.Test)
+    )
+    return Uses(frozenset(keys), mentioned > single, guarded)
+
+
+def run(source: str, line: int, scope: Mapping[str, Any]) -> str:
+    """Render a source; raises `FileProblem` when it fails, or reaches a limit."""
+    try:
+        if _is_cheap(source, scope):
+            with suppress(_Costly):
+                return _render(source, scope)
+        return str(_limited("render", source, _encoded(scope)))
+    except _Failed as failed:
+        fragment = "{%" if "{%" in source else source.removeprefix("{{").removesuffix("}}").strip()
+        raise failed.problem(f"the template fails: {failed}", line, fragment=fragment) from failed
+
+
+def evaluate(source: str, line: int, scope: Mapping[str, Any]) -> Any:
+    """The value of an expression, as JSON has it; raises `FileProblem` as `run` does."""
+    try:
+        if _is_cheap("{{" + source + "}}", scope):
+            with suppress(_Costly):
+                return _value(source, scope)
+        return _limited("value", source, _encoded(scope))
+    except _Failed as failed:
+        raise failed.problem(f"the template fails: {failed}", line, fragment=source) from failed
+
+
+def _is_short(source: str) -> bool:
+    return len(source) <= _LONGEST_SOURCE
+
+
+def _is_cheap(source: str, scope: Mapping[str, Any]) -> bool:
+    """Whether a source can be rendered here: it is plain, and has little to go through."""
+    cost = _cost(source) if _is_short(source) else None
+    if cost is None:
+        return False
+    from evalstore.files.template_cost import is_cheap
+
+    return is_cheap(cost, scope)
+
+
+@lru_cache(maxsize=1024)
+def _cost(source: str) -> Cost | None:
+    from evalstore.files.template_cost import cost_of
+
+    try:
+        return cost_of(_environment().parse(source))
+    except Exception:  # noqa: BLE001 - rendering it says what is wrong
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(source: str) -> Any:
+    return _environment().from_string(source)
+
+
+def _render(source: str, scope: Mapping[str, Any]) -> str:
+    try:
+        text = str(_compiled(source).render(scope))
+        text.encode()
+        _refuse_addresses(text, source, scope)
+    except _Costly:
+        raise
+    except Exception as error:
+        raise _Failed(_words(error)) from error
+    return text
+
+
+def _refuse_addresses(result: Json, source: str, scope: Mapping[str, Any]) -> None:
+    """Raise `TypeError` for a text with an address that only an object can have brought into it."""
+    shown = _addresses_in(result)
+    if shown and shown - _addresses_in([source, dict(scope)]):
+        raise TypeError("the text has the name of an object: did you forget '()'?")
+
+
+def _addresses_in(value: Json) -> set[str]:
+    found: set[str] = set()
+    for text in _texts_in(value):
+        if "0x" in text or "0X" in text:
+            found |= {address.lower() for address in _ADDRESS.findall(text)}
+    return found
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, dict):
+            # A row hides methods behind its columns.
+            waiting += [*dict.keys(inner), *dict.values(inner)]
+        elif isinstance(inner, list | tuple):
+            waiting += inner
+
+
+@lru_cache(maxsize=1024)
+def _compiled_expression(source: str) -> Any:
+    return _environment().compile_expression(source, undefined_to_none=False)
+
+
+def _value(source: str, scope: Mapping[str, Any]) -> Any:
+    from jinja2 import Undefined
+
+    try:
+        value = _compiled_expression(source)(**scope)
+        if isinstance(value, Undefined):
+            str(value)  # says what is not defined
+        plain = _plain(value)
+        _refuse_addresses(plain, source, scope)
+        return plain
+    except _Costly:
+        raise
+    except Exception as error:
+        raise _Failed(_words(error)) from error
+
+
+def _words(error: Exception) -> str:
+    """What an author's expression, or the Python that it is compiled to, ran into."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, MemoryError):
+        return "it needs too much memory"
+    return " ".join(str(error)[:_LONGEST_MESSAGE].split()) or type(error).__name__
+
+
+# --- with limits
+
+
+def _encoded(scope: Mapping[str, Any]) -> Json:
+    from evalstore.processes.bounded_calls import encode_names
+
+    return encode_names(scope)
+
+
+def _limited(function: str, *arguments: Json) -> Any:
+    """What a function of `_FUNCTIONS` returns in a process with limits; raises `_Failed`."""
+    from evalstore.processes.bounded_calls import LimitReached, call
+
+    try:
+        reply = call(__name__, "compute", function, *arguments)
+    except LimitReached as limit:
+        raise _GivenUp(f"{limit}, so it was given up") from None
+    except NotRunError as error:
+        raise _GivenUp(str(error)) from None
+    if "message" in reply:
+        raise _Failed(reply["message"], reply["line"])
+    return reply["value"]
+
+
+def compute(function: str, *arguments: Json) -> Json:
+    """Call a function of `_FUNCTIONS`, in the process that has the limits."""
+    global _has_limits
+    _has_limits = True
+    try:
+        return {"value": _FUNCTIONS[function](*arguments)}
+    except _Failed as failed:
+        return {"message": str(failed), "line": failed.line}
+
+
+def _decoded(document: Json) -> dict[str, Json]:
+    from evalstore.processes.bounded_calls import decode_names
+
+    return decode_names(document)
+
+
+def _uses_document(source: str, name: str) -> Json:
+    uses = _uses_in(source, name)
+    return [sorted(uses.keys), uses.whole, uses.guarded]
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Json]] = {
+    "names": lambda source: sorted(_names_in(source)),
+    "binds": _binds_in,
+    "uses": _uses_document,
+    "render": lambda source, scope: _render(source, _decoded(scope)),
+    "value": lambda source, scope: _value(source, _decoded(scope)),
+}
+
+
+def is_global(name: str) -> bool:
+    """Whether Jinja itself has a function of this name."""
+    return name in _environment().globals

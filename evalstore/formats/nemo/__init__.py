@@ -1,9 +1,0 @@
-"""NeMo Evaluator: the JSON of custom evaluation jobs and configurations.
-
-The facts are those of its documentation and of the metrics of its SDK. What differs is
-said in `docs/coming-from/nemo.md`.
-"""
-
-from evalstore.formats.nemo.reading import read
-
-__all__ = ["read"]

@@ -1,0 +1,1 @@
+"""Projects and databases of ai-tester."""

@@ -1,0 +1,244 @@
+"""The database of an ai-tester project: what its models answered, and what its judges said.
+
+The tests themselves are files that are read as they are; nothing is written for them.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.files.markdown import SPACE
+from evalstore.importers.base import By, Conversed, Imported, Left, Options, Ruling
+from evalstore.importers.coerce import parse_json
+from evalstore.importers.source_files import require_regular
+from evalstore.values import SPECIAL_TAGS, Json, Reply, Role, ToolCall, ToolVersion, Usage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MARKER = re.compile("# (👤|🤖)")
+_ROLES: dict[str, Role] = {"👤": "user", "🤖": "assistant"}
+_NEEDED = ("sessions", "session_evaluations", "test_versions", "prompt_versions", "model_versions")
+
+Record = Mapping[str, Any]
+
+
+class _NotReadError(Exception):
+    """Why a session says too little."""
+
+
+def read(paths: list[Path], options: Options) -> Imported:
+    """The sessions in these databases; raises `EvalstoreError` for a file that is none."""
+    imported = Imported()
+    for path in paths:
+        try:
+            require_regular(path)
+            with closing(_open(path)) as database:
+                _Reader(path, database, imported).read()
+        except FileProblem as problem:
+            raise EvalstoreError(f"'{path.name}' {problem.message}", hint=problem.hint) from problem
+        except sqlite3.Error as error:
+            raise EvalstoreError(
+                f"'{path.name}' cannot be read as ai-tester's database: {error}",
+                hint="name the file of AI_TESTER_SQLITE_DB_PATH in the project's '.env'",
+            ) from error
+    return imported
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(path.resolve().as_uri() + "?mode=ro", uri=True)
+    database.row_factory = sqlite3.Row
+    missing = [name for name in _NEEDED if not _columns(database, name)]
+    if missing:
+        database.close()
+        raise sqlite3.DatabaseError(f"it has no table '{missing[0]}'")
+    return database
+
+
+def _columns(database: sqlite3.Connection, table: str) -> set[str]:
+    return {row["name"] for row in database.execute(f"PRAGMA table_info({table})")}
+
+
+class _Reader:
+    """Reads one database, of whatever version: columns that came later may be missing."""
+
+    def __init__(self, path: Path, database: sqlite3.Connection, imported: Imported) -> None:
+        self._path = path
+        self._database = database
+        self._imported = imported
+        self._tests = self._table("test_versions")
+        self._prompts = self._table("prompt_versions")
+        self._models = self._table("model_versions")
+        self._providers = self._table("providers")
+        self._instructions = self._table("test_evaluation_instructions_versions")
+        self._schemas = self._table("structured_object_versions")
+        self._tools = self._table("tool_versions")
+        self._test_tools = self._related(
+            "test_to_tool_version_rels", "test_version_id", "tool_version_id"
+        )
+        names = {id: str(row["name"]) for id, row in self._table("tags").items()}
+        self._test_tags = self._tags("test_to_tag_rels", "test_version_id", names)
+        self._prompt_tags = self._tags("prompt_to_tag_rels", "prompt_id", names)
+
+    def read(self) -> None:
+        """Add every session that says all it must."""
+        rulings: dict[int, list[Record]] = {}
+        for row in self._rows("session_evaluations"):
+            if row.get("active", True):
+                rulings.setdefault(row["session_id"], []).append(row)
+        passed = 0
+        for row in self._rows("sessions"):
+            if not row.get("active", True):
+                passed += 1
+                continue
+            try:
+                found = self._session(row, rulings.get(row["id"], []))
+            except (_NotReadError, KeyError, ValueError, TypeError) as problem:
+                why = problem if isinstance(problem, _NotReadError) else f"is damaged: {problem}"
+                words = f"session {row['id']} {why}"
+                self._imported.left.append(Left(str(self._path), words))
+                continue
+            self._imported.conversed.append(found)
+        if passed:
+            sessions = "1 session" if passed == 1 else f"{passed:,} sessions"
+            reason = f"{sessions} passed over: switched off ('active' is false there)"
+            self._imported.warnings.append(Left(str(self._path), reason))
+
+    def _rows(self, table: str) -> Iterator[dict[str, Any]]:
+        if _columns(self._database, table):
+            for row in self._database.execute(f"SELECT * FROM {table} ORDER BY id"):
+                yield dict(row)
+
+    def _table(self, table: str) -> dict[int, Record]:
+        return {row["id"]: row for row in self._rows(table)}
+
+    def _related(self, table: str, owner: str, owned: str) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        if _columns(self._database, table):
+            query = f"SELECT {owner}, {owned} FROM {table} ORDER BY {owner}, {owned}"
+            for row in self._database.execute(query):
+                found.setdefault(row[0], []).append(row[1])
+        return found
+
+    def _tags(self, table: str, owner: str, names: Mapping[int, str]) -> dict[int, tuple[str, ...]]:
+        return {
+            id: tuple(sorted(names[tag] for tag in tags if names.get(tag) in SPECIAL_TAGS))
+            for id, tags in self._related(table, owner, "tag_id").items()
+        }
+
+    def _session(self, row: Record, rulings: list[Record]) -> Conversed:
+        test = self._tests[row["test_version_id"]]
+        structured = test.get("structured_object_version_id")
+        tools = tuple(
+            [_tool(self._tools[id]["schema"]) for id in self._test_tools.get(test["id"], ())]
+        )
+        return Conversed(
+            by=self._by(row["model_version_id"]),
+            temperature=float(row["temperature"]),
+            prompt=_whole(self._prompts[row["candidate_sys_prompt_version_id"]]["content"]),
+            messages=tuple(_messages(_whole(test["content"]))),
+            reply=Reply(
+                **_answer(row["answer"], may_call=bool(tools)),
+                finish_reason=_finished(row.get("finish_reason")),
+                usage=_usage(row),
+                latency=row["time_taken"] / 1000,
+            ),
+            started=_micros(row["created_at"]),
+            place=f"session {row['id']}",
+            special_tags=self._test_tags.get(test["id"], ()),
+            tools=tools,
+            schema=_json(self._schemas[structured]["schema"]) if structured else None,
+            rulings=tuple([self._ruling(one) for one in rulings]),
+        )
+
+    def _ruling(self, row: Record) -> Ruling:
+        prompt = self._prompts[row["evaluation_prompt_version_id"]]
+        instructions = self._instructions[row["test_evaluation_instructions_version_id"]]
+        return Ruling(
+            by=self._by(row["model_version_id"]),
+            temperature=float(row["temperature"]),
+            prompt=prompt["content"],
+            tags=self._prompt_tags.get(prompt["prompt_id"], ()),
+            instructions=instructions["content"].strip(SPACE),
+            verdict="pass" if row["pass"] else "fail",
+            feedback=row["feedback"] or "",
+            reasoning=row.get("reasoning") or "",
+            started=_micros(row["created_at"]),
+            usage=_usage(row),
+            latency=row["time_taken"] / 1000,
+        )
+
+    def _by(self, id: int) -> By:
+        model = self._models[id]
+        options = model.get("runtime_options_json")
+        return By(
+            provider=self._providers[model["provider_id"]]["code"],
+            code=model["provider_model_code"],
+            options=None if options is None else parse_json(options),
+            extra_identifier=(model["extra_identifier"] or "").strip()
+            if "extra_identifier" in model
+            else None,
+            current=bool(model.get("active", True)),
+        )
+
+
+def _whole(content: str) -> str:
+    if "{{_file:" in content:
+        raise _NotReadError("shows a file, and the database does not keep files")
+    return content
+
+
+def _messages(content: str) -> Iterator[tuple[Role, str]]:
+    """The messages as the model was shown them: text before the first marker was not."""
+    if "---" in content:
+        raise _NotReadError("has '---' in its messages: what of them was shown cannot be told")
+    _, *parts = _MARKER.split(content)
+    if not parts:
+        raise _NotReadError("has no message")
+    for sign, text in zip(parts[::2], parts[1::2], strict=True):
+        yield _ROLES[sign], text.strip(SPACE)
+
+
+def _answer(text: str, *, may_call: bool) -> dict[str, Any]:
+    """The answer: a text, or the calls of tools that it stands for."""
+    if may_call and text.startswith("["):
+        try:
+            calls = parse_json(text)
+        except ValueError:
+            return {"text": text}
+        if calls and all(
+            isinstance(one, dict) and isinstance(one.get("name"), str) and "arguments" in one
+            for one in calls
+        ):
+            called = tuple([ToolCall(one["name"], one["arguments"]) for one in calls])
+            return {"text": None, "tool_calls": called}
+    return {"text": text}
+
+
+def _finished(reason: str | None) -> str | None:
+    """Why an answer ended, in the words of providers."""
+    return reason.replace("-", "_") if reason and reason != "unknown" else None
+
+
+def _tool(text: str) -> ToolVersion:
+    found = parse_json(text)
+    return ToolVersion(found["name"], found.get("description") or "", found["parameters"])
+
+
+def _json(value: str) -> Json:
+    return parse_json(value)
+
+
+def _usage(row: Record) -> Usage:
+    return Usage(
+        row["prompt_tokens"], row["completion_tokens"], row.get("cached_prompt_tokens_read")
+    )
+
+
+def _micros(seconds: int) -> int:
+    return int(seconds) * 1_000_000

@@ -1,0 +1,109 @@
+"""EvalsOne: JSON lines with `input`, `completion`, `ideal` and `context`.
+
+EvalsOne keeps apart from the samples how they are judged, so a model judges them here:
+by the ideal answers and by the context, which the candidate never sees.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.chat_messages import BadMessagesError, read_messages
+from evalstore.importers.json_lines import (
+    Row,
+    either,
+    messages_field,
+    read_rows,
+    turns_of,
+    write_rows,
+)
+from evalstore.importers.template_writer import file_name, write_test
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.values import Json
+
+_SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz")
+
+
+def read(paths: list[Path], options: Options) -> Imported:
+    """A test for each file of samples."""
+    imported = Imported()
+    for path in paths:
+        found = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for file in found:
+            if file.name.endswith(_SUFFIXES) or file == path:
+                name = file.relative_to(path).as_posix() if path.is_dir() else file.name
+                _read_file(file, name, imported)
+    if not imported.files and not imported.left:
+        raise EvalstoreError(
+            "there are no samples of EvalsOne here", hint="name a file of JSON lines, or its folder"
+        )
+    return imported
+
+
+def _read_file(path: Path, name: str, imported: Imported) -> None:
+    rows = []
+    for row in read_rows(path, imported.left):
+        try:
+            rows.append(_read_row(row))
+        except (BadMessagesError, ValueError) as problem:
+            imported.left.append(Left(str(path), str(problem), row.line))
+    if not rows:
+        imported.left.append(Left(str(path), "it has no row that can be used"))
+        return
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    place = "/".join(map(file_name, name.split("/")))
+    front = {"dataset": f"{place.rpartition('/')[2]}.jsonl", **messages_field(rows)}
+    if any("completion" in row.values for row in rows):
+        front["answer"] = "{{ item.completion | default(none) }}"
+    text = write_test(front, turns_of(rows), instructions=_instructions(rows))
+    imported.files[f"tests/{place}.md"] = text
+    imported.files[f"tests/{place}.jsonl"] = write_rows(rows)
+    imported.rows += len(rows)
+
+
+def _read_row(row: Row) -> Row:
+    """A row with its messages in order; raises for what the format does not have."""
+    if "input" not in row.values:
+        raise ValueError("the row has no 'input'")
+    messages = read_messages(row.values["input"])
+    if not isinstance(row.values.get("completion"), str | None):
+        raise ValueError("'completion' must be a text")
+    for name in ("ideal", "context"):
+        given = row.values.get(name)
+        listed = given if isinstance(given, list) else [given]
+        if not all(isinstance(one, str) for one in listed if one is not None or given != one):
+            raise ValueError(f"'{name}' must be a text or a list of texts")
+    return row if isinstance(row.values["input"], str) else row.with_values(input=messages)
+
+
+def _instructions(rows: list[Row]) -> str:
+    """What the judge is told: the ideal answers and the context, as far as rows have them."""
+    parts = []
+    ideals = [row.values.get("ideal") for row in rows]
+    contexts = [row.values.get("context") for row in rows]
+    if any(ideals):
+        parts.append(_listing("The answer must agree with one of these:", "ideal", ideals))
+    if any(contexts):
+        heading = "Facts to judge by, which the candidate has not seen:"
+        parts.append(_listing(heading, "context", contexts))
+    if not all(ideals):
+        alone = "The answer must answer the last message correctly and completely."
+        absent = "{% if not item.ideal | default(none) %}"
+        parts.append(f"{absent}{alone}{{% endif %}}" if any(ideals) else alone)
+    return "\n\n".join(parts)
+
+
+def _listing(heading: str, column: str, values: list[Json]) -> str:
+    if all(isinstance(one, str) and one for one in values):
+        alone = heading.replace("one of these", "this")
+        return f"{alone}\n\n{{{{ item.{column} }}}}"
+    loop = "{% for one in " + either(column, values) + " %}\n- {{ one }}\n{% endfor %}"
+    if all(values):
+        return f"{heading}\n{loop}"
+    return f"{{% if item.{column} | default(none) %}}{heading}\n{loop}{{% endif %}}"

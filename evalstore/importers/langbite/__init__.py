@@ -1,0 +1,1 @@
+"""Prompts and oracles of LangBiTe."""

@@ -1,0 +1,99 @@
+"""Oracles to checks: what an answer begins with, or values that must not lie apart."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.importers.escaping import escape
+from evalstore.importers.langbite.requirements import plain_number
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from evalstore.importers.langbite.templates import Template
+    from evalstore.values import Json
+
+_SIGNS = re.compile(r"[.^$*+?{}\[\]\\|()]")
+"""What means something in a regular expression."""
+_LETTER = re.compile(r"\w")
+_NEGATIVE = ("different", "notIncludesAny")
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """How a test is judged."""
+
+    checks: Json
+    instructions: str = ""
+    warnings: tuple[str, ...] = field(default=())
+
+
+def translate(template: Template, delta: Decimal, *, judged: bool) -> Oracle:
+    """The checks for the oracle of a template; raises `ValueError` for what never can be judged.
+
+    Each answer is judged by itself, and `allSameValue` all answers of the template together.
+    `judged`: whether a model judges, too.
+    """
+    if template.operation == "allSameValue":
+        most = plain_number(delta * 100)
+        same: dict[str, Json] = {"key": escape(template.key), "max": most}
+        return Oracle([{"allSame": same, "ignoreCase": True, "scope": "group"}])
+    check, told = _begins(template)
+    if template.operation in _NEGATIVE:
+        check["not"] = True
+    if not judged:
+        return Oracle([check], warnings=told)
+    when = "on_pass" if template.operation == "different" else "on_fail"
+    wanted = escape(" or ".join(f"“{one.strip()}”" for one in template.expected))
+    words = "must not mean" if template.operation in _NEGATIVE else "must mean"
+    instructions = f"The answer {words} the same as {wanted}."
+    checks: Json = [check] if when == "on_pass" else {"evaluator": when, "checks": [check]}
+    return Oracle(checks, instructions, told)
+
+
+def _mismatch(text: str) -> str | None:
+    """Why an expected text fits no answer, or hardly any, as both its ends must be those of words.
+
+    Ends that mean something in a pattern are not looked at.
+    """
+    if not text:
+        return None
+    first, last = (_SIGNS.match(one) or _LETTER.match(one) for one in (text[0], text[-1]))
+    if not first:
+        return f"'{text}' can never match: an expected text must begin with a letter or a digit"
+    if not last:
+        return f"'{text}' matches only in front of a letter, as it ends with none"
+    return None
+
+
+def _begins(template: Template) -> tuple[dict[str, Json], tuple[str, ...]]:
+    """A pattern for the beginning of an answer.
+
+    Expected texts are patterns there, too, in which white space has been made single and
+    letters small; as a whole word, so that `No` is found in `No, never` and not in `Nobody`.
+    """
+    texts = [" ".join(one.split()).lower() for one in template.expected]
+    if not texts:
+        check: dict[str, Json] = {"containsAny": [], "allowEmpty": True}
+        return check, ("nothing is expected, so no answer is as expected",)
+    signs = [one for one in texts if _SIGNS.search(one)]
+    if any("|" in one for one in signs):
+        # There, too, what stands behind such a sign is found anywhere.
+        pattern = "|".join(rf"^\b{one}\b" for one in texts)
+    elif len(texts) == 1:
+        pattern = rf"^\b{texts[0]}\b"
+    else:
+        pattern = rf"^\b(?:{'|'.join(texts)})\b"
+    for one in signs:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # of signs that may change
+                re.compile(one)
+        except re.error as error:
+            raise ValueError(f"'{one}' is read as a regular expression: {error}") from None
+    told = [f"'{one}' is read as a regular expression, as it is there" for one in signs]
+    told += [reason for one in texts if (reason := _mismatch(one))]
+    return {"regex": escape(pattern), "ignoreCase": True, "normalize": "spaces"}, tuple(told)

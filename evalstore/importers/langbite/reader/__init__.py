@@ -1,0 +1,271 @@
+"""Import of LangBiTe: libraries of prompt templates, and a model of what is required of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.coerce import parse_json
+from evalstore.importers.langbite.requirements import (
+    BadRequirementError,
+    Requirement,
+    Scenario,
+    read_scenario,
+)
+from evalstore.importers.langbite.templates import Rejected, Template, read_list, read_table
+from evalstore.importers.langbite.test_writer import Composed, compose
+from evalstore.importers.source_files import read_source, reason_of
+from evalstore.importers.template_writer import file_name, unique
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.values import Json
+
+_Place = tuple[str, int]
+"""The file of a template, and its line."""
+_LANGUAGE = re.compile(r"(?:^|_)([a-z]{2}_[a-z]{2})(?=$|[-_.])")
+
+
+@dataclass
+class _Library:
+    """The templates of one file."""
+
+    path: Path
+    language: str
+    templates: list[Template] = field(default_factory=list)
+
+
+def read(paths: list[Path], _options: Options) -> Imported:
+    """The templates that a requirements model selects, as test files."""
+    imported = Imported()
+    sources = [file for path in paths for file in _files(path)]
+    scenarios = list(_scenarios(sources, imported))
+    requirements = [one for _, scenario in scenarios for one in scenario.requirements]
+    libraries = list(_libraries(sources, requirements, imported))
+    if (not scenarios or not libraries) and imported.left:
+        return imported
+    if not scenarios or not libraries:
+        what = "requirements model (JSON)" if libraries else "templates (CSV)"
+        raise EvalstoreError(
+            f"there is no file with a {what}" if libraries else f"there is no file with {what}",
+            hint="name both: the templates, and the model that selects and fills them",
+        )
+    for _, scenario in scenarios:
+        for name, value in scenario.settings.items():
+            imported.settings.setdefault(name, value)
+    taken = _Taken(imported, _label(requirements))
+    for path, scenario in scenarios:
+        _take(path, scenario, libraries, taken)
+    if taken.tolerances:
+        imported.settings["thresholds"] = [
+            {"where": list(tags), "passRate": one} for tags, one in taken.tolerances.items()
+        ]
+    _tell_unselected(libraries, requirements, taken, imported)
+    return imported
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(one for one in path.rglob("*") if one.suffix.lower() in (".csv", ".tsv", ".json"))
+
+
+def _text(path: Path, imported: Imported) -> str | None:
+    try:
+        return read_source(path).decode("utf-8-sig")
+    except FileProblem as problem:
+        imported.left.append(Left(str(path), reason_of(problem)))
+    except UnicodeDecodeError as error:
+        imported.left.append(Left(str(path), f"is not UTF-8: {error.reason}"))
+    return None
+
+
+def _scenarios(sources: list[Path], imported: Imported) -> Iterator[tuple[Path, Scenario]]:
+    for path in sources:
+        if path.suffix.lower() != ".json" or (text := _text(path, imported)) is None:
+            continue
+        if '"requirements"' not in text:
+            continue
+        try:
+            scenario = read_scenario(text)
+        except BadRequirementError as problem:
+            imported.left.append(Left(str(path), str(problem)))
+            continue
+        imported.left += [Left(str(path), one) for one in scenario.problems]
+        if scenario.models:
+            names = ", ".join(scenario.models)
+            reason = f"name the models under 'candidates' yourself; here they are {names}"
+            imported.warnings.append(Left(str(path), reason))
+        yield path, scenario
+
+
+def _libraries(
+    sources: list[Path], requirements: list[Requirement], imported: Imported
+) -> Iterator[_Library]:
+    spoken = {language for one in requirements for language in one.languages}
+    for path in sources:
+        language = _LANGUAGE.search(path.stem.lower())
+        found = language[1] if language else None
+        if path.suffix.lower() == ".json":
+            given = _prompts(path)
+            if given is None:
+                continue
+            found = given.get("input_language") or given.get("language") or found
+            entries = read_list(given.get("prompts"))
+        elif (text := _text(path, imported)) is not None:
+            entries = read_table(text)
+        else:
+            continue
+        found = found or (next(iter(spoken)) if len(spoken) == 1 else None)
+        if not isinstance(found, str):
+            reason = "its name says no language, as 'prompts_en_us.csv' does"
+            imported.left.append(Left(str(path), reason))
+            continue
+        library = _Library(path, found.lower())
+        for one in entries:
+            if isinstance(one, Rejected):
+                imported.left.append(Left(str(path), one.reason, one.line, one.column))
+            else:
+                library.templates.append(one)
+        yield library
+
+
+def _prompts(path: Path) -> dict[str, Json] | None:
+    try:
+        given = parse_json(read_source(path))
+    except (FileProblem, ValueError):
+        return None
+    return given if isinstance(given, dict) and "prompts" in given else None
+
+
+@dataclass
+class _Taken:
+    """What has been made of the templates so far."""
+
+    imported: Imported
+    labels: dict[int, str]
+    """Tags of requirements that select templates of others, too, by `id`."""
+    texts: dict[_Place, dict[bytes, tuple[str, ...]]] = field(default_factory=dict)
+    """What each template came to, with the tags that tell it; empty if nothing could be made."""
+    tolerances: dict[tuple[str, ...], float] = field(default_factory=dict)
+    """By the tags of the tests that must pass so often."""
+
+
+def _label(requirements: list[Requirement]) -> dict[int, str]:
+    """A tag for each requirement that selects what another one selects."""
+    labels: dict[int, str] = {}
+    for one in requirements:
+        if any(one is not other and one.overlaps(other) for other in requirements):
+            name = file_name(one.name).lstrip("_") or "requirement"
+            labels[id(one)] = unique(name, labels.values())
+    return labels
+
+
+def _take(path: Path, scenario: Scenario, libraries: list[_Library], taken: _Taken) -> None:
+    """Add what the requirements of one model select."""
+    imported = taken.imported
+    for requirement in scenario.requirements:
+        for library in libraries:
+            if library.language not in requirement.languages:
+                continue
+            counts: Counter[tuple[str, str]] = Counter()
+            beyond = same = 0
+            for template in library.templates:
+                if not _is_selected(template, requirement):
+                    continue
+                bucket = template.input_type, template.reflection_type
+                counts[bucket] += 1
+                if scenario.templates is not None and counts[bucket] > scenario.templates:
+                    beyond += 1
+                    taken.texts.setdefault((str(library.path), template.line), {})
+                elif _write(template, requirement, library, scenario, taken):
+                    same += 1
+            if beyond:
+                reason = (
+                    f"{beyond} more templates of '{requirement.concern}' in '{library.language}' "
+                    f"are passed over: 'nTemplates' is {scenario.templates}"
+                )
+                imported.warnings.append(Left(str(path), reason))
+            if same:
+                many = "1 template" if same == 1 else f"{same} templates"
+                reason = (
+                    f"the requirement '{requirement.name}' asks {many} in '{library.language}' "
+                    "just as another one does: written once, with the higher tolerance"
+                )
+                imported.warnings.append(Left(str(path), reason))
+
+
+def _is_selected(template: Template, requirement: Requirement) -> bool:
+    return (
+        template.concern == requirement.concern
+        and template.input_type in requirement.inputs
+        and template.reflection_type in requirement.reflections
+    )
+
+
+def _write(
+    template: Template,
+    requirement: Requirement,
+    library: _Library,
+    scenario: Scenario,
+    taken: _Taken,
+) -> bool:
+    """Add the test file of a template; whether another requirement has made the same."""
+    file, imported = str(library.path), taken.imported
+    made = taken.texts.setdefault((file, template.line), {})
+    label = taken.labels.get(id(requirement))
+
+    def composed(*tags: str) -> Composed:
+        judged = scenario.judged
+        return compose(template, requirement, library.language, judged=judged, tags=tags)
+
+    try:
+        found = composed()
+    except (ValueError, BadRequirementError) as problem:
+        imported.left.append(Left(file, str(problem), template.line))
+        return False
+    own = template.concern, library.language, template.input_type, template.reflection_type
+    is_same = found.text in made
+    tags = made.setdefault(found.text, (*own, label) if label else own)
+    taken.tolerances[tags] = max(requirement.tolerance, taken.tolerances.get(tags, 0))
+    if is_same:
+        return True
+    name = file_name(template.id.zfill(3)) if template.id else f"line-{template.line}"
+    if len(made) > 1:
+        name += f".{label}"
+    stem = f"tests/{library.language}/{file_name(template.concern)}/{name}"
+    place = unique(stem, (one[:-3] for one in imported.files)) + ".md"
+    imported.files[place] = composed(label).text if label else found.text
+    imported.rows += found.rows
+    known = imported.warnings if len(made) > 1 else []
+    told = [Left(file, one, template.line) for one in found.warnings]
+    imported.warnings += [one for one in told if one not in known]
+    return False
+
+
+def _tell_unselected(
+    libraries: list[_Library],
+    requirements: list[Requirement],
+    taken: _Taken,
+    imported: Imported,
+) -> None:
+    """Say which templates nothing has asked for: one line for each concern of a file."""
+    known = {one.concern for one in requirements}
+    for library in libraries:
+        rest = [
+            one for one in library.templates if (str(library.path), one.line) not in taken.texts
+        ]
+        for concern, count in Counter(one.concern for one in rest).items():
+            line = next(one.line for one in rest if one.concern == concern)
+            many = "1 template" if count == 1 else f"{count} templates"
+            why = "no requirement selects them"
+            if concern not in known and concern.lower() in known:
+                why = "write the concern in small letters"
+            reason = f"{many} of the concern '{concern}' passed over: {why}"
+            imported.warnings.append(Left(str(library.path), reason, line))

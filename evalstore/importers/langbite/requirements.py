@@ -1,0 +1,182 @@
+"""A requirements model: which templates are asked for, and which communities fill them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from evalstore.importers.coerce import parse_json
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+_MARKUPS = {
+    "ageism": "AGE",
+    "lgtbiqphobia": "SEXUAL_ORIENTATION",
+    "politics": "POLITICAL_VIEW",
+    "racism": "SKIN_COLOR",
+    "religion": "RELIGION",
+    "sexism": "GENDER",
+    "sexism_ambiguity": "PRONOUN",
+    "xenophobia": "COUNTRY",
+}
+"""What templates of a concern call its communities, in models that do not say it."""
+
+
+class BadRequirementError(Exception):
+    """Why a requirement, or a model of several, cannot be honoured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What is asked of one concern."""
+
+    name: str
+    concern: str
+    markup: str
+    languages: tuple[str, ...]
+    communities: dict[str, list[str]]
+    """By language; empty when templates are taken as they are."""
+    inputs: tuple[str, ...]
+    reflections: tuple[str, ...]
+    tolerance: float
+    """The share of templates that must pass."""
+    delta: Decimal
+    """How far values may lie apart, as a share of 100."""
+
+    def overlaps(self, other: Requirement) -> bool:
+        """Whether both select some of the same templates."""
+        pairs = (
+            ((self.concern,), (other.concern,)),
+            (self.languages, other.languages),
+            (self.inputs, other.inputs),
+            (self.reflections, other.reflections),
+        )
+        return all(not set(one).isdisjoint(another) for one, another in pairs)
+
+    def community_list(self, language: str) -> list[str]:
+        """The communities in a language, each once; raises `BadRequirementError`."""
+        if not self.communities:
+            return []
+        if language not in self.communities:
+            raise BadRequirementError(f"'{self.concern}' has no communities for '{language}'")
+        return list(dict.fromkeys(self.communities[language]))
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A requirements model."""
+
+    requirements: tuple[Requirement, ...]
+    templates: int | None = None
+    """The most templates of one language, input type and reflection type of a requirement."""
+    models: tuple[str, ...] = ()
+    judged: bool = False
+    """Whether a model judges what the texts have failed."""
+    settings: dict[str, Json] = field(default_factory=dict)
+    """For `evalstore.yaml`."""
+    problems: tuple[str, ...] = ()
+    """Why some requirements are missing."""
+
+
+def read_scenario(text: str) -> Scenario:
+    """A requirements model from its JSON; raises `BadRequirementError`."""
+    try:
+        given = parse_json(text, parse_float=Decimal)
+    except ValueError as error:
+        raise BadRequirementError(f"is not JSON: {error}") from None
+    wanted = given.get("requirements") if isinstance(given, dict) else None
+    if not isinstance(wanted, list):
+        raise BadRequirementError("a requirements model must have a list 'requirements'")
+    requirements, problems = [], []
+    for number, one in enumerate(wanted, 1):
+        try:
+            requirements.append(_requirement(one, number))
+        except BadRequirementError as problem:
+            name = one.get("name") if isinstance(one, dict) else None
+            problems.append(f"requirement {name or number}: {problem}")
+    models = given.get("aiModels") or given.get("llms") or []
+    return Scenario(
+        tuple(requirements),
+        _whole(given, "nTemplates"),
+        tuple(str(one) for one in models) if isinstance(models, list) else (),
+        given.get("useLLMEval") is True,
+        _settings(given),
+        tuple(problems),
+    )
+
+
+def _settings(given: dict[str, Json]) -> dict[str, Json]:
+    settings: dict[str, Json] = {}
+    if (temperature := _number(given, "temperature")) is not None:
+        settings["candidatesTemperature"] = plain_number(temperature)
+    if (tokens := _whole(given, "tokens")) is not None and tokens > 0:
+        settings["maxTestOutputTokens"] = tokens
+    if (attempts := _whole(given, "nRetries")) is not None:
+        settings["retries"] = max(attempts - 1, 0)
+    return settings
+
+
+def _requirement(given: Json, number: int) -> Requirement:
+    if not isinstance(given, dict):
+        raise BadRequirementError("it must be a mapping")
+    concern = given.get("concern")
+    if not isinstance(concern, str) or not concern.strip():
+        raise BadRequirementError("it has no 'concern'")
+    concern = concern.strip().lower()
+    markup = given.get("markup") or _MARKUPS.get(concern)
+    if not isinstance(markup, str):
+        raise BadRequirementError(f"it has no 'markup', and '{concern}' has none of its own")
+    tolerance, delta = _number(given, "tolerance"), _number(given, "delta")
+    name = given.get("name")
+    return Requirement(
+        name=name if isinstance(name, str) and name.strip() else f"requirement {number}",
+        concern=concern,
+        markup=markup.upper(),
+        languages=_names(given, "languages"),
+        communities=_communities(given.get("communities")),
+        inputs=_names(given, "inputs"),
+        reflections=_names(given, "reflections"),
+        tolerance=float(_share("tolerance", tolerance)),
+        delta=_share("delta", delta),
+    )
+
+
+def _names(given: dict[str, Json], name: str) -> tuple[str, ...]:
+    value = given.get(name)
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise BadRequirementError(f"'{name}' must be a list of names")
+    return tuple(dict.fromkeys(one.lower() for one in value))
+
+
+def _communities(given: Json) -> dict[str, list[str]]:
+    if not isinstance(given, dict):
+        raise BadRequirementError("it has no 'communities'")
+    for language, names in given.items():
+        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+            raise BadRequirementError(f"the communities of '{language}' must be a list of texts")
+    return {language.lower(): names for language, names in given.items()}
+
+
+def _share(name: str, value: Decimal | None) -> Decimal:
+    if value is None or not 0 <= value <= 1:
+        raise BadRequirementError(f"'{name}' must be a number from 0 to 1")
+    return value
+
+
+def _number(given: dict[str, Json], name: str) -> Decimal | None:
+    value = given.get(name)
+    if not isinstance(value, int | Decimal) or isinstance(value, bool):
+        return None
+    return Decimal(value)
+
+
+def _whole(given: dict[str, Json], name: str) -> int | None:
+    value = given.get(name)
+    return value if type(value) is int else None
+
+
+def plain_number(value: Decimal) -> int | float:
+    """A number as YAML has it: whole if it is."""
+    return int(value) if value == value.to_integral_value() else float(value)

@@ -1,0 +1,194 @@
+"""Prompt templates: the lines of a file with nine columns, or a list of the same in JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.importers.coerce import parse_json
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+COLUMNS = (
+    *("prompt_id", "concern", "input_type", "reflection_type", "task_prefix", "prompt"),
+    *("output_formatting", "oracle", "oracle_prediction"),
+)
+_EXPECTED = ("equal", "different", "notIncludesAny", "allEqualExpected")
+_SAME = ("allSameValue",)
+OPERATIONS = {"expected value": _EXPECTED, "same value": _SAME}
+"""By the type of the oracle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A line that is not a template, and why."""
+
+    line: int
+    reason: str
+    column: int | None = None
+    field: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One prompt template."""
+
+    line: int
+    id: str
+    concern: str
+    input_type: str
+    reflection_type: str
+    task_prefix: str
+    text: str
+    output_formatting: str
+    operation: str
+    expected: tuple[str, ...] = ()
+    """What the operation compares with, as it is written."""
+    key: str = ""
+    """Whose values `allSameValue` compares."""
+
+
+def read_table(text: str) -> Iterator[Template | Rejected]:
+    """The templates of a file, tab or comma separated.
+
+    Columns have their names in the first line; names that nobody knows stand for those that
+    belong there.
+    """
+    text = text.removeprefix("\ufeff")
+    lines = io.StringIO(text, newline="").readlines() or [""]
+    delimiter = "\t" if "\t" in lines[0] else ","
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    width, before = 0, 0
+    order: tuple[int, ...] = ()
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            yield Rejected(before + 1, f"cannot be read: {error}")
+            return
+        if row is None:
+            return
+        line, before = before + 1, reader.line_num
+        if not any(cell.strip() for cell in row):
+            continue
+        if not width:
+            width = len(row)
+            if width < len(COLUMNS):
+                yield Rejected(line, f"{width} columns, {len(COLUMNS)} are needed")
+                return
+            try:
+                order = _order(row)
+            except ValueError as problem:
+                yield Rejected(line, str(problem))
+                return
+            continue
+        if len(row) > width:
+            yield Rejected(line, f"{len(row)} fields, header has {width}")
+            continue
+        raw = lines[line - 1].rstrip("\r\n") if line == reader.line_num else None
+        yield _template(row, line, raw, delimiter, order)
+
+
+def _order(header: Sequence[str]) -> tuple[int, ...]:
+    """Where the columns are, in their usual order; raises `ValueError` if that cannot be said."""
+    names = ["_".join(cell.split()).lower() for cell in header]
+    if set(COLUMNS) <= set(names):
+        return tuple(names.index(one) for one in COLUMNS)
+    for number, name in enumerate(names):
+        if name in COLUMNS and number != COLUMNS.index(name):
+            missing = next(one for one in COLUMNS if one not in names)
+            raise ValueError(
+                f"the column '{name}' is not in its place, and there is no column '{missing}'"
+            )
+    return tuple(range(len(COLUMNS)))
+
+
+def read_list(given: Json) -> Iterator[Template | Rejected]:
+    """The templates of a list of mappings; the line is the number in the list."""
+    if not isinstance(given, list):
+        yield Rejected(1, "the prompts must be a list")
+        return
+    for number, one in enumerate(given, 1):
+        if not isinstance(one, dict):
+            yield Rejected(number, "a prompt must be a mapping")
+            continue
+        cells = ["" if one.get(name) is None else str(one[name]) for name in COLUMNS]
+        prediction = one.get("oracle_prediction")
+        if isinstance(prediction, dict):
+            cells[-1] = json.dumps(prediction)
+        yield _template(cells, number, None, "\t", tuple(range(len(COLUMNS))))
+
+
+def _template(
+    row: Sequence[str], line: int, raw: str | None, delimiter: str, order: Sequence[int]
+) -> Template | Rejected:
+    """The template in a row, whose columns are at these places."""
+
+    def rejected(number: int, reason: str) -> Rejected:
+        column = None
+        if raw is not None:  # where the field begins, if all fields stand on one line
+            before = raw.split(delimiter)[: order[number]]
+            column = len(delimiter.join(before)) + bool(before) + 1
+        return Rejected(line, f"{COLUMNS[number]}: {reason}", column, COLUMNS[number])
+
+    cells = [row[at] if at < len(row) else "" for at in order]
+    cells = [cell.strip() if number != 5 else cell for number, cell in enumerate(cells)]
+    for number in (5, 7, 8):
+        if not cells[number].strip():
+            return rejected(number, "it is missing")
+    kind = cells[7]
+    if kind not in OPERATIONS:
+        known = " and ".join(f"'{one}'" for one in OPERATIONS)
+        return rejected(7, f"there is no oracle '{kind}', only {known}")
+    try:
+        operation, expected, key = read_prediction(kind, cells[8])
+    except ValueError as problem:
+        return rejected(8, str(problem))
+    return Template(
+        line=line,
+        id=_id(cells[0]),
+        concern=cells[1],
+        input_type=cells[2],
+        reflection_type=cells[3],
+        task_prefix=cells[4],
+        text=cells[5],
+        output_formatting=cells[6],
+        operation=operation,
+        expected=expected,
+        key=key,
+    )
+
+
+def _id(written: str) -> str:
+    """A number that some program wrote as `1.0` is 1."""
+    return written.removesuffix(".0") if written.removesuffix(".0").isdigit() else written
+
+
+def read_prediction(kind: str, text: str) -> tuple[str, tuple[str, ...], str]:
+    """The operation, the expected texts and the key; raises `ValueError` unless it is an oracle."""
+    try:
+        given = parse_json(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON: {error.msg} (character {error.colno})") from None
+    if not isinstance(given, dict):
+        raise ValueError("it must be a mapping")
+    operation = given.get("operation")
+    allowed = OPERATIONS[kind]
+    if operation not in allowed:
+        words = f"'{kind}' has no operation {json.dumps(operation)}"
+        raise ValueError(f"{words}; it has {', '.join(allowed)}")
+    if operation in _SAME:
+        key = given.get("key")
+        if not isinstance(key, str) or not key:
+            raise ValueError("it has no 'key'")
+        return operation, (), key
+    expected = given.get("expected_value")
+    expected = [expected] if isinstance(expected, str) else expected
+    if not isinstance(expected, list) or not all(isinstance(one, str) for one in expected):
+        raise ValueError("'expected_value' must be a text or a list of texts")
+    return operation, tuple(expected), ""

@@ -1,0 +1,110 @@
+"""A template with its communities as a test file."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.importers.escaping import append, escape
+from evalstore.importers.langbite.oracles import translate
+from evalstore.importers.template_writer import write_test
+
+if TYPE_CHECKING:
+    from evalstore.importers.langbite.requirements import Requirement
+    from evalstore.importers.langbite.templates import Template
+    from evalstore.values import Json
+
+_DELIMITER = '"""'
+_GLUE = f" The sentence is delimited by {_DELIMITER}. "
+"""Stands between a prefix and the text, in every language."""
+_TEMPLATE_SIGNS = re.compile(r"\{\{|\{%")
+_BRACES = re.compile(r"\{[^\W\d]\w*\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """The test file of a template."""
+
+    text: bytes
+    rows: int
+    warnings: tuple[str, ...] = ()
+
+
+def compose(
+    template: Template,
+    requirement: Requirement,
+    language: str,
+    *,
+    judged: bool,
+    tags: tuple[str, ...] = (),
+) -> Composed:
+    """The test file; raises `ValueError` or `BadRequirementError` for what cannot be filled.
+
+    `tags` come behind those of the template.
+    """
+    communities = requirement.community_list(language)
+    found = re.findall(rf"\{{({re.escape(requirement.markup)}[0-9]*)\}}", template.text)
+    names = list(dict.fromkeys(found))
+    if len(names) > len(communities):
+        needed = f"{len(names)} distinct communities needed"
+        raise ValueError(f"{needed}, {len(communities)} given")
+    for one in communities if names else ():
+        if _TEMPLATE_SIGNS.search(one) or not one.strip():
+            raise ValueError(f"the community '{one}' cannot be a value")
+    oracle = translate(template, requirement.delta, judged=judged)
+    own = [template.concern, language, template.input_type, template.reflection_type]
+    front: dict[str, Json] = {"tags": list(dict.fromkeys([*own, *tags]))}
+    front |= _rows(names, requirement.markup, communities)
+    text = write_test(
+        front,
+        [("user", _prompt(template, names))],
+        instructions=oracle.instructions,
+        checks=oracle.checks,
+    )
+    rows = math.perm(len(communities), len(names)) if names else 1
+    broken = _broken(template.text, names, requirement.markup)
+    return Composed(text, rows, (*oracle.warnings, *broken))
+
+
+def _rows(names: list[str], markup: str, communities: list[str]) -> dict[str, Json]:
+    if not names:
+        return {}
+    if len(names) == 1:
+        return {"replacements": {names[0]: communities}}
+    return {
+        "lists": {markup: communities},
+        "replacements": {"$permute": {"names": names, "list": markup}},
+    }
+
+
+def _prompt(template: Template, names: list[str]) -> str:
+    """Prefix, text and format, as they are put together there."""
+    text = _filled(template.text, names)
+    if template.task_prefix:
+        prefix = escape(template.task_prefix + _GLUE + _DELIMITER)
+        text = f"{prefix}{text}{_DELIMITER}."
+    if template.output_formatting:
+        text += " " + escape(template.output_formatting)
+    return text
+
+
+def _filled(text: str, names: list[str]) -> str:
+    """The text with placeholders for its markups."""
+    if not names:
+        return escape(text)
+    parts = re.split(r"\{(" + "|".join(map(re.escape, names)) + r")\}", text)
+    out = ""
+    for number, part in enumerate(parts):
+        out = append(out, "{{" + part + "}}") if number % 2 else out + escape(part)
+    return out
+
+
+def _broken(text: str, names: list[str], markup: str) -> list[str]:
+    """What looks like a markup and is not filled: also its name without braces, in capitals."""
+    rest = [one for one in _BRACES.findall(text) if one[1:-1] not in names]
+    name = re.escape(markup)
+    rest += re.findall(rf"\{{{name}[0-9]*(?![\w}}])|(?<![\w{{]){name}[0-9]*\}}", text)
+    rest += re.findall(rf"(?<![\w{{]){name}[0-9]*(?![\w}}])", text)
+    return [f"unresolved {', '.join(dict.fromkeys(rest))}"] if rest else []

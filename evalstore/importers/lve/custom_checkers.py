@@ -1,0 +1,74 @@
+"""Checker classes of a test's own: their file comes along, and nothing of it is run here."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from evalstore.importers.errors import NotTakenError
+from evalstore.importers.lve.checker_context import ARGUMENTS, Judged, Test
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+
+def classes_in(source: bytes) -> dict[str, ast.ClassDef]:
+    """The classes that a Python file defines; none when it is no Python. Nothing is run."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def translate_class(test: Test) -> Judged:
+    """A class of the test's own, which evalstore runs when its file is trusted."""
+    name = test.definition.checker
+    place = (ARGUMENTS, "checker_name")
+    path, source = next(
+        (path, source) for path, source in test.custom.items() if name in classes_in(source)
+    )
+    methods = {
+        node.name for node in classes_in(source)[name].body if isinstance(node, ast.FunctionDef)
+    }
+    if "postprocess_response" in methods:
+        message = (
+            f"'{name}' changes answers before they are stored ('postprocess_response'), "
+            "but here they are stored as they are"
+        )
+        raise NotTakenError(message, *place)
+    beside = {one.rpartition("/")[2].removesuffix(".py") for one in test.custom if one != path}
+    if imported := sorted(beside & _imports(source)):
+        message = (
+            f"'{path}' imports '{imported[0]}', a file beside it, but a Python check is one file"
+        )
+        raise NotTakenError(message, *place)
+    arguments = {
+        key: test.text(key, empty=True) if isinstance(value, str) else value
+        for key, value in test.definition.arguments.items()
+    }
+    check: dict[str, Json] = {"file": path, "class": name}
+    if arguments:
+        check["args"] = arguments
+    written = "".join(one for one in arguments.values() if isinstance(one, str))
+    hidden = [
+        one
+        for key, one in test.names.items()
+        if key not in test.shown and "{{" + one + "}}" not in written
+    ]
+    # A check sees the columns that something mentions.
+    named = f"{name} of {', '.join('{{' + one + '}}' for one in hidden)}"
+    scope = {"scope": "case"} if test.definition.joint else {}
+    label = {"name": named} if hidden else {}
+    return Judged([{"python": check, **label, **scope}], files={path: source})
+
+
+def _imports(source: bytes) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+            found |= {alias.name for alias in node.names} if node.level else set()
+    return found

@@ -1,0 +1,187 @@
+"""Recorded instances: what a test was filled with, what the model answered, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from evalstore.display import plural
+from evalstore.importers.base import ShownMessage
+from evalstore.importers.coerce import parse_json
+from evalstore.importers.errors import NotTakenError, shown
+from evalstore.importers.lve.format_strings import mentioned
+
+if TYPE_CHECKING:
+    from evalstore.values import Json, Role
+
+_TIMES = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S")
+_TEMPERATURE = 0.0
+"""What answers are asked for with when nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One line of a file of instances."""
+
+    line: int
+    arguments: dict[str, Json]
+    """Parameters of the prompt and of the model, as they were given."""
+    response: str | dict[str, str] | list[str] | list[dict[str, str]]
+    passed: bool
+    started: int
+    """Microseconds since 1970; 0 when nobody knows."""
+    shown: tuple[tuple[ShownMessage, ...], ...] | None = None
+    """The messages of each conversation, without its last answer; None: they were not kept."""
+    pictures_kept: bool = True
+    """Whether these messages say which pictures were shown."""
+    text: str = ""
+    """The line itself."""
+
+
+def read_instance(line: int, text: str) -> Instance:
+    """An instance from its line; raises `NotTakenError`."""
+    try:
+        given = parse_json(text)
+    except ValueError as error:
+        raise NotTakenError(f"is not JSON: {error}", line=line) from None
+    if not isinstance(given, dict):
+        raise NotTakenError(f"an instance must be a mapping, not {shown(given)}", line=line)
+    for name in ("args", "run_info"):
+        if not isinstance(given.get(name), dict):
+            raise NotTakenError(f"the instance has no '{name}'", line=line)
+    if not _is_response(given.get("response")):
+        what = shown(given.get("response"))
+        raise NotTakenError(
+            f"'response' must be a text, texts by name, or a list, not {what}", line=line
+        )
+    passed = given.get("passed", given.get("is_safe", True))  # as it was called once
+    if not isinstance(passed, bool):
+        raise NotTakenError(f"'passed' must be true or false, not {shown(passed)}", line=line)
+    return Instance(
+        line=line,
+        arguments=given["args"],
+        response=given["response"],
+        passed=passed,
+        started=_started(given["run_info"].get("timestamp")),
+        shown=_shown(given, line),
+        pictures_kept=bool(given.get("prompt_out")),
+        text=text.strip(),
+    )
+
+
+def _shown(given: dict[str, Json], line: int) -> tuple[tuple[ShownMessage, ...], ...] | None:
+    """The messages that were kept: `prompt_out` with the answers, once `prompt` without them."""
+    kept = given.get("prompt_out") or given.get("prompt")
+    if not isinstance(kept, list) or not kept:
+        return None
+    runs = kept if all(isinstance(one, list) for one in kept) else [kept]
+    responses = given["response"] if isinstance(given["response"], list) else [given["response"]]
+    said = {
+        answer for one in responses for answer in (one.values() if isinstance(one, dict) else [one])
+    }
+    try:
+        return tuple(_conversation(run, said) for run in runs)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        raise NotTakenError("the kept prompt is not a list of messages", line=line) from None
+
+
+_ROLES: dict[Json, Role] = {"user": "user", "system": "system", "assistant": "assistant"}
+
+
+def _conversation(given: list[Json], said: Collection[str]) -> tuple[ShownMessage, ...]:
+    """One conversation; what the model said in it is a turn that it filled."""
+    messages = []
+    for one in given:
+        role = _ROLES[one.get("role") or "user"]
+        text, image = one.get("content"), one.get("image_url")
+        if not isinstance(text, str | None):
+            raise ValueError(role)
+        if role == "assistant" and (
+            one.get("variable") or (text in said and "variable" not in one)
+        ):
+            text = None
+        if text is None and role != "assistant":
+            raise ValueError(role)
+        messages.append(ShownMessage(role, text, image if isinstance(image, str) else None))
+    while messages and messages[-1].role == "assistant":
+        messages.pop()
+    return tuple(messages)
+
+
+def _is_response(given: Json) -> bool:
+    if isinstance(given, list):
+        return bool(given) and all(_is_one(one) for one in given)
+    return _is_one(given)
+
+
+def _is_one(given: Json) -> bool:
+    if isinstance(given, dict):
+        return bool(given) and all(isinstance(one, str) for one in given.values())
+    return isinstance(given, str)
+
+
+def _started(given: Json) -> int:
+    """A time as `ctime` writes it, without a zone: taken for UTC."""
+    for form in _TIMES if isinstance(given, str) else ():
+        try:
+            time = datetime.strptime(given.strip()[:24], form).replace(tzinfo=UTC)
+        except ValueError:
+            continue
+        return int(time.timestamp()) * 1_000_000
+    return 0
+
+
+def split_arguments(
+    arguments: Mapping[str, Json], parameters: Collection[str]
+) -> tuple[dict[str, Json], dict[str, Json]]:
+    """The parameters of the prompt, and those of the model; null means that there is none."""
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return (
+        {name: value for name, value in given.items() if name in parameters},
+        {name: value for name, value in given.items() if name not in parameters},
+    )
+
+
+def checker_columns(
+    checker: Mapping[str, Json], parameters: Collection[str], given: Iterable[Mapping[str, Json]]
+) -> tuple[str, ...]:
+    """The arguments of the model that a checker's arguments mention, as instances have them."""
+    known = {name for one in given for name, value in one.items() if value is not None}
+    texts = [one for one in checker.values() if isinstance(one, str)]
+    names = dict.fromkeys(name for text in texts for name in mentioned(text))
+    return tuple(name for name in names if name in known and name not in parameters)
+
+
+def model_arguments(default: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, Json]:
+    """What a call was made with: its own arguments, else the test's, else temperature 0."""
+    given = {"temperature": _TEMPERATURE, **default, **own}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def answers_of(
+    response: str | dict[str, str] | list[str] | list[dict[str, str]],
+    names: tuple[tuple[str, ...], ...],
+) -> list[tuple[str, ...]]:
+    """The answers of each conversation; `names` are those of its turns.
+
+    Raises `NotTakenError` when the answers are not those of these conversations.
+    """
+    given = response if isinstance(response, list) else [response]
+    if len(given) != len(names):
+        raise NotTakenError(
+            f"it has answers of {plural(len(given), 'run')}, the test has {len(names)}"
+        )
+    return [_answers(one, turns) for one, turns in zip(given, names, strict=True)]
+
+
+def _answers(given: str | dict[str, str], names: tuple[str, ...]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        if len(names) > 1:
+            raise NotTakenError(f"it has one answer, the test has {len(names)}")
+        return (given,)
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise NotTakenError(f"it has no answer '{missing[0]}'")
+    return tuple(given[name] for name in names)

@@ -1,0 +1,288 @@
+"""Functions that are written as text in `test.json`, as expressions or as Python files.
+
+They are only read here, never run. A placeholder in such a text is filled before the text
+becomes code there; here it stands for the parameter, so that no value becomes code.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.checks.expressions.check import read_expression
+from evalstore.checks.expressions.operations import ExpressionError
+from evalstore.importers.errors import NotTakenError
+from evalstore.importers.lve.format_strings import Field, parse
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.importers.lve.definition import Definition
+
+_MARK = "lve_field_{}_"
+_MARKS = re.compile(r"lve_field_(\d+)_")
+_TRUTH_CALLS = ("any", "all", "bool", "startswith", "endswith")
+Edit = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A lambda, and what its parameters are."""
+
+    source: str
+    """With marks in the place of placeholders."""
+    fields: tuple[Field, ...]
+    tree: ast.Lambda
+    answer: str
+    """The parameter that gets the answer."""
+    parameters: tuple[str, ...]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What it needs the values of: its parameters, and what placeholders name besides."""
+        return tuple(dict.fromkeys([*self.parameters, *(one.name for one in self.fields)]))
+
+    @property
+    def uses_answer(self) -> bool:
+        """Whether it looks at the answer at all."""
+        return any(node.id == self.answer for node in self._names())
+
+    @property
+    def says_all_are_equal(self) -> bool:
+        """Whether it asks that there is one value among the answers."""
+        return ast.unparse(self.tree.body) == f"len(set({self.answer})) == 1"
+
+    def _names(self) -> Iterator[ast.Name]:
+        return (node for node in ast.walk(self.tree.body) if isinstance(node, ast.Name))
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What is known of the values of the parameters."""
+
+    rows: Sequence[Mapping[str, Json]]
+
+    def are_texts(self, name: str) -> bool:
+        """Whether each value is a text."""
+        return all(isinstance(row.get(name), str) for row in self.rows)
+
+    def as_number(self, name: str, written: str) -> str | None:
+        """The value as a number in code; None when not each of them is one."""
+        found = [row.get(name) for row in self.rows]
+        if all(isinstance(one, int | float) and not isinstance(one, bool) for one in found):
+            return written
+        for kind in (int, float):
+            try:
+                if all(isinstance(one, str) and kind(one) is not None for one in found):
+                    return f"{kind.__name__}({written})"
+            except ValueError:
+                continue
+        return None
+
+
+def read_function(text: str, definition: Definition, *place: str) -> Function:
+    """A lambda that takes an answer and all parameters; raises `NotTakenError`."""
+    pieces = parse(text, definition.columns, *place)
+    fields = tuple(piece for piece in pieces if isinstance(piece, Field))
+    marks = iter(range(len(fields)))
+    source = "".join(
+        piece if isinstance(piece, str) else _MARK.format(next(marks)) for piece in pieces
+    ).strip()
+    try:
+        tree = ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        words = getattr(error, "msg", None) or str(error)
+        raise NotTakenError(f"the function is no Python: {words}", *place) from None
+    if not isinstance(tree, ast.Lambda):
+        raise NotTakenError("the function must be a lambda", *place)
+    return Function(source, fields, tree, *_parameters(tree, definition.parameters, place))
+
+
+def _parameters(
+    tree: ast.Lambda, given: Sequence[str], place: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """The parameter for the answer, and the others; raises for a call that would fail."""
+    arguments = tree.args
+    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+    if not names or arguments.vararg or arguments.kwarg:
+        raise NotTakenError("the function must take an answer and the parameters by name", *place)
+    answer, *others = names
+    others += [one.arg for one in arguments.kwonlyargs]
+    for name in given:
+        if name not in others:
+            raise NotTakenError(f"the function does not take the parameter '{name}'", *place)
+    if arguments.defaults or any(one is not None for one in arguments.kw_defaults):
+        raise NotTakenError("the function has parameters with defaults", *place)
+    for name in others:
+        if name not in given:
+            raise NotTakenError(
+                f"the function takes '{name}', which is not among the prompt_parameters", *place
+            )
+    return answer, tuple(others)
+
+
+def as_expression(
+    function: Function,
+    answer: Callable[[ast.Lambda], dict[int, str]] | str,
+    names: Mapping[str, str],
+    values: Values,
+    *place: str,
+) -> str | None:
+    """The function as an expression of a check; None when it needs more than those have.
+
+    `answer` is what the answer is called, or gives the text for each node that stands for it.
+    """
+    given = {name: names[name] for name in function.parameters}
+    outer = {function.answer, *given, *given.values(), "answer", "answers"}
+    inner = {node.id for node in function._names() if isinstance(node.ctx, ast.Store)}
+    if inner & outer:
+        return None
+    replaced = {function.answer: answer, **given} if isinstance(answer, str) else given
+    edits = list(marks(function, lambda name: names[name], values, place))
+    special = {} if isinstance(answer, str) else answer(function.tree)
+    body = function.tree.body
+    covered: list[tuple[int, int]] = []
+    offsets = Offsets(function.source)
+    for node in ast.walk(body):  # from outside in: what is replaced as a whole comes first
+        start, end = offsets.of(node)
+        if any(low <= start and end <= high for low, high in covered):
+            continue
+        text = special.get(id(node))
+        if text is None and isinstance(node, ast.JoinedStr):
+            text = _constant(node)
+        if text is None and isinstance(node, ast.Name):
+            text = replaced.get(node.id)
+        if text is not None:
+            edits.append((start, end, text))
+            covered.append((start, end))
+    start, end = offsets.of(body)
+    expression = " ".join(edited(function.source, start, end, edits).split("\n"))
+    if not _is_truth(body):
+        expression = f"bool({expression})"
+    try:
+        read_expression(expression)
+    except ExpressionError:
+        return None
+    return expression
+
+
+def marks(
+    function: Function,
+    write: Callable[[str], str],
+    values: Values,
+    place: tuple[str, ...],
+) -> Iterator[Edit]:
+    """What stands for the placeholders: in a text the parameter's text, in code its number."""
+    offsets = Offsets(function.source)
+    for node in ast.walk(function.tree.body):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            parts = _MARKS.split(node.value)
+            if len(parts) > 1:
+                yield (*offsets.of(node), _sum(parts, function.fields, write, values, place))
+        elif isinstance(node, ast.Name) and (found := _MARKS.fullmatch(node.id)):
+            field = function.fields[int(found[1])]
+            number = values.as_number(field.name, write(field.name))
+            if number is None or field.steps or field.spec:
+                raise NotTakenError(
+                    f"the value of '{field.name}' would become code, but here values are only data",
+                    *place,
+                )
+            yield (*offsets.of(node), number)
+    if _MARKS.search(_MARKS.sub(_blank_known(function), function.source)):
+        raise NotTakenError(
+            "a placeholder of the function stands where Python takes no value", *place
+        )
+
+
+def _blank_known(function: Function) -> Callable[[re.Match[str]], str]:
+    """Takes out the marks that stand in texts or by themselves, so that others are found."""
+    known: set[str] = set()
+    for node in ast.walk(function.tree.body):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            known |= set(_MARKS.findall(node.value))
+        elif isinstance(node, ast.Name) and (found := _MARKS.fullmatch(node.id)):
+            known.add(found[1])
+    return lambda found: "" if found[1] in known else found[0]
+
+
+def _sum(
+    parts: list[str],
+    fields: Sequence[Field],
+    write: Callable[[str], str],
+    values: Values,
+    place: tuple[str, ...],
+) -> str:
+    """A text with values in it, as texts that are put together."""
+    terms = []
+    for number, part in enumerate(parts):
+        if number % 2 == 0:
+            terms += [repr(part)] if part else []
+            continue
+        field = fields[int(part)]
+        if field.steps or field.spec:
+            raise NotTakenError(
+                f"the function uses '{field.name}' with a format or a part of it, not as a whole",
+                *place,
+            )
+        written = write(field.name)
+        terms.append(written if values.are_texts(field.name) else f"str({written})")
+    return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
+
+
+def _constant(node: ast.JoinedStr) -> str | None:
+    """An f-string without a value in it is a text; None when there is one."""
+    found = [one.value for one in node.values if isinstance(one, ast.Constant)]
+    if len(found) < len(node.values) or _MARKS.search("".join(map(str, found))):
+        return None
+    return repr("".join(map(str, found)))
+
+
+def _is_truth(node: ast.expr) -> bool:
+    """Whether an expression is true or false, and nothing else."""
+    match node:
+        case ast.Compare() | ast.UnaryOp(op=ast.Not()):
+            return True
+        case ast.Constant(value=bool()):
+            return True
+        case ast.BoolOp():
+            return all(map(_is_truth, node.values))
+        case ast.IfExp():
+            return _is_truth(node.body) and _is_truth(node.orelse)
+        case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)):
+            return name in _TRUTH_CALLS
+    return False
+
+
+class Offsets:
+    """Where nodes stand in a source; Python counts lines, and bytes in them."""
+
+    def __init__(self, source: str) -> None:
+        self._lines = source.split("\n")
+        self._starts = [0]
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line) + 1)
+
+    def of(self, node: ast.AST) -> tuple[int, int]:
+        """The first character of a node, and the one behind it."""
+        if not isinstance(node, ast.expr):
+            return -1, -1
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start = self._at(node.lineno, node.col_offset)
+        return start, self._at(node.end_lineno, node.end_col_offset)
+
+    def _at(self, line: int, column: int) -> int:
+        before = self._lines[line - 1].encode()[:column].decode()
+        return self._starts[line - 1] + len(before)
+
+
+def edited(source: str, start: int, end: int, edits: list[Edit]) -> str:
+    """A part of a source with some stretches replaced; of two that overlap the outer one counts."""
+    out, at = "", start
+    for first, last, text in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        if first >= at and last <= end:
+            out += source[at:first] + text
+            at = last
+    return out + source[at:end]

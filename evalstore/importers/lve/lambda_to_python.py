@@ -1,0 +1,70 @@
+"""Functions that are written as text, as Python files with a checker class of LVE's kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.importers.lve.lambda_to_expression import Function, Offsets, Values, edited, marks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evalstore.values import Json
+
+FILE, CLASS = "check.py", "Check"
+
+
+def check_of(function: Function, names: Mapping[str, str]) -> dict[str, Json]:
+    """The check that runs the file; it is given the parameters of the function."""
+    found: dict[str, Json] = {"file": FILE, "class": CLASS}
+    if function.values:
+        found["args"] = {one: "{{" + names[one] + "}}" for one in function.values}
+    return found
+
+
+def as_python(function: Function, values: Values, extract: str | None, *place: str) -> str:
+    """A class that gives the function the last answer, or the number in it."""
+    answer = "self.extract_response_from_prompt(prompt_out)"
+    return _class("BaseChecker", function, answer, values, place, extract)
+
+
+def as_joint_python(function: Function, values: Values, *place: str, by_name: bool) -> str:
+    """A class that gives the function the answers of all runs, or mappings of those by name."""
+    what = "variables" if by_name else "response"
+    answers = f"[self.extract_{what}_from_prompt(one) for one in prompt_out]"
+    return _class("MultiRunBaseChecker", function, answers, values, place)
+
+
+def _class(
+    base: str,
+    function: Function,
+    answer: str,
+    values: Values,
+    place: tuple[str, ...],
+    extract: str | None = None,
+) -> str:
+    edits = list(marks(function, lambda name: f"self.{name}", values, place))
+    source = edited(function.source, *Offsets(function.source).of(function.tree), edits)
+    if "\n" in source:
+        source = f"({source})"
+    given = "".join(f", {one}=self.{one}" for one in function.parameters)
+    return (
+        '"""Whether an answer is safe: the function of a test of LVE."""\n\n'
+        "import re  # noqa: F401 - the function may use it\n\n"
+        f"from lve.checkers.base import {base}\n\n\n"
+        f"class {CLASS}({base}):\n"
+        + _start(function.values, extract)
+        + "    def is_safe(self, prompt_out, param_values=None):\n"
+        f"        check = {source}  # noqa: E731\n"
+        f"        return bool(check({answer}{given}))\n"
+    )
+
+
+def _start(parameters: tuple[str, ...], extract: str | None) -> str:
+    """The constructor, if there is something to keep."""
+    if not parameters and extract is None:
+        return ""
+    taken = "".join(f", {one}" for one in parameters)
+    kept = "".join(f"        self.{one} = {one}\n" for one in parameters)
+    passed = "" if extract is None else f'extract="{extract}"'
+    return f"    def __init__(self{taken}):\n        super().__init__({passed})\n{kept}\n"

@@ -1,0 +1,182 @@
+"""Prompts: a list of messages in `test.json`, or a file of text or of messages.
+
+A file holds plain text (one message of the user), one message as a JSON object, or one
+message on each line. An assistant's message without a content is for the model to fill.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from json import JSONDecodeError
+from typing import TYPE_CHECKING, cast
+
+from evalstore.importers.coerce import parse_json
+from evalstore.importers.errors import NotTakenError, shown
+from evalstore.importers.lve.format_strings import names_of
+from evalstore.values import Role
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+_MEANT_AS_JSON = re.compile(r"\s*\[?\s*\{\s*\"(?:content|role|variable|image_url)\"\s*:")
+_NOT_FILLED_IN = re.compile(r"\s*<please fill in>\s*")
+_FIELDS = ("content", "role", "variable", "image_url")
+_ROLES = ("user", "system", "assistant")
+LAST = "response"
+"""What the last answer is called when nobody names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a prompt."""
+
+    role: Role
+    content: str | None
+    variable: str | None = None
+    """What the answer is called, when the model fills it."""
+    image: str | None = None
+    """The address of a picture."""
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether the model says it."""
+        return self.role == "assistant" and self.content is None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The messages of a prompt, and the fields of them that mean nothing."""
+
+    turns: tuple[Turn, ...]
+    ignored: tuple[str, ...] = ()
+
+
+def read_message(text: str) -> Prompt:
+    """One message of the user; raises `NotTakenError` when it says nothing."""
+    if not text:
+        raise NotTakenError("the prompt is empty")
+    if _NOT_FILLED_IN.fullmatch(text):
+        raise NotTakenError("the prompt has not been filled in")
+    return Prompt((Turn("user", text),))
+
+
+def read_file(text: str) -> Prompt:
+    """The messages of a prompt file; raises `NotTakenError`, with the line where there is one."""
+    plain = read_message(text)
+    try:
+        whole = parse_json(text)
+    except ValueError as problem:
+        lines = text.removesuffix("\n").split("\n")
+        if (messages := _read_lines(lines)) is not None:
+            return read_list(messages, on_lines=True)
+        if _MEANT_AS_JSON.match(text):
+            line = problem.lineno if isinstance(problem, JSONDecodeError) else 1
+            words = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
+            raise NotTakenError(f"is not JSON: {words}", line=line) from None
+        return plain
+    if isinstance(whole, list) and "\n" not in text.removesuffix("\n"):
+        raise NotTakenError("each line of a prompt file must be one message, not a list", line=1)
+    given = whole if isinstance(whole, list) else [whole]
+    return read_list(given) if all(isinstance(one, dict) for one in given) else plain
+
+
+def _read_lines(lines: list[str]) -> list[Json] | None:
+    """The messages of JSON lines; None when the lines are something else.
+
+    Raises `NotTakenError` for a blank line, and for one that is not JSON.
+    """
+    found: list[Json] = []
+    problems: list[NotTakenError] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            reason = "the line is blank, but a message must stand on each line"
+            problems.append(NotTakenError(reason, line=number))
+            continue
+        try:
+            found.append(parse_json(line))
+        except ValueError as problem:
+            words = problem.msg if isinstance(problem, JSONDecodeError) else str(problem)
+            problems.append(NotTakenError(f"is not JSON: {words}", line=number))
+            if not line.lstrip().startswith("{"):
+                return None
+    if not all(isinstance(one, dict) for one in found):
+        if not problems and any(isinstance(one, list) for one in found):
+            reason = "each line of a prompt file must be one message, not a list"
+            raise NotTakenError(reason)
+        return None
+    if not any(one.keys() & set(_FIELDS) for one in found):
+        return None if problems else found
+    if problems:
+        raise problems[0]
+    return found
+
+
+def read_list(given: Json, *, on_lines: bool = False) -> Prompt:
+    """The messages of a list; raises `NotTakenError`, with the line if they stand `on_lines`."""
+    if not isinstance(given, list):
+        raise NotTakenError("the prompt must be a list of messages")
+    if not given:
+        raise NotTakenError("the prompt is empty")
+    turns = []
+    for number, one in enumerate(given, 1):
+        try:
+            turns.append(_turn(number, one))
+        except NotTakenError as problem:
+            raise NotTakenError(problem.reason, line=number if on_lines else None) from None
+    names = dict.fromkeys(name for one in given for name in one if name not in _FIELDS)
+    return Prompt(tuple(turns), tuple(names))
+
+
+def _turn(number: int, given: Json) -> Turn:
+    if not isinstance(given, dict):
+        raise NotTakenError(f"message {number} is {shown(given)}, not a mapping")
+    role = given.get("role") or "user"
+    if role not in _ROLES:
+        known = ", ".join(_ROLES)
+        raise NotTakenError(f"message {number} has the role {shown(role)}; there are {known}")
+    for name in ("content", "variable", "image_url"):
+        if not isinstance(given.get(name), str | None):
+            raise NotTakenError(f"'{name}' of message {number} must be a text")
+    variable = given.get("variable") if role == "assistant" else None
+    return Turn(cast("Role", role), given.get("content"), variable, given.get("image_url"))
+
+
+def turn_names(turns: tuple[Turn, ...]) -> tuple[str, ...]:
+    """What the answers of a conversation are called; raises `NotTakenError` for what is none."""
+    for turn in turns:
+        if turn.content is None and not turn.is_filled:
+            raise NotTakenError(f"a message of the role '{turn.role}' has no content")
+    if all(turn.role == "system" for turn in turns):
+        raise NotTakenError("there is no user message")
+    if turns[0].is_filled:
+        raise NotTakenError("the conversation begins with a turn to be filled: nothing was asked")
+    names = [turn.variable for turn in turns if turn.is_filled]
+    last = turns[-1]
+    if last.role == "assistant" and not last.is_filled:
+        raise NotTakenError("the conversation ends with a fixed assistant turn")
+    if last.role != "assistant":
+        names.append(LAST)
+    named = [name if name or len(names) > 1 else LAST for name in names]
+    if not all(named):
+        raise NotTakenError(
+            "an assistant turn to be filled needs a 'variable' when it is not alone"
+        )
+    for name in named:
+        if named.count(name) > 1:
+            raise NotTakenError(f"two turns to be filled have the variable '{name}'")
+    return tuple(name for name in named if name)
+
+
+def take_turns(turns: tuple[Turn, ...]) -> bool:
+    """Whether user and assistant take turns, behind at most one system message."""
+    spoken = turns[1:] if turns[0].role == "system" else turns
+    expected = (("user", "assistant")[number % 2] for number in range(len(spoken)))
+    return bool(spoken) and all(
+        turn.role == role for turn, role in zip(spoken, expected, strict=True)
+    )
+
+
+def name_of_turn(variable: str) -> str:
+    """What the answer of a turn is called in a test file."""
+    return variable if variable == LAST else names_of([variable])[variable]

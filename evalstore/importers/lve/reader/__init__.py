@@ -1,0 +1,266 @@
+"""Import of LVE: a repository of folders with a `test.json`, prompts, instances and checkers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.errors import NotTakenError, check_picture, line_of
+from evalstore.importers.lve.candidates import TemperatureTags, list_candidates, tag_temperatures
+from evalstore.importers.lve.checker_context import Test
+from evalstore.importers.lve.checkers import translate
+from evalstore.importers.lve.definition import Definition, read_definition
+from evalstore.importers.lve.format_strings import fill, names_of
+from evalstore.importers.lve.instances import checker_columns, read_instance, split_arguments
+from evalstore.importers.lve.prompts import name_of_turn
+from evalstore.importers.lve.recording import RecordedLine, is_of_today, record, temperature_of
+from evalstore.importers.lve.test_writer import (
+    Conversation,
+    Row,
+    common_options,
+    conversations,
+    distinct_rows,
+    shown_parameters,
+    write,
+)
+from evalstore.importers.source_files import read_source, reason_of
+from evalstore.importers.template_writer import file_name
+
+_TEST = "test.json"
+_ROOT = "repository"
+"""The folder of a repository that holds the tests."""
+_INSTANCES = (".jsonl", ".json")
+"""Files of recorded lines: those of competitions are called `competition.json`."""
+_NO_CATEGORY = 2
+"""The last parts of a path: the name of the test, and the model; a test may have no model's."""
+
+
+def read(paths: list[Path], options: Options) -> Imported:
+    """The tests in these folders; raises `EvalstoreError` when there are none."""
+    imported = Imported()
+    models: dict[str, TemperatureTags] = {}
+    found = False
+    for path in paths:
+        for folder, name, folders in _tests(path):
+            found = True
+            _Reader(folder, name, folders, imported, options).read(models)
+    if not found:
+        raise EvalstoreError(
+            f"there is no '{_TEST}' in '{paths[0].name}'",
+            hint="name a folder of an LVE repository, or one of its tests",
+        )
+    if models:
+        usual = options.temperature if options.sessions else None
+        imported.settings["candidates"] = list_candidates(models, usual=usual)
+    return imported
+
+
+def _tests(path: Path) -> Iterator[tuple[Path, PurePosixPath, tuple[str, ...]]]:
+    """The folders with tests; what each is called, its path below `repository`; its categories."""
+    if path.name == _TEST and path.is_file():
+        path = path.parent
+    path = Path(os.path.normpath(path.absolute()))  # a prompt file must lie below it
+    base = path.parent if (path / _TEST).is_file() else path
+    is_root = False
+    for parent in (path, *path.parents):
+        if parent.name == _ROOT:
+            base, is_root = parent, True
+            break
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        folders[:] = [one for one in folders if not one.startswith(".")]
+        if _TEST in files:
+            below = Path(folder).relative_to(base).parts
+            from_root = is_root or below[:1] == (_ROOT,)
+            if below[:1] == (_ROOT,):
+                below = below[1:]
+            name = PurePosixPath(*map(file_name, below or (Path(folder).name,)))
+            categories = name.parts[:-_NO_CATEGORY]
+            if from_root and len(name.parts) == _NO_CATEGORY:
+                categories = name.parts[:1]  # a category and a test, no folder of a model
+            yield Path(folder), name, categories
+
+
+@dataclass
+class _Reader:
+    """Reads one test."""
+
+    folder: Path
+    name: PurePosixPath
+    folders: tuple[str, ...]
+    """The categories that the test lies in, from the outermost on."""
+    imported: Imported
+    options: Options
+
+    def read(self, models: dict[str, TemperatureTags]) -> None:
+        """Add what the test comes to, or why it is left."""
+        path = self.folder / _TEST
+        text = ""
+        try:
+            text = self._text(path)
+            definition = read_definition(text, self._prompt)
+            tagged = self._take(definition, text)
+            models.setdefault(definition.model, {}).update(tagged)
+        except NotTakenError as problem:
+            place = self.folder / problem.file if problem.file else path
+            line = problem.line or line_of(text, problem.place)
+            self.imported.left.append(Left(str(place), problem.reason, line))
+
+    def _text(self, path: Path) -> str:
+        try:
+            return self._bytes(path).decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise NotTakenError("is not UTF-8") from None
+
+    def _bytes(self, path: Path) -> bytes:
+        try:
+            return read_source(path)
+        except FileProblem as problem:
+            raise NotTakenError(reason_of(problem)) from problem
+
+    def _prompt(self, path: str) -> str:
+        """The text of a prompt file of the test; one from elsewhere is not read."""
+        place = Path(os.path.normpath(self.folder / path))
+        if not place.is_relative_to(self.folder):
+            raise NotTakenError(f"the prompt file '{path}' lies outside of the test's folder")
+        if not place.is_file():
+            raise NotTakenError(f"the prompt file '{path}' is not there")
+        return self._text(place).replace("\r\n", "\n").replace("\r", "\n")
+
+    def _take(self, definition: Definition, text: str) -> TemperatureTags:
+        """Add the files of a test; returns the tag that names the temperatures of its answers."""
+        held = conversations(definition)
+        lines = list(self._lines())
+        model_columns = checker_columns(
+            definition.arguments,
+            definition.parameters,
+            [line.instance.arguments for line in lines],
+        )
+        definition = replace(definition, model_columns=model_columns)
+        names = names_of(
+            definition.columns, {name_of_turn(name) for one in held for name in one.names}
+        )
+        lines = [line for line in lines if self._is_placed(definition, held, line)]
+        instances = [line for line in lines if line.fits]
+        rows = distinct_rows([line.row for line in instances])
+        if definition.columns and not rows:
+            raise NotTakenError("no instance says what its parameters are", "prompt_parameters")
+        turns = tuple(one.names for one in held for _ in range(one.run.repetitions))
+        custom = self._custom()
+        judged = translate(Test(definition, names, turns, rows, shown_parameters(held), custom))
+        of_today = [line for line in instances if is_of_today(held, line)]
+        options, words = common_options(
+            definition,
+            *(
+                [split_arguments(one.instance.arguments, definition.parameters)[1] for one in some]
+                for some in (instances, of_today)
+            ),
+        )
+        given = (temperature_of(definition, one) for one in of_today)
+        temperatures = {one for one in given if one is not None}
+        tagged = tag_temperatures(definition.model, options, temperatures)
+        model = self.name.name
+        for check in judged.checks:
+            if "python" in check:
+                check["python"]["file"] = f"{model}/{check['python']['file']}"
+        written, data = write(
+            definition,
+            held,
+            names,
+            rows,
+            judged,
+            folders=self.folders,
+            more_tags=list(tagged),
+            options=options,
+            data=f"{model}.jsonl",
+            comments=self._comments(definition),
+        )
+        place = f"tests/{self.name}"
+        self.imported.files[f"{place}.md"] = written
+        if data is not None:
+            self.imported.files[f"{place}.jsonl"] = data
+        for path, source in judged.files.items():
+            self.imported.files[f"{place}/{path}"] = source
+        self.imported.rows += len(rows) or 1
+        for reason in [*words, *judged.warnings]:
+            self._warn(
+                reason, line_of(text, ("checker_args",)) if reason in judged.warnings else None
+            )
+        if definition.ignored:
+            self._warn(f"has no effect here: {', '.join(definition.ignored)}", None)
+        if self.options.sessions:
+            record(self.imported, definition, held, names, lines, f"{place}.md")
+        return tagged
+
+    def _warn(self, reason: str, line: int | None) -> None:
+        self.imported.warnings.append(Left(str(self.folder / _TEST), reason, line))
+
+    def _comments(self, definition: Definition) -> list[str]:
+        found = [
+            f"From LVE: {self.name}" + (f", by {definition.author}" if definition.author else "")
+        ]
+        found += [value for name, value in definition.tags if name == "paper"]
+        return [" ".join(one.split()) for one in found]
+
+    def _custom(self) -> dict[str, bytes]:
+        """The Python files of the test's own checkers, by their path below `checker`."""
+        folder = self.folder / "checker"
+        return {
+            path.relative_to(folder).as_posix(): self._bytes(path)
+            for path in sorted(folder.rglob("*.py"))
+            if path.is_file() and path.name != "__init__.py"
+        }
+
+    def _lines(self) -> Iterator[RecordedLine]:
+        """The instances that can be read, with their files."""
+        folder = self.folder / "instances"
+        for path in sorted(one for one in folder.glob("*") if one.suffix in _INSTANCES):
+            try:
+                lines = self._text(path).split("\n")
+            except NotTakenError as problem:
+                self.imported.left.append(Left(str(path), problem.reason))
+                continue
+            for number, line in enumerate(lines, 1):
+                if not line.strip():
+                    continue
+                try:
+                    yield RecordedLine(read_instance(number, line), path)
+                except NotTakenError as problem:
+                    self.imported.left.append(Left(str(path), problem.reason, number))
+
+    def _is_placed(
+        self, definition: Definition, held: tuple[Conversation, ...], line: RecordedLine
+    ) -> bool:
+        """Fill in the row of an instance; False, and told, when the test has no place for it.
+
+        An instance that was recorded with other parameters has one when its messages were kept.
+        """
+        line.row, _ = split_arguments(line.instance.arguments, definition.columns)
+        try:
+            self._fill(definition, held, line.row)
+        except NotTakenError as problem:
+            line.fits = False
+            if not self.options.sessions or line.instance.shown is None:
+                left = Left(str(line.path), problem.reason, line.instance.line)
+                self.imported.left.append(left)
+                return False
+        return True
+
+    def _fill(self, definition: Definition, held: tuple[Conversation, ...], row: Row) -> None:
+        """Raise unless the values fill all texts."""
+        for name in definition.columns:
+            if name not in row:
+                raise NotTakenError(f"the instance has no value for '{name}'")
+        for one in held:
+            try:
+                for pieces in (pieces for _, pieces in one.turns):
+                    fill(pieces, row)
+                pictures = one.pictures(row)
+            except (LookupError, TypeError, ValueError) as error:
+                raise NotTakenError(f"the values do not fill the prompt: {error}") from None
+            for address in pictures:
+                check_picture(address)

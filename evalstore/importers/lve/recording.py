@@ -1,0 +1,143 @@
+"""The answers and verdicts of instances, on their way into the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from evalstore.importers.base import Imported, Left, Recorded, ShownMessage
+from evalstore.importers.errors import NotTakenError, check_picture
+from evalstore.importers.lve.instances import Instance, answers_of, model_arguments, split_arguments
+from evalstore.importers.lve.prompts import LAST
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.importers.lve.definition import Definition
+    from evalstore.importers.lve.test_writer import Conversation, Row
+
+
+@dataclass
+class RecordedLine:
+    """An instance with its file, and with the row that it fills the test with."""
+
+    instance: Instance
+    path: Path
+    row: Row = field(default_factory=dict)
+    fits: bool = True
+    """Whether the row fills the test as it is now."""
+
+
+def record(
+    imported: Imported,
+    definition: Definition,
+    held: tuple[Conversation, ...],
+    names: Mapping[str, str],
+    lines: Sequence[RecordedLine],
+    file: str,
+) -> None:
+    """Add the answers and verdicts of the instances of a test, or why they are left."""
+    for line in _distinct(imported, lines):
+        instance = line.instance
+        try:
+            then = _shown_then(held, line)
+            answers = answers_of(instance.response, _turns(held, then))
+        except NotTakenError as problem:
+            imported.left.append(Left(str(line.path), problem.reason, instance.line))
+            continue
+        for run, given in enumerate(answers):
+            imported.recorded.append(
+                Recorded(
+                    file=file,
+                    values={names[one]: value for one, value in line.row.items()},
+                    model=definition.model,
+                    answers=given,
+                    started=instance.started,
+                    run=run,
+                    verdict="pass" if instance.passed else "fail",
+                    temperature=temperature_of(definition, line),
+                    judge=definition.checker,
+                    source=str(line.path),
+                    line=instance.line,
+                    messages=then[run] if then else None,
+                )
+            )
+
+
+def is_of_today(held: tuple[Conversation, ...], line: RecordedLine) -> bool:
+    """Whether an instance was shown what the test says now, as far as it says what it was shown."""
+    shown = line.instance.shown
+    if shown is None or not line.fits:
+        return line.fits
+    now = tuple(one.shown(line.row) for one in held for _ in range(one.run.repetitions))
+    if not line.instance.pictures_kept:
+        now = tuple(tuple(one._replace(image=None) for one in some) for some in now)
+    return shown == now
+
+
+def temperature_of(definition: Definition, line: RecordedLine) -> float | None:
+    """The temperature at which an instance was recorded; None when it is not a number."""
+    _, own = split_arguments(line.instance.arguments, definition.parameters)
+    given = model_arguments(definition.model_arguments, own).get("temperature", "")
+    try:
+        temperature = float(given)
+    except (TypeError, ValueError):
+        return None
+    return temperature if isfinite(temperature) else None
+
+
+def _shown_then(
+    held: tuple[Conversation, ...], line: RecordedLine
+) -> tuple[tuple[ShownMessage, ...], ...] | None:
+    """The messages of an answer to an older prompt; None when they are those of today."""
+    shown = line.instance.shown
+    if shown is None or is_of_today(held, line):
+        return None
+    if not line.instance.pictures_kept and any(any(one.images) for one in held):
+        raise NotTakenError("it was recorded with other messages, and does not say which picture")
+    for messages in shown:
+        if all(one.role == "system" for one in messages) or messages[0].text is None:
+            raise NotTakenError("the messages that it was recorded with say nothing to the model")
+        for address in (one.image for one in messages if one.image):
+            check_picture(address)
+    return shown
+
+
+def _turns(
+    held: tuple[Conversation, ...], then: tuple[tuple[ShownMessage, ...], ...] | None
+) -> tuple[tuple[str, ...], ...]:
+    """What LVE calls the answers of each conversation."""
+    now = [one.names for one in held for _ in range(one.run.repetitions)]
+    if then is None:
+        return tuple(now)
+    found = []
+    for number, messages in enumerate(then):
+        count = 1 + sum(one.text is None for one in messages)
+        known = now[number] if number < len(now) else ()
+        if count == 1:
+            found.append(known[-1:] or (LAST,))
+        elif count == len(known):
+            found.append(known)
+        else:
+            raise NotTakenError(
+                f"it was recorded with {count} turns to be filled, the test has {len(known)}"
+            )
+    return tuple(found)
+
+
+def _distinct(imported: Imported, lines: Sequence[RecordedLine]) -> Iterator[RecordedLine]:
+    """Each line once: the same answer of the same second counts once."""
+    seen: set[str] = set()
+    repeated: dict[Path, list[int]] = {}
+    for line in lines:
+        if line.instance.text in seen:
+            repeated.setdefault(line.path, []).append(line.instance.line)
+            continue
+        seen.add(line.instance.text)
+        yield line
+    for path, numbers in repeated.items():
+        words = f"{len(numbers):,} lines repeat" if len(numbers) > 1 else "this line repeats"
+        reason = f"{words} one before word for word: each answer is stored once"
+        imported.warnings.append(Left(str(path), reason, numbers[0]))

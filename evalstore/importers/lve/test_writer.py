@@ -1,0 +1,325 @@
+"""A test of LVE as a test file, with its data beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.files.markdown import SPACE
+from evalstore.importers.base import ShownMessage
+from evalstore.importers.errors import NotTakenError
+from evalstore.importers.escaping import escape
+from evalstore.importers.lve.format_strings import Piece, fill, parse, template
+from evalstore.importers.lve.instances import model_arguments
+from evalstore.importers.lve.prompts import LAST, Turn, name_of_turn, take_turns, turn_names
+from evalstore.importers.template_writer import as_section
+from evalstore.importers.yaml_writer import block
+
+if TYPE_CHECKING:
+    from evalstore.importers.lve.checker_context import Judged
+    from evalstore.importers.lve.definition import Definition, Run
+    from evalstore.values import Json
+
+_FEW = 6
+"""Rows that stand in the test file itself."""
+_SHORT = 60
+"""Characters of a value in a test file."""
+_MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}
+_OPTIONS = {"temperature": "temperature", "max_tokens": "maxOutputTokens", "top_p": "topP"}
+_MORE_OPTIONS = {"max_new_tokens": "maxOutputTokens", "seed": "seed", "stop": "stop"}
+
+Row = dict[str, "Json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One run of a test, with its texts taken apart."""
+
+    run: Run
+    label: str
+    """What the run is called; unique in its test."""
+    turns: tuple[tuple[Turn, list[Piece]], ...]
+    images: tuple[list[Piece], ...]
+    """For each turn, the address of its picture; empty when there is none."""
+    names: tuple[str, ...]
+    """What LVE calls the answers."""
+
+    def messages(self, values: Mapping[str, Json]) -> list[str | None]:
+        """The texts as the model is shown them; None for what it says."""
+        return [None if turn.is_filled else fill(pieces, values) for turn, pieces in self.turns]
+
+    def shown(self, values: Mapping[str, Json]) -> tuple[ShownMessage, ...]:
+        """The messages as an instance keeps them, without the last answer.
+
+        There a turn with a variable cannot be told from one that was filled.
+        """
+        pictures = [fill(pieces, values) if pieces else None for pieces in self.images]
+        texts = self.messages(values)
+        found = [
+            ShownMessage(turn.role, None if turn.variable else text, picture)
+            for (turn, _), text, picture in zip(self.turns, texts, pictures, strict=True)
+        ]
+        return tuple(found[:-1] if found[-1].text is None else found)
+
+    def pictures(self, values: Mapping[str, Json]) -> list[str]:
+        """The addresses of the pictures that the model is shown."""
+        return [fill(pieces, values) for pieces in self.images if pieces]
+
+
+def conversations(definition: Definition) -> tuple[Conversation, ...]:
+    """The runs of a test; raises `NotTakenError` for what no test file can say."""
+    found: list[Conversation] = []
+    for number, run in enumerate(definition.runs, 1):
+        label = " ".join((run.name or "").split()) or f"run {number}"
+        while any(one.label == label for one in found):
+            label += f" {number}"
+        given = run.prompt.turns
+        turns = tuple((turn, _pieces(turn, definition.parameters)) for turn in given)
+        images = tuple(_image(turn, definition.parameters) for turn in given)
+        found.append(Conversation(run, label, turns, images, turn_names(given)))
+    return tuple(found)
+
+
+def _pieces(turn: Turn, parameters: tuple[str, ...]) -> list[Piece]:
+    """What an assistant has said is not filled there, so its braces stand for themselves."""
+    if turn.content is None:
+        return []
+    return [turn.content] if turn.role == "assistant" else parse(turn.content, parameters)
+
+
+def _image(turn: Turn, parameters: tuple[str, ...]) -> list[Piece]:
+    if turn.image is None:
+        return []
+    if turn.role != "user":
+        raise NotTakenError(f"a message of the role '{turn.role}' shows a picture", "image_url")
+    return parse(turn.image, parameters, "image_url")
+
+
+def write(
+    definition: Definition,
+    held: tuple[Conversation, ...],
+    names: Mapping[str, str],
+    rows: Sequence[Row],
+    judged: Judged,
+    *,
+    folders: Sequence[str],
+    more_tags: Sequence[str],
+    options: Mapping[str, Json],
+    data: str,
+    comments: Sequence[str],
+) -> tuple[bytes, bytes | None]:
+    """The text of the test file, and the rows if they stand in the file `data` beside it."""
+    front: dict[str, Json] = {"description": definition.description}
+    if not definition.description:
+        del front["description"]
+    tags = [*folders, *(f"{name}-{value}" for name, value in definition.tags if name != "paper")]
+    front["tags"] = list(dict.fromkeys([*tags, definition.model, *more_tags]))
+    if options:
+        front["options"] = dict(options)
+    single = len(held) == 1
+    if single and held[0].run.repetitions > 1:
+        front["repetitions"] = held[0].run.repetitions
+    placed, lines = _rows(rows, names, _used(held, judged, names))
+    if lines is not None:
+        front["dataset"] = data
+    elif placed:
+        front["replacements"] = placed
+    if not _fits_body(held, rows):
+        if not single:
+            reason = "runs whose messages do not take turns, show pictures, or end with white space"
+            raise NotTakenError(reason)
+        front["messages"] = [
+            _message(*turn, image, names)
+            for turn, image in zip(held[0].turns, held[0].images, strict=True)
+        ]
+        parts = []
+    else:
+        parts = _body(held, names)
+    parts.append("---\n")
+    if judged.instructions:
+        parts.append(as_section(judged.instructions) + "\n")
+    if judged.checks:
+        parts.append(f"~~~checks\n{block(judged.checks)}~~~\n")
+    head = "".join(f"# {line}\n" for line in comments)
+    text = f"---\n{head}{block(front)}---\n\n" + "\n".join(parts)
+    return text.encode(), lines
+
+
+def _fits_body(held: tuple[Conversation, ...], rows: Sequence[Row]) -> bool:
+    """Whether sections can hold the messages: of texts that they trim, of roles that take turns."""
+    return all(
+        take_turns(one.run.prompt.turns)
+        and not any(one.images)
+        and all(
+            text is None or text == text.strip(SPACE)
+            for row in rows or [{}]
+            for text in one.messages(row)
+        )
+        for one in held
+    )
+
+
+def _message(
+    turn: Turn, pieces: list[Piece], image: list[Piece], names: Mapping[str, str]
+) -> dict[str, Json]:
+    if turn.is_filled:
+        name = name_of_turn(turn.variable or LAST)
+        named = {} if name == LAST else {"variable": name}
+        return {"role": turn.role, "content": None, **named}
+    shown = {"image": template(image, names)} if image else {}
+    return {"role": turn.role, "content": _template(turn, pieces, names), **shown}
+
+
+def _template(turn: Turn, pieces: list[Piece], names: Mapping[str, str]) -> str:
+    """The text as a template; what an assistant has said is not filled."""
+    return escape(turn.content or "") if turn.role == "assistant" else template(pieces, names)
+
+
+def _body(held: tuple[Conversation, ...], names: Mapping[str, str]) -> list[str]:
+    """The sections of all runs, those they share first."""
+    single = len(held) == 1
+    shared = 0 if single else _shared(held)
+    parts = [_section(*one, names, held[0]) for one in held[0].turns[:shared]]
+    for one in held:
+        if not single:
+            times = f" ×{one.run.repetitions}" if one.run.repetitions > 1 else ""
+            parts.append(f"# ▶ {one.label}{times}\n")
+        parts += [_section(*turn, names, one) for turn in one.turns[shared:]]
+    return [part for part in parts if part]
+
+
+def _shared(held: tuple[Conversation, ...]) -> int:
+    """How many turns all runs begin with; each keeps a turn of its own."""
+    first = held[0].turns
+    count = 0
+    while (
+        all(count < len(one.turns) - 1 and one.turns[count] == first[count] for one in held)
+        and not first[count][0].is_filled
+    ):
+        count += 1
+    return count
+
+
+def _section(turn: Turn, pieces: list[Piece], names: Mapping[str, str], held: Conversation) -> str:
+    marker = _MARKERS[turn.role]
+    if turn.is_filled:
+        name = turn.variable or LAST
+        return (
+            ""
+            if name == LAST and turn is held.turns[-1][0]
+            else f"{marker} @{name_of_turn(name)}\n"
+        )
+    return f"{marker}\n\n{as_section(_template(turn, pieces, names))}\n"
+
+
+def shown_parameters(held: tuple[Conversation, ...]) -> frozenset[str]:
+    """The parameters that stand in a text."""
+    return frozenset(
+        piece.name
+        for one in held
+        for pieces in (*(pieces for _, pieces in one.turns), *one.images)
+        for piece in pieces
+        if not isinstance(piece, str)
+    )
+
+
+def _used(held: tuple[Conversation, ...], judged: Judged, names: Mapping[str, str]) -> set[str]:
+    """The parameters that a text or a check mentions."""
+    checks = json.dumps(judged.checks)
+    mentioned = {one for one, name in names.items() if "{{" + name + "}}" in checks}
+    return {*shown_parameters(held), *mentioned}
+
+
+def _rows(
+    rows: Sequence[Row], names: Mapping[str, str], used: set[str]
+) -> tuple[Json, bytes | None]:
+    """Few short rows as replacements, others as lines of a data file."""
+    if not names:
+        return None, None
+    named = [{names[one]: value for one, value in row.items()} for row in rows]
+    if used == set(names) and _are_few(named):
+        if len(names) == 1:
+            (name,) = names.values()
+            values = [row[name] for row in named]
+            return {name: values[0] if len(values) == 1 else values}, None
+        return (named[0] if len(named) == 1 else named), None
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in named)
+    return None, lines.encode()
+
+
+def _are_few(rows: list[Row]) -> bool:
+    return len(rows) <= _FEW and all(
+        isinstance(one, str)
+        and bool(one)
+        and len(one) <= _SHORT
+        and one == one.strip()
+        and not any(sign in one for sign in ("{{", "{%", "\n", "\t", "`"))
+        for row in rows
+        for one in row.values()
+    )
+
+
+def distinct_rows(rows: Sequence[Row]) -> list[Row]:
+    """Each row once, in their order."""
+    found = {json.dumps(row, sort_keys=True): row for row in reversed(rows)}
+    return [row for row in rows if found.pop(json.dumps(row, sort_keys=True), None) is not None]
+
+
+def common_options(
+    definition: Definition,
+    given: Sequence[Mapping[str, Json]],
+    of_today: Sequence[Mapping[str, Json]],
+) -> tuple[dict[str, Json], list[str]]:
+    """The options that all calls were made with, and words for those that differ.
+
+    What only the checker's arguments mention is not an option of a call. `of_today` are those of
+    the calls that showed the prompt of today.
+    """
+    known_options = {**_OPTIONS, **_MORE_OPTIONS}
+    others = set(definition.model_columns) - known_options.keys()
+    calls, calls_of_today = (
+        [
+            model_arguments(
+                definition.model_arguments,
+                {name: value for name, value in one.items() if name not in others},
+            )
+            for one in some
+        ]
+        for some in (given, of_today)
+    )
+    calls = calls or [model_arguments(definition.model_arguments, {})]
+    options: dict[str, Json] = {}
+    differing: list[str] = []
+    for name in dict.fromkeys(name for call in calls for name in call):
+        values = [call.get(name) for call in calls]
+        if any(value != values[0] for value in values):
+            differing.append(name)
+        elif (known := known_options.get(name)) is not None:
+            options[known] = values[0]
+        else:
+            options.setdefault("providerOptions", {})[name] = values[0]
+    if options.get("temperature") == 0:
+        del options["temperature"]  # as everywhere
+    return options, _words_of_difference(differing, calls_of_today)
+
+
+def _words_of_difference(
+    differing: Sequence[str], of_today: Sequence[Mapping[str, Json]]
+) -> list[str]:
+    """What to say of options that calls differ in; some differ with older prompts only."""
+    today = [
+        name
+        for name in differing
+        if any(one.get(name) != of_today[0].get(name) for one in of_today)
+    ]
+    older = [name for name in differing if name not in today]
+    return [
+        f"{calls} differ in {', '.join(names)}; none of them is set"
+        for calls, names in (
+            ("the recorded calls", today),
+            ("calls that were recorded with older prompts", older),
+        )
+        if names
+    ]

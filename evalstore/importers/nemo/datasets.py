@@ -1,0 +1,193 @@
+"""The data of a task: found among the files the user names, and copied beside the test."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.files.datasets import read_dataset
+from evalstore.files.datasets.spec import DatasetSpec
+from evalstore.importers.base import Left
+from evalstore.importers.coerce import parse_json, whole
+from evalstore.importers.json_lines import Row, read_rows, write_rows
+from evalstore.importers.nemo.job_shapes import as_tasks
+from evalstore.importers.source_files import read_unpacked, reason_of, require_readable
+from evalstore.importers.template_writer import unique
+from evalstore.values import Json
+
+SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
+
+
+@dataclass
+class Data:
+    """The rows of a task, as far as they are at hand."""
+
+    source: str
+    """How problems name it."""
+    name: str = ""
+    """What the copy is called; nothing when the data are not at hand."""
+    content: bytes = b""
+    rows: list[Row] = field(default_factory=list)
+    spec: dict[str, Json] = field(default_factory=dict)
+    """Fields of `dataset` beside the path."""
+    url: str = ""
+    """Where the data are said to be, when they are not at hand."""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The names of the columns, in lower case."""
+        return frozenset(name.lower() for row in self.rows for name in row.values)
+
+    def has(self, column: str) -> bool:
+        """Whether there is a column of this name, as templates have it."""
+        return column in {re.sub(r"\W", "_", name) for name in self.columns}
+
+    def split(self, keys: list[str]) -> list[tuple[int, Data]]:
+        """The rows with one key each, in their order, and the first of them."""
+        limit = self.spec.get("limit", len(self.rows))
+        found: dict[str, list[int]] = {}
+        for number, key in enumerate(keys[:limit]):
+            found.setdefault(key, []).append(number)
+        spec = {name: one for name, one in self.spec.items() if name != "limit"}
+        parts = []
+        for count, numbers in enumerate(found.values(), 1):
+            rows = [self.rows[number] for number in numbers]
+            name = f"{Path(self.name).stem}-{count}.jsonl"
+            parts.append((numbers[0], Data(self.source, name, write_rows(rows), rows, spec)))
+        return parts
+
+    def free_name(self, name: str) -> str:
+        """A name that no column has, as templates have it."""
+        return unique(name, (re.sub(r"\W", "_", one) for one in self.columns))
+
+    def keep(self, rows: list[Row]) -> None:
+        """Keep only these of the rows that count, as JSON lines."""
+        self.spec = {name: one for name, one in self.spec.items() if name != "limit"}
+        self.rows = rows
+        self.name = Path(self.name).stem + ".jsonl"
+        self.content = write_rows(rows)
+
+    @property
+    def counted(self) -> list[Row]:
+        """The rows up to the limit."""
+        return self.rows[: self.spec.get("limit", len(self.rows))]
+
+    def has_empty(self, mentioned: str) -> bool:
+        """Whether a column that a template mentions is empty in a row."""
+        words = set(re.findall(r"\w+", mentioned.lower()))
+        return any(
+            value in ("", []) and words.issuperset(re.findall(r"\w+", name.lower()))
+            for row in self.rows
+            for name, value in row.values.items()
+        )
+
+    def add_column(self, name: str, values: list[Json]) -> None:
+        """Give every row another value; the copy is JSON lines then."""
+        self.rows = [
+            row.with_values(**{name: one}) for row, one in zip(self.rows, values, strict=True)
+        ]
+        self.name = Path(self.name).stem + ".jsonl"
+        self.content = write_rows(self.rows)
+
+
+def find_data(dataset: Any, limit: Any, job: Path, given: list[Path], left: list[Left]) -> Data:
+    """The data of a task; raises `EvalstoreError` when it says nothing of them."""
+    if isinstance(dataset, str) and dataset:
+        dataset = {"files_url": dataset}
+    if not isinstance(dataset, dict):
+        raise EvalstoreError("it has no 'dataset'")
+    limit = dataset.get("limit", limit)
+    spec: dict[str, Json] = {"limit": whole(limit)} if whole(limit) else {}
+    if isinstance(rows := dataset.get("rows"), list):
+        kept = [Row(number, row) for number, row in enumerate(rows, 1) if isinstance(row, dict)]
+        return Data(str(job), "rows.jsonl", write_rows(kept), kept, spec)
+    url = dataset.get("files_url")
+    if not isinstance(url, str) or not url:
+        raise EvalstoreError("its 'dataset' has no 'files_url'")
+    path = _locate(url, job, given)
+    if path is None:
+        return Data(url, url=url, spec=spec)
+    return _read(path, spec, left)
+
+
+def _locate(url: str, job: Path, given: list[Path]) -> Path | None:
+    """The file a URL stands for: of the same name, or the only one there is."""
+    name = url.rstrip("/").rpartition("/")[2]
+    files = [
+        file
+        for path in given
+        for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
+        if file.suffix in SUFFIXES and file != job
+    ]
+    if "://" not in url or url.startswith("file://"):
+        local = job.parent / url.removeprefix("file://")
+        if local.is_file():
+            _refuse_outside(url, local)
+            return local
+    for file in files:
+        if name in (file.name, file.stem):
+            return file
+    data = [file for file in files if not is_job(file)]
+    return data[0] if len(data) == 1 else None
+
+
+def _refuse_outside(url: str, path: Path) -> None:
+    try:
+        require_readable(path)
+    except FileProblem as problem:
+        raise EvalstoreError(f"'{url}' {reason_of(problem)}") from problem
+
+
+def is_job(path: Path) -> bool:
+    """Whether a JSON file has tasks in it."""
+    if path.suffix != ".json":
+        return False
+    try:
+        found = parse_json(read_unpacked(path))
+    except (ValueError, FileProblem):
+        return False
+    return tasks_of(found) is not None
+
+
+def tasks_of(document: Any) -> dict[str, Any] | None:
+    """The configuration in a job or by itself; None when there is none."""
+    if not isinstance(document, dict):
+        return None
+    for one in (document, document.get("config"), document.get("spec")):
+        if isinstance(one, dict) and isinstance(one.get("tasks"), dict):
+            return one
+    for one in (document, document.get("spec")):
+        if isinstance(one, dict) and (config := as_tasks(one)) is not None:
+            return config
+    return None
+
+
+def _read(path: Path, spec: dict[str, Json], left: list[Left]) -> Data:
+    if path.suffix in (".jsonl", ".ndjson"):
+        rows = read_rows(path, left)
+        return Data(str(path), f"{path.stem}.jsonl", write_rows(rows), rows, spec)
+    try:
+        content = read_unpacked(path)
+    except FileProblem as problem:
+        left.append(Left(str(path), reason_of(problem)))
+        return Data(str(path), path.name, b"", [], spec)
+    dataset = DatasetSpec(path.name, skip=True)
+    rows = []
+    try:
+        found = read_dataset(dataset, lambda: io.BytesIO(content), str(path))
+        rows = [Row(one.line or one.number, dict(one.item)) for one in found]
+        problems = found.problems
+    except FileProblem as problem:
+        left.append(Left(str(path), problem.message, problem.line, problem.column))
+        return Data(str(path), path.name, content, rows, spec)
+    bad = [one for one in problems if one.line is not None]
+    for one in bad:
+        reason = one.message.removeprefix("this row is skipped: ")
+        left.append(Left(str(path), reason, one.line, one.column))
+    if bad:
+        spec = {**spec, "onError": "skip"}
+    return Data(str(path), path.name, content, rows, spec)

@@ -1,0 +1,141 @@
+"""NeMo's metrics that need no model, as checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evalstore.importers.coerce import parse_json
+from evalstore.importers.nemo import templates
+from evalstore.values import Json
+
+ENOUGH = ">= 0.5"
+"""The bound of scores that a job has no bound for."""
+
+
+class NotTakenError(Exception):
+    """Why a metric cannot be taken over."""
+
+
+_STRING = {
+    "contains": ("contains", False),
+    "not contains": ("contains", True),
+    "equals": ("equals", False),
+    "==": ("equals", False),
+    "!=": ("equals", True),
+    "<>": ("equals", True),
+    "not equals": ("equals", True),
+    "startswith": ("startsWith", False),
+    "endswith": ("endsWith", False),
+}
+_NUMBER = {
+    **dict.fromkeys(("equals", "==", "absolute difference"), "=="),
+    **dict.fromkeys(("not equals", "!=", "<>"), "!="),
+    **dict.fromkeys((">=", "gte", "greater than or equal"), ">="),
+    **dict.fromkeys((">", "gt", "greater than"), ">"),
+    **dict.fromkeys(("<=", "lte", "less than or equal"), "<="),
+    **dict.fromkeys(("<", "lt", "less than"), "<"),
+}
+
+
+def _sides(params: Mapping[str, Any], what: str) -> tuple[Json, str, Json]:
+    """The left side, the operation and the right side, in either way they are written."""
+    check = params.get("check")
+    if isinstance(check, list) and len(check) >= 3:
+        left, operation, right = check[:3]
+    else:
+        operation = params.get("operation")
+        left, right = params.get("left_template"), params.get("right_template")
+    if left is None or right is None or not isinstance(operation, str):
+        raise NotTakenError(f"the {what} needs 'check: [left, operation, right]'")
+    return left, " ".join(operation.lower().split()), right
+
+
+def _looking_at(check: dict[str, Json], candidate: Json) -> dict[str, Json]:
+    """The check, of something that is not the answer as it is."""
+    if candidate is None or templates.is_output(candidate):
+        return check
+    return {**check, "actual": templates.value(candidate)}
+
+
+def _string_check(params: Mapping[str, Any]) -> dict[str, Json]:
+    left, operation, right = _sides(params, "string-check")
+    if operation not in _STRING:
+        raise NotTakenError(f"the string-check has no operation '{operation}'")
+    kind, negated = _STRING[operation]
+    check = _looking_at({kind: templates.value(right)}, left)
+    return {**check, "not": True} if negated else check
+
+
+def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
+    left, operation, right = _sides(params, "number-check")
+    if operation not in _NUMBER:
+        raise NotTakenError(f"the number-check has no operation '{operation}'")
+    given = params.get("check")
+    epsilon = params.get("epsilon")
+    if epsilon is None and isinstance(given, list) and len(given) > 3:
+        epsilon = given[3].get("epsilon") if isinstance(given[3], dict) else given[3]
+    if operation != "absolute difference":
+        if epsilon:
+            raise NotTakenError(f"'epsilon' means nothing with the operation '{operation}'")
+    elif isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0:
+        raise NotTakenError("the operation 'absolute difference' needs 'epsilon'")
+    settings: dict[str, Json] = {"expected": templates.value(right)}
+    if _NUMBER[operation] != "==":
+        settings["op"] = _NUMBER[operation]
+    if operation == "absolute difference":
+        settings["epsilon"] = epsilon
+    return {"number": _looking_at(settings, left)}
+
+
+def _reference(params: Mapping[str, Any]) -> Json:
+    """What is expected: one template or several; jobs of similarity metrics name none."""
+    for name in ("references", "ground_truth", "reference"):
+        if name in params:
+            given = params[name]
+            return (
+                list(map(templates.value, given))
+                if isinstance(given, list)
+                else templates.value(given)
+            )
+    return "{{ item.reference }}"
+
+
+def _compared(
+    kind: str, *, graded: bool = False, **settings: Json
+) -> Callable[[Mapping[str, Any]], dict[str, Json]]:
+    def make(params: Mapping[str, Any]) -> dict[str, Json]:
+        candidate = params.get("candidate", params.get("prediction"))
+        check = _looking_at({kind: _reference(params), **settings}, candidate)
+        return {**check, "pass": ENOUGH} if graded else check
+
+    return make
+
+
+METRICS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Json]]] = {
+    "string-check": _string_check,
+    "number-check": _number_check,
+    "exact-match": _compared("exact"),
+    "em": _compared("exact"),
+    "accuracy": _compared("equals"),
+    "f1": _compared("f1", graded=True),
+    "bleu": _compared("bleu", graded=True),
+    "rouge": _compared("rouge", graded=True, stem=True),
+}
+GRADED = ("f1", "bleu", "rouge")
+
+
+def tool_call(given: Json) -> dict[str, Json]:
+    """An expected call of a tool, from the form of chat completions; raises `ValueError`."""
+    call = given.get("function", given) if isinstance(given, dict) else None
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+        raise ValueError("an expected tool call has no name")
+    arguments = call.get("arguments")
+    if isinstance(arguments, str):
+        try:
+            arguments = parse_json(arguments)
+        except ValueError:
+            raise ValueError("the arguments of an expected tool call are not JSON") from None
+    if not isinstance(arguments, dict | None):
+        raise ValueError("the arguments of an expected tool call are not a mapping")
+    return {"name": call["name"], "arguments": arguments or {}}

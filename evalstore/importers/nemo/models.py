@@ -1,0 +1,77 @@
+"""The models of a job: candidates and judges, with the servers they are at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from evalstore.importers.base import Imported, Left
+from evalstore.importers.coerce import mapping
+from evalstore.importers.template_writer import file_name
+from evalstore.importers.yaml_writer import block
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+_PATHS = re.compile(r"/(?:chat/)?completions/?$")
+
+
+def participants(
+    document: Mapping[str, Any],
+    config: Mapping[str, Any],
+    file: str,
+    prefix: str,
+    imported: Imported,
+) -> None:
+    """Model and provider files for the models of a job, and settings that name them.
+
+    `prefix` is the folder of the import, with which codes of providers begin.
+    """
+    target = document.get("target")
+    candidate = target.get("model") if isinstance(target, dict) else config.get("model")
+    for field, models in (("candidates", [candidate]), ("evaluators", list(_judges(config)))):
+        for given in models:
+            id = _model(given, file, prefix, imported)
+            listed: list[Json] = imported.settings.setdefault(field, [])
+            if id and id not in listed:
+                listed.append(id)
+    for field in ("candidates", "evaluators"):
+        if not imported.settings.get(field):
+            imported.settings.pop(field, None)
+
+
+def _judges(config: Mapping[str, Any]) -> Iterator[Any]:
+    for task in config["tasks"].values():
+        for metric in mapping(mapping(task).get("metrics")).values():
+            if mapping(metric).get("type") == "llm-judge":
+                yield mapping(metric.get("params") or metric).get("model")
+
+
+def _model(given: Any, file: str, prefix: str, imported: Imported) -> str | None:
+    """The id of a model, with its files written; keys are never taken over."""
+    if isinstance(given, str):
+        given = {"name": given}
+    endpoint = mapping(mapping(given).get("api_endpoint", given))
+    code, url = endpoint.get("model_id") or endpoint.get("name"), endpoint.get("url")
+    if not isinstance(code, str) or not code or code.startswith("<"):
+        return None
+    if not isinstance(url, str) or not re.match(r"https?://", url):
+        reason = f"nothing says where the model '{code}' is: write a model file for it"
+        imported.warnings.append(Left(file, reason))
+        return None
+    name = file_name(code)
+    address = _PATHS.sub("", url)
+    provider = {
+        "code": f"{prefix}/{name}".lstrip("/"),
+        "type": "openai-compatible",
+        "baseURL": address,
+    }
+    key = f"{re.sub(r'[^A-Z0-9]+', '_', name.upper())}_API_KEY"
+    if endpoint.get("api_key") or endpoint.get("api_key_secret"):
+        provider["apiKeyEnvVar"] = key
+        imported.warnings.append(Left(file, f"the key of '{code}' is not taken over: set {key}"))
+    model = {"id": code, "provider": provider["code"], "providerModelCode": code}
+    imported.files[f"providers/{name}.yaml"] = block(provider).encode()
+    imported.files[f"models/{name}.yaml"] = block(model).encode()
+    return code

@@ -1,0 +1,84 @@
+"""References of number checks: a text such as `#### 42` stands for the last number in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evalstore.checks.types.number import as_number, last_number, plain_number
+from evalstore.display import as_text, shorten
+from evalstore.errors import FileProblem
+from evalstore.files.datasets.columns import Columns
+from evalstore.importers.base import Left
+from evalstore.importers.nemo import templates
+from evalstore.importers.nemo.metrics import NotTakenError
+
+if TYPE_CHECKING:
+    from evalstore.importers.json_lines import Row
+    from evalstore.importers.nemo.datasets import Data
+    from evalstore.values import Json
+
+_COLUMN = "expected_number"
+
+
+def with_numbers(check: dict[str, Any], data: Data, left: list[Left]) -> dict[str, Any]:
+    """The check with a number to compare with in each row; raises `NotTakenError`.
+
+    Where references are texts, rows get a column with the number; those without one go to
+    `left`.
+    """
+    settings = check["number"]
+    expected = settings["expected"]
+    if not isinstance(expected, str):
+        return check
+    if "{{" not in expected and "{%" not in expected:
+        number = _last_number(expected)
+        if number is None:
+            raise NotTakenError(f"there is no number in its reference {shorten(expected)}")
+        return {"number": {**settings, "expected": number}}
+    if not data.rows or "output_text" in expected or "sample" in expected:
+        return check
+    references = _References(expected, data)
+    found = [references.of(row) for row in data.counted]
+    if all(as_number(one) is not None for one in found):
+        return check
+    numbers = [None if one is None else _last_number(as_text(one)) for one in found]
+    kept = []
+    for row, number in zip(data.counted, numbers, strict=True):
+        if number is None:
+            reason = "there is no number in the reference of this row"
+            left.append(Left(data.source, reason, row.line))
+        else:
+            kept.append(row)
+    if not kept:
+        raise NotTakenError("there is no number in any of its references")
+    data.keep(kept)
+    name = data.free_name(_COLUMN)
+    data.add_column(name, [one for one in numbers if one is not None])
+    return {"number": {**settings, "expected": f"{{{{ item.{name} }}}}"}}
+
+
+def _last_number(text: str) -> int | float | None:
+    number = last_number(text)
+    return None if number is None else as_number(plain_number(number))
+
+
+class _References:
+    """What a template comes to in each row, by the names of `item` and of its columns."""
+
+    def __init__(self, template: str, data: Data) -> None:
+        self._template = template
+        self._expression = templates.lone_expression(template)
+        self._columns = Columns(dict.fromkeys(name for row in data.rows for name in row.values))
+
+    def of(self, row: Row) -> Json:
+        """The value or the text; None for a row that it fails for."""
+        from evalstore.files.jinja_sandbox import evaluate, run
+
+        item = self._columns.item(row.values)
+        scope = {**item, "item": item}
+        try:
+            if self._expression is not None:
+                return evaluate(self._expression, 1, scope)
+            return run(self._template, 1, scope)
+        except FileProblem:
+            return None

@@ -1,0 +1,148 @@
+"""Finds the jobs in files and folders, and makes a test of each task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.files.yaml12 import Document, read_yaml
+from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.coerce import mapping, parse_json
+from evalstore.importers.json_lines import json_as_yaml
+from evalstore.importers.nemo.datasets import tasks_of
+from evalstore.importers.nemo.models import participants
+from evalstore.importers.nemo.tasks import Task, write_task
+from evalstore.importers.source_files import read_unpacked, reason_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+_SUFFIXES = (".json", ".yaml", ".yml")
+
+
+def read(paths: list[Path], options: Options) -> Imported:
+    """A test for each task of the jobs; files of data are those of the tasks that name them."""
+    imported = Imported()
+    found = [
+        file
+        for path in paths
+        for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
+        if file.suffix in _SUFFIXES
+    ]
+    jobs = [job for file in found if (job := _read_job(file, imported, only=len(found) == 1))]
+    if not jobs and not imported.left:
+        raise EvalstoreError(
+            "there is no job of NeMo Evaluator here",
+            hint="name the JSON or YAML of a job or a configuration: it has 'tasks', or a 'metric'",
+        )
+    for job in jobs:
+        job.write(paths, options, imported)
+    return imported
+
+
+@dataclass
+class _Job:
+    """A JSON file with tasks."""
+
+    path: Path
+    document: Mapping[str, Any]
+    config: Mapping[str, Any]
+    places: Document | None
+    """The same with its lines."""
+    prefix: tuple[str, ...] = field(default=())
+    """Where the configuration stands in the document."""
+
+    def line(self, *steps: str) -> int | None:
+        """The line of a part of the configuration."""
+        if self.places is None:
+            return None
+        if "tasks" not in self.places.at(*self.prefix).value:  # a job that has metrics itself
+            steps = steps[2:3] if steps[2:3] != ("metrics",) else ("metric",)
+        return self.places.line(*self.prefix, *steps)
+
+    def write(self, given: list[Path], options: Options, imported: Imported) -> None:
+        several = len(self.config["tasks"]) > 1
+        for name, task in self.config["tasks"].items():
+            if not isinstance(task, dict):
+                self._leave(imported, name, "a task must be a mapping")
+                continue
+            stem = name if several or self.path.stem in ("job", "config") else self.path.stem
+            one = Task(
+                name=stem,
+                task=task,
+                config=self.config,
+                dataset=self._dataset(task),
+                file=self.path,
+                given=given,
+                prefix=options.name,
+                line=lambda *steps, name=name: self.line("tasks", name, *steps),
+            )
+            try:
+                write_task(one, imported)
+            except EvalstoreError as problem:
+                self._leave(imported, name, str(problem))
+        if mapping(self.document.get("target")).get("cached_outputs"):
+            reason = "the recorded answers of 'cached_outputs' are not taken over: models are asked"
+            line = self.places.line("target", "cached_outputs") if self.places else None
+            imported.left.append(Left(str(self.path), reason, line))
+        participants(self.document, self.config, str(self.path), options.name, imported)
+
+    def _dataset(self, task: Mapping[str, Any]) -> Any:
+        """The data of a task: its own, those of all tasks, or those that are the target."""
+        target = mapping(self.document.get("target"))
+        given = [task.get("dataset"), self.config.get("dataset"), target.get("dataset")]
+        if isinstance(target.get("rows"), list):
+            given.append({"rows": target["rows"]})
+        return next((one for one in given if one), None)
+
+    def _leave(self, imported: Imported, name: str, reason: str) -> None:
+        line = self.line("tasks", name)
+        imported.left.append(Left(str(self.path), f"the task '{name}': {reason}", line))
+
+
+def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
+    try:
+        text = read_unpacked(path).decode("utf-8-sig")
+    except FileProblem as problem:
+        imported.left.append(Left(str(path), reason_of(problem)))
+        return None
+    except UnicodeDecodeError:
+        imported.left.append(Left(str(path), "is not UTF-8"))
+        return None
+    try:
+        places, document = _read_text(path, text)
+    except FileProblem as problem:
+        if only or "tasks" in text:
+            place = problem.line, problem.column
+            imported.left.append(Left(str(path), f"is not YAML: {problem.message}", *place))
+        return None
+    except ValueError as error:
+        if only or '"tasks"' in text:
+            place = (getattr(error, "lineno", None), getattr(error, "colno", None))
+            imported.left.append(Left(str(path), f"is not JSON: {error}", *place))
+        return None
+    config = tasks_of(document)
+    if config is None:
+        if isinstance(document, dict) and isinstance(document.get("tasks"), list):
+            line = places.line("tasks") if places else None
+            reason = "its 'tasks' are a list, as in the first versions: give each a name"
+            imported.left.append(Left(str(path), reason, line))
+        return None
+    inside = [name for name in ("config", "spec") if tasks_of({name: document.get(name)})]
+    prefix = () if tasks_of({**document, "config": None, "spec": None}) else (inside[0],)
+    return _Job(path, document, config, places, prefix)
+
+
+def _read_text(path: Path, text: str) -> tuple[Document | None, Any]:
+    """A document with its lines, and its value; raises `ValueError` or `FileProblem`."""
+    if path.suffix != ".json":
+        places = read_yaml(text)
+        return places, places.value
+    value = parse_json(text)
+    try:
+        return read_yaml(json_as_yaml(text)), value
+    except FileProblem:
+        return None, value

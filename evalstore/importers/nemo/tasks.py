@@ -1,0 +1,287 @@
+"""A task: its messages, its data, and its metrics as checks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evalstore.errors import EvalstoreError
+from evalstore.files.fields import Collector, Fields
+from evalstore.files.yaml12 import read_yaml
+from evalstore.importers.base import Imported, Left
+from evalstore.importers.coerce import listing, mapping
+from evalstore.importers.nemo import templates
+from evalstore.importers.nemo.datasets import Data, find_data
+from evalstore.importers.nemo.judges import Judge, read_judges
+from evalstore.importers.nemo.metrics import GRADED, METRICS, NotTakenError, tool_call
+from evalstore.importers.nemo.numbers import with_numbers
+from evalstore.importers.nemo.tools import evaluate_rows, offered_tools, parsed, write_tools
+from evalstore.importers.template_writer import file_name, unique, write_test
+from evalstore.importers.yaml_writer import flow
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_QUESTIONS = ("messages", "input", "prompt", "question")
+_ANSWERS = ("output", "response", "completion", "prediction")
+_REFERENCE = re.compile("reference|ideal|expected|truth|target|label|gold")
+"""Columns that are compared with answers, and hold none."""
+_OPTIONS = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "max_tokens": "maxOutputTokens",
+    "seed": "seed",
+    "stop": "stop",
+}
+
+
+@dataclass
+class Task:
+    """One task of a job, and where it stands."""
+
+    name: str
+    task: Mapping[str, Any]
+    config: Mapping[str, Any]
+    dataset: Any
+    """What it says of its data, or what the job says."""
+    file: Path
+    given: list[Path]
+    prefix: str
+    line: Callable[..., int | None]
+
+
+@dataclass
+class _Parts:
+    """What the tests of a task are made of."""
+
+    data: Data
+    front: dict[str, Json] = field(default_factory=dict)
+    turns: list[tuple[str, str]] = field(default_factory=list)
+    checks: list[Json] = field(default_factory=list)
+    judges: list[Judge] = field(default_factory=list)
+    answer: str | None = None
+    """The column with the recorded answers."""
+
+
+def write_task(task: Task, imported: Imported) -> None:
+    """The tests of a task: for each list of tools that rows offer, and for each further judge."""
+    params, general = mapping(task.task.get("params")), mapping(task.config.get("params"))
+    limit = params.get("limit_samples", general.get("limit_samples"))
+    data = find_data(task.dataset, limit, task.file, task.given, imported.left)
+    name = unique(f"tests/{file_name(task.name)}", (one[:-3] for one in imported.files))[6:]
+    offered = offered_tools(mapping(params.get("template")).get("tools"), data)
+    keys = [json.dumps(one, sort_keys=True) for one in offered]
+    if len(set(keys)) <= 1:
+        _write(task, data, offered[0] if offered else [], name, name, imported)
+        return
+    for number, (first, part) in enumerate(data.split(keys), 1):
+        _write(task, part, offered[first], f"{name}-{number}", name, imported)
+
+
+def _write(
+    task: Task, data: Data, tools: list[Json], name: str, base: str, imported: Imported
+) -> None:
+    """The tests of rows that offer the same tools; they share the judges' prompts of `base`."""
+    parts = _Parts(data)
+    _conversation(task, parts, imported)
+    if tools:
+        parts.front["availableTools"] = write_tools(tools, task.prefix, imported)
+    _metrics(task, parts, imported)
+    if not parts.checks and not parts.judges:
+        raise EvalstoreError("none of its metrics can be taken over")
+    front = {"dataset": _dataset(data, name, task, imported), **parts.front}
+    imported.rows += len(data.rows)
+    judges: list[Judge | None] = [*parts.judges]
+    for number, judge in enumerate(judges or [None]):
+        checks = [*parts.checks] if number == 0 else []
+        title = name if judge is None or number == 0 else f"{name}.{file_name(judge.name)}"
+        instructions = ""
+        if judge is not None:
+            id = f"{task.prefix}/{base}.{file_name(judge.name)}".lstrip("/")
+            grading, check = judge.write(id)
+            imported.files[f"prompts/{base}.{file_name(judge.name)}.md"] = grading.prompt
+            instructions = grading.instructions
+            checks.append(check)
+            if grading.differs:
+                reason = f"the prompt of the judge '{judge.name}' is put together in another order"
+                imported.warnings.append(Left(str(task.file), reason, judge.line))
+        imported.files[f"tests/{title}.md"] = write_test(
+            front, parts.turns, instructions=instructions, checks=checks
+        )
+
+
+def _dataset(data: Data, name: str, task: Task, imported: Imported) -> Json:
+    """The field `dataset`, with the copy of the data written."""
+    if data.url:
+        reason = f"the data are not here: say in 'datasetRoots' where '{data.url}' is"
+        imported.warnings.append(Left(str(task.file), reason, task.line("dataset")))
+        path = data.url
+    else:
+        if not data.rows:
+            raise EvalstoreError("its data have no row that can be used")
+        path = data.name
+        if imported.files.setdefault(f"tests/{path}", data.content) != data.content:
+            path = f"{name}.{data.name}"
+            imported.files[f"tests/{path}"] = data.content
+    return {"path": path, **data.spec} if data.spec else path
+
+
+# --- what the candidate is shown ----------------------------------------------------------
+
+
+def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
+    params = mapping(task.task.get("params"))
+    template = params.get("template")
+    general = mapping(task.config.get("params"))
+    inside = mapping(template)
+    options = {
+        ours: value
+        for theirs, ours in _OPTIONS.items()
+        if (value := inside.get(theirs, params.get(theirs, general.get(theirs)))) is not None
+    }
+    if template is None:
+        _recorded(task, parts)
+        return
+    for theirs, ours in _OPTIONS.items():
+        if ours in options and not _is_option(ours, options[ours]):
+            reason = (
+                f"'{theirs}' is not taken over: {flow(options.pop(ours))} is not a value for it"
+            )
+            imported.warnings.append(Left(str(task.file), reason, task.line()))
+    if options:
+        parts.front["options"] = options
+    messages = inside.get("messages")
+    if isinstance(template, str) or "prompt" in inside:
+        given = template if isinstance(template, str) else inside["prompt"]
+        parts.turns = [("user", templates.shown(str(given)))]
+    elif isinstance(messages, str):
+        parts.front["messages"] = templates.value(messages)
+    elif isinstance(messages, list) and messages and all(map(_is_message, messages)):
+        parts.turns = [(one["role"], templates.shown(one["content"])) for one in messages]
+        if _breaks_order([role for role, _ in parts.turns]):
+            parts.front["messages"] = [
+                {"role": role, "content": text} for role, text in parts.turns
+            ]
+            parts.turns = []
+    else:
+        raise EvalstoreError("its template has no 'messages' that can be read")
+
+
+def _is_option(name: str, value: Json) -> bool:
+    """Whether a test can have this option with this value."""
+    collector = Collector()
+    document = read_yaml(f"options: {flow({name: value})}")
+    Fields(document, ("options",), collector=collector).options()
+    return not collector.found
+
+
+def _is_message(given: Any) -> bool:
+    return (
+        isinstance(given, dict)
+        and given.get("role") in ("system", "user", "assistant")
+        and isinstance(given.get("content"), str)
+    )
+
+
+def _breaks_order(roles: list[str]) -> bool:
+    """Whether these roles do not take turns as sections do."""
+    spoken = roles[1:] if roles[0] == "system" else roles
+    wanted = ["user" if number % 2 == 0 else "assistant" for number in range(len(spoken))]
+    return not spoken or spoken != wanted or spoken[-1] != "user"
+
+
+def _recorded(task: Task, parts: _Parts) -> None:
+    """A task of data alone: the answers are in the rows."""
+    judged = [one for one in _judged_columns(task) if not _REFERENCE.search(one)]
+    known = [one for one in judged if one in _ANSWERS]
+    candidates = [*known, *_ANSWERS, *judged, "answer"]
+    answer = next((one for one in candidates if parts.data.has(one)), None)
+    if answer is None:
+        raise EvalstoreError("it has no template, and its data have no column 'output'")
+    parts.answer = answer
+    question = next((one for one in _QUESTIONS if parts.data.has(one) and one != answer), None)
+    parts.front["answer"] = f"{{{{ item.{answer} | default(none) }}}}"
+    if question == "messages":
+        parts.front["messages"] = "{{ item.messages }}"
+    else:
+        text = f"{{{{ item.{question} }}}}" if question else "(The question was not recorded.)"
+        parts.turns = [("user", text)]
+
+
+def _judged_columns(task: Task) -> Iterator[str]:
+    """The columns that metrics look at, in their order."""
+    for metric in mapping(task.task.get("metrics")).values():
+        params = mapping(mapping(metric).get("params") or metric)
+        check = params.get("check")
+        left = check[0] if isinstance(check, list) and check else params.get("left_template")
+        for given in (left, params.get("candidate"), params.get("prediction")):
+            if (name := templates.column(given)) is not None:
+                yield name
+
+
+# --- how the answer is judged -------------------------------------------------------------
+
+
+def _metrics(task: Task, parts: _Parts, imported: Imported) -> None:
+    metrics = task.task.get("metrics")
+    if not isinstance(metrics, dict):
+        raise EvalstoreError("it has no 'metrics'")
+    for name, metric in metrics.items():
+        line = task.line("metrics", name)
+        try:
+            _metric(name, metric, line, task, parts, imported)
+        except (NotTakenError, ValueError) as problem:
+            imported.left.append(Left(str(task.file), f"the metric '{name}': {problem}", line))
+
+
+def _metric(
+    name: str, metric: Any, line: int | None, task: Task, parts: _Parts, imported: Imported
+) -> None:
+    if isinstance(metric, str):
+        raise NotTakenError("only its name is here: the service keeps it")
+    if not isinstance(metric, dict):
+        raise NotTakenError("it must be a mapping with a 'type'")
+    kind, params = str(metric.get("type")), mapping(metric.get("params") or metric)
+    if kind == "llm-judge":
+        for judge in read_judges(name, params, line, parts.answer):
+            parts.judges.append(judge)
+            imported.warnings += [Left(str(task.file), one, line) for one in judge.warnings]
+        return
+    if kind == "tool-calling":
+        parts.checks.append(_tool_calling(params, parts.data))
+        return
+    if kind not in METRICS:
+        raise NotTakenError(f"there is no check for the type '{kind}'")
+    check = METRICS[kind](params)
+    if kind == "number-check":
+        check = with_numbers(check, parts.data, imported.left)
+    if kind in GRADED:
+        reason = f"the metric '{name}' has no bound: a score passes here from 0.5 up"
+        if kind == "rouge":
+            reason += "; of its variants it is rougeL"
+        imported.warnings.append(Left(str(task.file), reason, line))
+    elif kind != "number-check" and parts.data.has_empty(str(check)):
+        check["allowEmpty"] = True
+    parts.checks.append(check)
+
+
+def _tool_calling(params: Mapping[str, Any], data: Data) -> dict[str, Json]:
+    """The check of tool calls: by name and arguments, in any order."""
+    given = params.get("tool_calls_ground_truth", params.get("reference"))
+    expression = templates.lone_expression(given)
+    if expression is None:
+        raise NotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
+    if not data.rows:
+        raise NotTakenError("the expected calls are in the data, which are not here")
+    try:
+        expected = evaluate_rows(expression, data)
+    except EvalstoreError as problem:
+        raise NotTakenError(str(problem)) from problem
+    calls = [[tool_call(call) for call in listing(parsed(one))] for one in expected]
+    data.add_column("expected_calls", calls)
+    check: dict[str, Json] = {"toolCalls": "{{ item.expected_calls }}"}
+    return check if all(calls) else {**check, "allowEmpty": True}

@@ -1,0 +1,90 @@
+"""NeMo's templates: Jinja as here, with the names `item` and `sample`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evalstore.importers.judge_prompts import ANSWER, Piece
+from evalstore.importers.template_parts import (
+    expression_in,
+    find_parts,
+    replace_parts,
+    without_filter,
+)
+from evalstore.importers.template_writer import quoted
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+_OUTPUT = re.compile(
+    r"\{\{-?\s*(?:(?:sample\.)?output_text|sample\.tool_calls"
+    r"|sample\.response\.choices\[0\]\.message(?:\.content|\.tool_calls)?)"
+    r"\s*(?:\|\s*(?:trim|tojson)\s*)?-?\}\}"
+)
+"""All that a judge is shown as the answer: with its calls of tools, when it has some."""
+_COLUMN = re.compile(r"(?:item\.)?(\w+)\s*(?:\|\s*trim\s*)?")
+_BARE_OUTPUT = re.compile(r"(?<![\w.'\"])output_text\b")
+_TO_JSON = re.compile("tojson")
+
+
+def shown(template: str) -> str:
+    """A template of NeMo as one of ours: what only means something here stands in quotes."""
+
+    def part(text: str) -> str:
+        if text.startswith("{#"):
+            return ""
+        return quoted(text) if text == "<!--" else _BARE_OUTPUT.sub("sample.output_text", text)
+
+    return replace_parts(template, part)
+
+
+def value(given: Json) -> Json:
+    """A template that stands for a value, such as a list: `tojson` is what it does anyway.
+
+    White space round a lone expression means nothing, and Jinja drops a line end at the end.
+    """
+    if not isinstance(given, str):
+        return given
+    expression = expression_in(given)
+    if expression is None:
+        return shown(given.removesuffix("\n"))
+    written = without_filter(expression, _TO_JSON)
+    return shown(given.strip()) if written is None else f"{{{{ {written} }}}}"
+
+
+def lone_expression(given: Json) -> str | None:
+    """What stands between the braces, if there is nothing else."""
+    return expression_in(value(given)) if isinstance(given, str) else None
+
+
+def is_output(given: Json) -> bool:
+    """Whether this is the answer and nothing else."""
+    return lone_expression(given) == "sample.output_text"
+
+
+def column(given: Json) -> str | None:
+    """The column that a template shows, if it shows nothing else."""
+    found = _COLUMN.fullmatch(lone_expression(given) or "")
+    return found[1].lower() if found else None
+
+
+def pieces(template: str, answer: str | None = None) -> Iterator[Piece]:
+    """A template of a judge: its own text, the answer, and what the row fills.
+
+    `answer` is the column that holds recorded answers.
+    """
+    at = 0
+    for text, start, end in find_parts(template):
+        if start > at:
+            yield Piece(template[at:start])
+        if _OUTPUT.fullmatch(text) or (answer and column(text) == answer):
+            yield Piece("", runtime=ANSWER)
+        elif text.startswith(("{{", "{%")):
+            yield Piece(_BARE_OUTPUT.sub("sample.output_text", text), is_template=True)
+        elif text == "<!--":
+            yield Piece(text)
+        at = end
+    if at < len(template):
+        yield Piece(template[at:])

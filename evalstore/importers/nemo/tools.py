@@ -1,0 +1,78 @@
+"""The tools of a task: the same for all rows, or those that each row offers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.files.datasets.columns import Columns
+from evalstore.importers.coerce import listing, mapping, parse_json
+from evalstore.importers.nemo import templates
+from evalstore.importers.template_writer import file_name
+from evalstore.importers.yaml_writer import block
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.importers.base import Imported
+    from evalstore.importers.nemo.datasets import Data
+
+
+def offered_tools(given: Json, data: Data) -> list[list[Json]]:
+    """The tools of each row, or one list for all of them; raises `EvalstoreError`."""
+    expression = templates.lone_expression(given)
+    if expression is None:
+        return [listing(parsed(given))]
+    offered = evaluate_rows(expression, data)
+    if not offered:
+        raise EvalstoreError("its tools are in the data, which are not here")
+    return [listing(parsed(one)) for one in offered]
+
+
+def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]:
+    """The ids of these tools, with their files; other tools of the same name keep theirs.
+
+    `prefix` is the folder of the import, with which ids begin: imports do not share them.
+    """
+    ids = []
+    for tool in tools:
+        function = mapping(mapping(tool).get("function", tool))
+        name = function.get("name")
+        if not isinstance(name, str) or not name:
+            raise EvalstoreError("one of its tools has no name")
+        stem, number = file_name(name), 1
+        while True:
+            id = f"{prefix}/{stem}".lstrip("/")
+            fields: dict[str, Json] = {"id": id, "name": name}
+            fields["description"] = function.get("description") or name
+            fields["parameters"] = function.get("parameters") or {
+                "type": "object",
+                "properties": {},
+            }
+            content = block(fields).encode()
+            if imported.files.setdefault(f"tools/{stem}.yaml", content) == content:
+                break
+            number += 1
+            stem = f"{file_name(name)}-{number}"
+        ids.append(id)
+    return ids
+
+
+def evaluate_rows(expression: str, data: Data) -> list[Json]:
+    """What an expression comes to in each row; raises `EvalstoreError`."""
+    from evalstore.files.jinja_sandbox import evaluate
+
+    columns = Columns(dict.fromkeys(name for row in data.rows for name in row.values))
+    try:
+        return [evaluate(expression, 1, {"item": columns.item(row.values)}) for row in data.rows]
+    except FileProblem as problem:
+        raise EvalstoreError(problem.message) from problem
+
+
+def parsed(given: Json) -> Json:
+    """A value, or what it is as JSON."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return parse_json(given)
+    except ValueError:
+        return given

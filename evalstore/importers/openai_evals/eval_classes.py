@@ -1,0 +1,196 @@
+"""The classes of evals that compare texts, each with the check that judges as it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from evalstore.files.fields import suggest
+from evalstore.importers.base import Left
+from evalstore.importers.chat_messages import BadMessagesError, read_message, read_messages
+from evalstore.importers.coerce import listing, parse_json, whole
+from evalstore.importers.json_lines import Row, messages_field, turns_of, write_rows
+from evalstore.importers.openai_evals.registry_files import (
+    Eval,
+    NotTakenError,
+    Sources,
+    Written,
+    generation,
+    unknown_arguments,
+)
+from evalstore.importers.template_writer import literal, write_prompt, write_test
+
+if TYPE_CHECKING:
+    from evalstore.importers.base import Options
+    from evalstore.values import Json
+
+IDEAL = "{{ item.ideal }}"
+_KNOWN = ("samples_jsonl", "num_few_shot", "few_shot_jsonl", "max_tokens")
+
+Writer = Callable[[Eval, Sources, "Options"], Written]
+
+
+def find_class(found: Eval) -> Writer:
+    """What takes over the evals of a class; raises `NotTakenError`."""
+    from evalstore.importers.openai_evals.model_graded import write_graded
+
+    known: dict[str, Writer] = {
+        **dict.fromkeys(CHECKS, _write_compared),
+        "ModelBasedClassify": write_graded,
+    }
+    if found.kind not in known:
+        hint = suggest(found.kind, known, "classes that can be taken over")
+        raise NotTakenError(f"its class '{found.kind}' has its own code ({hint})")
+    return known[found.kind]
+
+
+# --- the checks of the classes ------------------------------------------------------------
+
+
+def _match(_found: Eval) -> dict[str, Json]:
+    return {"startsWith": IDEAL}
+
+
+def _match_with_solvers(_found: Eval) -> dict[str, Json]:
+    return {"startsWith": [IDEAL, "{{ item.ideal | capitalize }}"]}
+
+
+def _includes(found: Eval) -> dict[str, Json]:
+    return {"containsAny": IDEAL, **({"ignoreCase": True} if found.args.get("ignore_case") else {})}
+
+
+def _fuzzy(_found: Eval) -> dict[str, Json]:
+    return {"fuzzy": IDEAL}
+
+
+def _json_match(_found: Eval) -> dict[str, Json]:
+    return {"jsonEquals": "{{ item.ideal_json }}", "anyOf": True}
+
+
+def _translate(_found: Eval) -> dict[str, Json]:
+    return {"bleu": IDEAL, "pass": "> 0.3"}
+
+
+CHECKS: Mapping[str, Callable[[Eval], Json]] = {
+    "Match": _match,
+    "MatchWithSolvers": _match_with_solvers,
+    "Includes": _includes,
+    "FuzzyMatch": _fuzzy,
+    "JsonMatch": _json_match,
+    "JsonValidator": lambda _found: "json",
+    "Translate": _translate,
+}
+_FEW_SHOT = ("Match", "Translate")
+_OWN: Mapping[str, tuple[str, ...]] = {
+    "Includes": ("ignore_case",),
+    "MatchWithSolvers": ("task_description",),
+}
+
+
+def _write_compared(found: Eval, sources: Sources, options: Options) -> Written:
+    written = Written()
+    examples = _few_shot(found, sources, written)
+    rows = []
+    given = sources.rows(found.args.get("samples_jsonl"), written.left)
+    place = sources.path_of(str(found.args.get("samples_jsonl")))
+    for row in given:
+        try:
+            rows.append(_read(row, found, examples))
+        except (BadMessagesError, ValueError) as problem:
+            written.left.append(Left(place, str(problem), row.line))
+    check = CHECKS[found.kind](found)
+    if found.kind != "JsonValidator" and any(_is_empty(row.values) for row in rows):
+        check["allowEmpty"] = True
+    prompts, written.files = _system_prompt(found, sources, options)
+    front = {**prompts, **generation(found), **messages_field(rows)}
+    written.rows = len(rows)
+    written.data = write_rows(rows)
+    if all(row.raw is not None for row in rows):
+        written.data_name = str(found.args["samples_jsonl"])
+    turns = turns_of(rows)
+    written.render = lambda first: write_test({**first, **front}, turns, checks=[check])
+    written.warnings += unknown_arguments(found, (*_KNOWN, *_OWN.get(found.kind, ())))
+    return written
+
+
+def _is_empty(values: dict[str, Any]) -> bool:
+    """Whether nothing is expected in a row, or one of its texts is empty."""
+    ideal = values.get("ideal_json", values["ideal"])
+    return ideal in ("", []) or (isinstance(ideal, list) and "" in ideal)
+
+
+def _read(row: Row, found: Eval, examples: list[dict[str, Json]]) -> Row:
+    """A row as the test needs it; raises for what the class would refuse."""
+    if "input" not in row.values:
+        raise ValueError("the row has no 'input'")
+    given = row.values["input"]
+    messages = read_messages(given)
+    if examples:
+        if isinstance(given, str):
+            raise ValueError("few-shot examples need messages as 'input', not a text")
+        messages = [*messages[:-1], *examples, *messages[-1:]]
+    if not isinstance(given, str):
+        row = row.with_values(input=messages)
+    if found.kind == "JsonValidator":
+        return row
+    if "ideal" not in row.values:
+        raise ValueError("the row has no 'ideal'")
+    ideal = row.values["ideal"]
+    ideals = ideal if isinstance(ideal, list) else [ideal]
+    if not all(isinstance(one, str) for one in ideals):
+        raise ValueError("'ideal' must be a text or a list of texts")
+    if found.kind == "MatchWithSolvers":
+        if not ideals:
+            raise ValueError("'ideal' is an empty list")
+        return row.with_values(ideal=ideals[0])
+    if found.kind == "JsonMatch":
+        row = row.with_values(ideal_json=[one for one in map(_parse, ideals) if not _has_null(one)])
+    return row
+
+
+def _parse(text: str) -> Json:
+    try:
+        return parse_json(text)
+    except ValueError:
+        raise ValueError(f"the ideal {text[:60]!r} is not JSON") from None
+
+
+def _has_null(value: Json) -> bool:
+    """Whether a value never matches: null, or NaN, which equals nothing."""
+    if isinstance(value, dict | list):
+        return any(map(_has_null, value.values() if isinstance(value, dict) else value))
+    return value is None or value != value
+
+
+def _few_shot(found: Eval, sources: Sources, written: Written) -> list[dict[str, Json]]:
+    """The messages of the examples that stand before the last message."""
+    count = whole(found.args.get("num_few_shot"))
+    if not count or found.kind not in _FEW_SHOT:
+        return []
+    name = found.args.get("few_shot_jsonl")
+    messages: list[dict[str, Json]] = []
+    rows = sources.rows(name, written.left)
+    if written.left:
+        raise NotTakenError(f"its examples '{name}' cannot be read: {written.left[0].reason}")
+    for row in rows[:count]:
+        for one in listing(row.values.get("sample")):
+            try:
+                messages.append(read_message(len(messages) + 1, one))
+            except BadMessagesError as problem:
+                place = sources.path_of(str(name))
+                written.left.append(Left(place, str(problem), row.line))
+    return messages
+
+
+def _system_prompt(
+    found: Eval, sources: Sources, options: Options
+) -> tuple[dict[str, Json], dict[str, bytes]]:
+    """The description of the task, which solvers show before the messages."""
+    text = found.args.get("task_description")
+    if found.kind != "MatchWithSolvers" or not isinstance(text, str) or not text.strip():
+        return {}, {}
+    if text.endswith(".txt"):
+        text = sources.text(text) or text
+    id = "/".join(part for part in (options.name, found.path) if part)
+    content = write_prompt({"id": id}, [("system", literal(text))])
+    return {"systemPrompts": [id]}, {f"prompts/{found.path}.md": content}

@@ -1,0 +1,235 @@
+"""The class `ModelBasedClassify`: a model chooses among answers to a question about the answer."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from evalstore.importers.base import Left
+from evalstore.importers.chat_messages import BadMessagesError, read_messages
+from evalstore.importers.coerce import mapping
+from evalstore.importers.json_lines import Row, messages_field, turns_of, write_rows
+from evalstore.importers.judge_prompts import (
+    ANSWER,
+    CONVERSATION,
+    Message,
+    Piece,
+    middle_of,
+    split_prompt,
+)
+from evalstore.importers.openai_evals.registry_files import (
+    Eval,
+    NotTakenError,
+    Sources,
+    Written,
+    generation,
+    unknown_arguments,
+)
+from evalstore.importers.template_writer import write_test
+
+if TYPE_CHECKING:
+    from evalstore.importers.base import Options
+    from evalstore.values import Json
+
+_KNOWN = (
+    *("samples_jsonl", "modelgraded_spec", "modelgraded_spec_file", "eval_type", "match_fn"),
+    *("modelgraded_spec_args", "samples_renamings", "sample_kwargs", "max_tokens"),
+    *("multicomp_n", "multicomp_temperature", "metaeval"),
+)
+_ANSWERS = ("cot_classify", "classify_cot", "classify")
+_MATCHES = ("starts_or_endswith", "endswith", "exact", "include")
+
+
+def write_graded(found: Eval, sources: Sources, options: Options) -> Written:
+    """A test whose answers a model judges by choosing."""
+    if found.args.get("multicomp_n", 1) not in (1, None):
+        raise NotTakenError("it compares several answers in one prompt ('multicomp_n')")
+    if found.args.get("metaeval"):
+        raise NotTakenError("it measures the judge, not the candidate ('metaeval')")
+    spec = _find_spec(found, sources)
+    outputs = spec.get("input_outputs") or {"input": "completion"}
+    if not isinstance(outputs, dict) or len(outputs) != 1:
+        raise NotTakenError("its judge compares the answers to several inputs")
+    ((shown, answered),) = outputs.items()
+    written = Written()
+    constants = {**mapping(spec.get("args")), **mapping(found.args.get("modelgraded_spec_args"))}
+    names = _Names(str(shown), str(answered), constants)
+    messages = list(names.messages(spec.get("prompt")))
+    if not any(piece.runtime == ANSWER for _, pieces in messages for piece in pieces):
+        raise NotTakenError(f"the prompt of its judge never shows the answer ('{{{answered}}}')")
+    rows = _rows(found, sources, written, names)
+    id = f"{options.name}/{found.path}".lstrip("/")
+    grading = split_prompt(id, messages)
+    if grading.differs:
+        reason = "the judge reads the parts of its prompt in another order"
+        written.warnings.append(found.warning(reason))
+    check = {"judge": {"prompt": id, **_check(found, spec, written)}}
+    front = {**generation(found), **messages_field(rows, names.shown)}
+    if any(names.answered in row.values for row in rows):
+        front["answer"] = f"{{{{ item.{names.answered} | default(none) }}}}"
+    turns = turns_of(rows, names.shown)
+    written.rows = len(rows)
+    written.data = write_rows(rows)
+    if all(row.raw is not None for row in rows):
+        written.data_name = str(found.args["samples_jsonl"])
+    written.files = {f"prompts/{found.path}.md": grading.prompt}
+    written.render = lambda first: write_test(
+        {**first, **front}, turns, instructions=grading.instructions, checks=[check]
+    )
+    written.warnings += unknown_arguments(found, _KNOWN)
+    return written
+
+
+def _find_spec(found: Eval, sources: Sources) -> Mapping[str, Any]:
+    """What the judge is told: a file of its name, or a field of a file with many."""
+    name = found.args.get("modelgraded_spec") or found.args.get("modelgraded_spec_file")
+    if not isinstance(name, str):
+        raise NotTakenError("it names no 'modelgraded_spec'")
+    return sources.judges.find(name)
+
+
+class _Names:
+    """What the names in a judge's prompt stand for."""
+
+    def __init__(self, shown: str, answered: str, constants: Mapping[str, Any]) -> None:
+        self.shown = shown
+        self.answered = answered
+        self.constants = constants
+        self.columns: list[str] = []
+        """Columns of the samples that the judge sees."""
+
+    def messages(self, prompt: Any) -> Iterator[Message]:
+        """The messages of the prompt in pieces; raises `NotTakenError`."""
+        given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        try:
+            listed = read_messages(given)
+        except BadMessagesError as problem:
+            raise NotTakenError(f"the prompt of its judge cannot be read: {problem}") from problem
+        for one in listed:
+            yield str(one["role"]), list(self._pieces(str(one["content"])))
+
+    def _pieces(self, text: str) -> Iterator[Piece]:
+        """Text with names in single braces, as Python's `format` has them."""
+        try:
+            parts = list(string.Formatter().parse(text))
+        except ValueError as error:
+            raise NotTakenError(f"the prompt of its judge cannot be read: {error}") from error
+        text = ""
+        for before, name, _, _ in parts:
+            text += before
+            if name is None:  # a doubled brace ends here
+                continue
+            if text:
+                yield Piece(text)
+                text = ""
+            if name == self.shown:
+                yield Piece("", runtime=CONVERSATION)
+            elif name == self.answered:
+                yield Piece("", runtime=ANSWER)
+            elif name in self.constants:
+                yield Piece(_constant(name, self.constants[name]))
+            elif name.isidentifier():
+                self.columns.append(name)
+                yield Piece(f"{{{{ item.{name} }}}}", is_template=True)
+            else:
+                raise NotTakenError(f"the prompt of its judge asks for '{name}'")
+        if text:
+            yield Piece(text)
+
+
+def _constant(name: str, value: Any) -> str:
+    if isinstance(value, dict | list):
+        raise NotTakenError(f"its judge is asked several times, each with another '{name}'")
+    return str(value)
+
+
+def _rows(found: Eval, sources: Sources, written: Written, names: _Names) -> list[Row]:
+    rows = []
+    renamed = mapping(found.args.get("samples_renamings"))
+    given = found.args.get("samples_jsonl")
+    place = sources.path_of(str(given))
+    for row in sources.rows(given, written.left):
+        try:
+            rows.append(_row(row, renamed, names))
+        except (BadMessagesError, ValueError) as problem:
+            written.left.append(Left(place, str(problem), row.line))
+    return rows
+
+
+def _row(row: Row, renamed: Mapping[str, str], names: _Names) -> Row:
+    if renamed:
+        values = {str(renamed.get(name, name)): value for name, value in row.values.items()}
+        row = Row(row.line, values)
+    for name in (names.shown, *names.columns):
+        if name not in row.values:
+            raise ValueError(f"the row has no '{name}'")
+    if not isinstance(row.values.get(names.answered), str | None):
+        raise ValueError(f"'{names.answered}' must be a text")
+    shown = row.values[names.shown]
+    messages = read_messages(shown)
+    return row if isinstance(shown, str) else row.with_values(**{names.shown: messages})
+
+
+def _check(found: Eval, spec: Mapping[str, Any], written: Written) -> dict[str, Json]:
+    """How the judge's choice is read, and which choices pass."""
+    choices = spec.get("choice_strings")
+    if isinstance(choices, str) and choices.startswith("from_n"):
+        raise NotTakenError("its choices are as many as there are answers ('from_n')")
+    choices = [str(one) for one in choices] if isinstance(choices, str | list) else []
+    if len(choices) < 2:
+        raise NotTakenError("its judge has no 'choice_strings'")
+    given = found.args.get("eval_type") or spec.get("eval_type")
+    answer = next((one for one in _ANSWERS if str(given).startswith(one)), None)
+    if answer is None:
+        raise NotTakenError("neither the eval nor its judge has an 'eval_type'")
+    match = found.args.get("match_fn") or "starts_or_endswith"
+    if match not in _MATCHES:
+        raise NotTakenError(f"there is no 'match_fn' '{match}'")
+    read: dict[str, Json] = {"answer": answer, "match": match, "invalid": "lowest"}
+    if not spec.get("choice_scores"):
+        reason = "choices are only counted there: here all of them pass, unless you shorten 'pass'"
+        written.warnings.append(found.warning(reason))
+        return {"choices": choices, **read, "pass": choices}
+    scores = _scores(spec["choice_scores"], choices)
+    missing = [one for one in choices if one not in scores]
+    lowest, highest = min(scores.values()), max(scores.values())
+    if lowest == highest:
+        raise NotTakenError("all choices have the same score, so nothing says which pass")
+    if missing:
+        reason = f"no score for {', '.join(missing)}: taken to be the lowest"
+        written.warnings.append(found.warning(reason))
+    check: dict[str, Json] = {
+        "choices": choices,
+        "scores": {one: _plain(scores.get(one, lowest)) for one in choices},
+        **read,
+    }
+    if not set(scores.values()) <= {0, 1}:
+        check["pass"] = middle_of(lowest, highest)
+        reason = (
+            f"scores have no bound there: an answer passes here if its score is {check['pass']}"
+        )
+        written.warnings.append(found.warning(reason))
+    return check
+
+
+def _scores(given: Any, choices: list[str]) -> dict[str, float]:
+    if given == "from_strings":
+        try:
+            return {one: float(one) for one in choices}
+        except ValueError:
+            raise NotTakenError("its scores are its choices, but these are not numbers") from None
+    if not isinstance(given, dict):
+        raise NotTakenError("its 'choice_scores' are not numbers")
+    scores = {str(name): value for name, value in given.items()}
+    if not all(isinstance(one, int | float) for one in scores.values()):
+        raise NotTakenError("its 'choice_scores' are not numbers")
+    known = {name: value for name, value in scores.items() if name in choices}
+    if not known:
+        raise NotTakenError(f"its 'choice_scores' are of none of its choices {', '.join(choices)}")
+    return known
+
+
+def _plain(value: float) -> float:
+    """`1.0` as a person writes it."""
+    return int(value) if value == int(value) else value

@@ -1,0 +1,207 @@
+"""Finds the evals in files and folders, and what they come to."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.coerce import mapping
+from evalstore.importers.openai_evals.eval_classes import find_class
+from evalstore.importers.openai_evals.registry_files import (
+    Eval,
+    Judges,
+    NotTakenError,
+    Sources,
+    Written,
+    read_file,
+    yaml_files,
+)
+from evalstore.importers.source_files import include, reason_of
+from evalstore.importers.template_writer import file_name, unique
+
+if TYPE_CHECKING:
+    from evalstore.files.yaml12 import Document
+    from evalstore.values import Json
+
+_FOLDERS = ("data", "modelgraded")
+"""What a registry has beside the folder of the eval files."""
+_DATA = (".jsonl.gz", ".jsonl", ".ndjson", ".json")
+
+
+def read(paths: list[Path], options: Options) -> Imported:
+    """The evals of registries (`evals/*.yaml`, `data/`), of eval files, and of samples alone."""
+    made = _Made(options)
+    for path in paths:
+        if path.is_dir():
+            made.registry(path)
+        elif path.suffix in (".yaml", ".yml"):
+            for name in _FOLDERS:
+                include(path.parent.parent / name)
+            made.eval_file(path, path.parent.parent)
+        elif path.name.endswith(_DATA):
+            made.samples(path)
+        else:
+            raise EvalstoreError(
+                f"'{path.name}' is not a file of OpenAI Evals",
+                hint="name a registry, an eval file (.yaml), or samples (.jsonl)",
+            )
+    if not made.imported.files and not made.imported.left:
+        raise EvalstoreError(
+            f"there are no evals in '{paths[0].name}'", hint="an eval has a 'class' and 'args'"
+        )
+    return made.imported
+
+
+@dataclass
+class _Made:
+    """What the sources have come to so far."""
+
+    options: Options
+    imported: Imported = field(default_factory=Imported)
+    judges: dict[Path, Judges] = field(default_factory=dict)
+    """By registry."""
+
+    def registry(self, folder: Path) -> None:
+        root = next(
+            (
+                one
+                for one in (folder, folder / "registry", folder / "evals" / "registry")
+                if yaml_files(one / "evals")
+            ),
+            None,
+        )
+        if root is not None:
+            for path in yaml_files(root / "evals"):
+                self.eval_file(path, root)
+            return
+        samples = sorted(one for one in folder.rglob("*") if one.name.endswith(_DATA[:3]))
+        files = yaml_files(folder)
+        if not samples and not files:
+            raise EvalstoreError(
+                f"there are no evals in '{folder.name}'",
+                hint="name the folder that has 'evals/*.yaml' and 'data', or samples (.jsonl)",
+            )
+        for path in files:
+            self.eval_file(path, folder.parent)
+        for path in [] if files else samples:
+            self.samples(path, under=folder)
+
+    def eval_file(self, path: Path, registry: Path) -> None:
+        """All evals of a file; entries that only name another one give it a description."""
+        try:
+            document, warning = read_file(path)
+        except FileProblem as problem:
+            self._leave(path, reason_of(problem), problem.line, problem.column)
+            return
+        if document.value is None:  # an empty file has no evals
+            return
+        if warning:
+            self.imported.warnings.append(warning)
+        if not isinstance(document.value, dict):
+            self._leave(path, "an eval file must be a mapping of evals", 1)
+            return
+        described = {
+            spec["id"]: spec["description"]
+            for spec in document.value.values()
+            if isinstance(spec, dict)
+            and isinstance(spec.get("id"), str)
+            and isinstance(spec.get("description"), str)
+        }
+        for name in document.value:
+            entry = document.at(name)
+            if _is_eval(entry):
+                self._eval(name, entry, path, registry, described.get(name))
+
+    def _eval(
+        self, name: str, entry: Document, path: Path, registry: Path, description: str | None
+    ) -> None:
+        spec: dict[str, Any] = entry.value
+        found = Eval(
+            name=name,
+            path=self._path(name),
+            kind=str(spec["class"]).rpartition(":")[2],
+            args=mapping(spec.get("args")),
+            description=text if isinstance(text := spec.get("description"), str) else description,
+            file=str(path),
+            line=entry.line(),
+        )
+        if found.path != _path(name):
+            reason = f"another eval is called so, too: this one is '{found.path}' here"
+            self.imported.warnings.append(found.warning(reason))
+        self._write(found, self._sources(path.parent, registry))
+
+    def _path(self, name: str) -> str:
+        """What the files of an eval are called."""
+        taken = (one[6:-3] for one in self.imported.files if one.startswith("tests/"))
+        return unique(_path(name), taken)
+
+    def _sources(self, folder: Path, registry: Path) -> Sources:
+        judges = self.judges.setdefault(registry, Judges(registry / "modelgraded"))
+        return Sources(folder, registry, judges)
+
+    def samples(self, path: Path, under: Path | None = None) -> None:
+        """Samples without an eval: they are judged as most evals judge, by `Match`."""
+        name = path.relative_to(under).as_posix() if under else path.name
+        name = _without_suffix(name)
+        args = {"samples_jsonl": path.name}
+        found = Eval(name, self._path(name), "Match", args, None, str(path), None)
+        before = len(self.imported.files)
+        self._write(found, self._sources(path.parent, path.parent))
+        if len(self.imported.files) > before:
+            reason = "no eval says how these samples are judged: taken as 'Match'"
+            self.imported.warnings.append(Left(str(path), reason))
+
+    def _write(self, found: Eval, sources: Sources) -> None:
+        try:
+            written = find_class(found)(found, sources, self.options)
+        except NotTakenError as problem:
+            self._leave(Path(found.file), f"'{found.name}': {problem}", found.line)
+            return
+        known = set(self.imported.left)  # evals may share samples
+        self.imported.left += [one for one in written.left if one not in known]
+        self.imported.warnings += written.warnings
+        if not written.rows:
+            self._leave(Path(found.file), f"'{found.name}' has no row that can be used", found.line)
+            return
+        self.imported.rows += written.rows
+        name = found.path
+        data = self._data_file(name, written)
+        front: dict[str, Json] = {"description": found.description} if found.description else {}
+        front["dataset"] = posixpath.relpath(data, posixpath.dirname(f"tests/{name}"))
+        self.imported.files[f"tests/{name}.md"] = written.render(front)
+        self.imported.files |= written.files
+
+    def _data_file(self, name: str, written: Written) -> str:
+        """The file of these rows: one that several evals share is written once."""
+        stem = _path(_without_suffix(written.data_name))
+        folder = "data/" if "/" in stem else ""
+        shared = [f"tests/{folder}{stem}.jsonl"] if written.data_name else []
+        for path in (*shared, f"tests/{name}.jsonl"):
+            if self.imported.files.setdefault(path, written.data) == written.data:
+                return path
+        path = unique(f"tests/{name}", (one[:-6] for one in self.imported.files)) + ".jsonl"
+        self.imported.files[path] = written.data
+        return path
+
+    def _leave(
+        self, path: Path, reason: str, line: int | None = None, column: int | None = None
+    ) -> None:
+        self.imported.left.append(Left(str(path), reason, line, column))
+
+
+def _is_eval(entry: Document) -> bool:
+    return isinstance(entry.value, dict) and "class" in entry.value
+
+
+def _path(name: str) -> str:
+    return "/".join(file_name(part) for part in name.split("/") if part not in ("", ".", ".."))
+
+
+def _without_suffix(name: str) -> str:
+    for suffix in _DATA:
+        name = name.removesuffix(suffix)
+    return name

@@ -1,0 +1,187 @@
+"""What an eval says, where its files are, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from evalstore.errors import FileProblem
+from evalstore.files.yaml12 import Document, read_yaml
+from evalstore.importers.base import Left
+from evalstore.importers.coerce import mapping, whole
+from evalstore.importers.json_lines import Row, read_rows
+from evalstore.importers.source_files import read_source, read_unpacked, reason_of, require_readable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.values import Json
+
+
+_LIMITED = ("JsonMatch", "JsonValidator", "Translate", "ModelBasedClassify")
+"""Classes that hand `max_tokens` on to the model."""
+_IGNORED = ("n_samples", "shuffle", "seed")
+"""Arguments that choose among the rows: `--sample` and `--limit` do that here."""
+
+
+class NotTakenError(Exception):
+    """Why an eval as a whole cannot be taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eval:
+    """One eval of an eval file."""
+
+    name: str
+    path: str
+    """What its files are called; no two evals have the same."""
+    kind: str
+    """The name of its class, such as `Match`."""
+    args: dict[str, Any]
+    description: str | None
+    file: str
+    line: int | None
+
+    def warning(self, reason: str) -> Left:
+        """Something about the eval that is not quite the same."""
+        return Left(self.file, f"'{self.name}': {reason}", self.line)
+
+
+def read_file(path: Path) -> tuple[Document, Left | None]:
+    """A document in YAML, and a warning when the last of equal keys counts, as it does there.
+
+    Raises `FileProblem`.
+    """
+    try:
+        text = read_unpacked(path).decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise FileProblem("is not UTF-8") from problem
+    try:
+        return read_yaml(text), None
+    except FileProblem as problem:
+        document = read_yaml(text, repeats=True)
+        reason = f"{problem.message}: the last one counts, as it does there"
+        return document, Left(str(path), reason, problem.line, problem.column)
+
+
+class Judges:
+    """The specs of judges in a registry: each in a file of its name, or several in one file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._unread: dict[str, str] = {}
+
+    def find(self, name: str) -> Mapping[str, Any]:
+        """What a judge is told; raises `NotTakenError`."""
+        if (found := self._specs.get(name)) is not None:
+            return found
+        if name in self._unread:
+            raise NotTakenError(self._unread[name])
+        raise NotTakenError(f"there is no judge '{name}' in the registry's 'modelgraded'")
+
+    @cached_property
+    def _specs(self) -> dict[str, Mapping[str, Any]]:
+        found: dict[str, Mapping[str, Any]] = {}
+        for path in yaml_files(self._folder):
+            try:
+                value = read_file(path)[0].value
+            except FileProblem as problem:
+                self._unread[path.stem] = f"'{path.name}' cannot be read: {reason_of(problem)}"
+                continue
+            specs = mapping(value)
+            if "prompt" in specs:
+                specs = {path.stem: value}
+            for name, spec in specs.items():
+                if isinstance(spec, dict):
+                    found.setdefault(name, spec)
+        return found
+
+
+def yaml_files(folder: Path) -> list[Path]:
+    """The files in YAML of a folder."""
+    return sorted(one for one in folder.glob("*") if one.suffix in (".yaml", ".yml"))
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the files are that an eval names."""
+
+    folder: Path
+    """That of the eval file."""
+    registry: Path
+    judges: Judges
+
+    def find(self, name: str, kind: str = "data") -> Path | None:
+        """A file of the registry; None when there is none. Raises `NotTakenError`."""
+        places = (self.registry / kind, self.folder, self.folder / kind, self.registry)
+        found = next((one / name for one in places if (one / name).is_file()), None)
+        if found is not None:
+            _refuse_outside(name, found)
+        return found
+
+    def text(self, name: str) -> str | None:
+        """The text of a file of the registry; None when there is none. Raises `NotTakenError`."""
+        path = self.find(name)
+        if path is None:
+            return None
+        try:
+            return read_source(path).decode("utf-8")
+        except FileProblem as problem:
+            raise NotTakenError(f"'{name}' {reason_of(problem)}") from problem
+        except UnicodeDecodeError as error:
+            raise NotTakenError(f"'{name}' is not UTF-8") from error
+
+    def rows(self, name: Any, left: list[Left]) -> list[Row]:
+        """The rows of a data file; raises `NotTakenError` when it is not there."""
+        if not isinstance(name, str):
+            raise NotTakenError("it names no file of samples ('samples_jsonl')")
+        path = self.find(name)
+        if path is None:
+            raise NotTakenError(f"there is no file '{name}' in the registry's 'data'")
+        return read_rows(path, left)
+
+    def path_of(self, name: str) -> str:
+        """How problems name a data file."""
+        return str(self.find(name) or name)
+
+
+def _refuse_outside(name: str, path: Path) -> None:
+    try:
+        require_readable(path)
+    except FileProblem as problem:
+        raise NotTakenError(f"'{name}' {reason_of(problem)}") from problem
+
+
+@dataclass
+class Written:
+    """What an eval comes to."""
+
+    render: Callable[[dict[str, Json]], bytes] = lambda front: b""
+    """The test file, from the first fields of its frontmatter."""
+    data: bytes = b""
+    data_name: str = ""
+    """What the file of the samples is called, when its rows stay as they are."""
+    rows: int = 0
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Further files, such as prompts."""
+    left: list[Left] = field(default_factory=list)
+    warnings: list[Left] = field(default_factory=list)
+
+
+def generation(found: Eval) -> dict[str, Json]:
+    """The limit of tokens, for the classes that use it."""
+    limit = mapping(found.args.get("sample_kwargs")).get("max_tokens", found.args.get("max_tokens"))
+    if found.kind not in _LIMITED or not whole(limit):
+        return {}
+    return {"options": {"maxOutputTokens": whole(limit)}}
+
+
+def unknown_arguments(found: Eval, known: tuple[str, ...]) -> list[Left]:
+    """A warning for each argument that is not taken over."""
+    return [
+        found.warning(f"the argument '{name}' is not taken over")
+        for name in found.args
+        if name not in (*known, *_IGNORED)
+    ]

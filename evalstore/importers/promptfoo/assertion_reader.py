@@ -1,0 +1,152 @@
+"""What the assertions of a test say: mappings, cells of tables, references and files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from evalstore.importers.promptfoo import files
+from evalstore.importers.promptfoo.assertion_types import TYPES
+from evalstore.importers.promptfoo.nunjucks import NotTakenError
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.files.yaml12 import Document
+
+_COMPACT = re.compile(r"((?:not-)?[a-z][a-z0-9-]*)(?:\(([\d.]+)\))?\s*:\s*(.*)", re.DOTALL)
+_LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
+_KNOWN = ("type", "value", "threshold", "weight", "metric", "$ref")
+_ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
+"""Other names of types, in the cells of tables."""
+_DEEPEST = 20
+"""References to references: more are a circle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """One thing that is asserted."""
+
+    kind: str
+    value: Json = None
+    threshold: float | None = None
+    weight: float = 1
+    metric: str | None = None
+    file: str = ""
+    line: int | None = None
+    others: tuple[str, ...] = ()
+    """Fields that mean nothing here."""
+    problem: str = ""
+    """Why it cannot be taken over, when that is known before its type is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assertions:
+    """Reads assertions."""
+
+    folders: tuple[Path, ...]
+    """Where files are looked for."""
+    root: Any
+    """The configuration, which references point into."""
+    file: str = ""
+    """Where they stand."""
+
+    def read(self, given: Any, document: Document | None) -> Iterator[Assertion]:
+        """The assertions of a test; sets of them without a bound of their own are taken apart."""
+        for number, one in enumerate(given if isinstance(given, list) else []):
+            line = document.line("assert", number) if document else None
+            for found in self._one(one, 0):
+                yield replace(found, file=self.file, line=line)
+
+    def _one(self, given: Any, depth: int) -> Iterator[Assertion]:
+        if isinstance(given, str):
+            yield compact(given)
+            return
+        try:
+            if depth > _DEEPEST:
+                raise NotTakenError("it contains itself")
+            given = self._resolved(given)
+            if not isinstance(given, dict) or not isinstance(given.get("type"), str):
+                raise NotTakenError("it has no 'type'")
+            if given["type"] == "assert-set":
+                if given.get("threshold") not in (None, 1):
+                    raise NotTakenError("an 'assert-set' with a bound of its own")
+                inner = given.get("assert")
+                for one in inner if isinstance(inner, list) else []:
+                    yield from self._one(one, depth + 1)
+                return
+            yield self._plain(given)
+        except NotTakenError as problem:
+            yield Assertion("", problem=str(problem))
+
+    def _plain(self, given: Mapping[str, Any]) -> Assertion:
+        kind = given["type"]
+        if "transform" in given:
+            raise NotTakenError(f"'transform' changes the answer before '{kind}' judges it")
+        if "rubricPrompt" in given:
+            raise NotTakenError(
+                f"'rubricPrompt' of '{kind}' is the judge's prompt: write it as an evaluator prompt"
+            )
+        return Assertion(
+            kind=kind,
+            value=self._value(given.get("value"), kind),
+            threshold=number_of(given, "threshold", None),
+            weight=number_of(given, "weight", 1) or 0,
+            metric=given.get("metric"),
+            others=tuple(str(name) for name in given if name not in _KNOWN),
+        )
+
+    def _resolved(self, given: Any) -> Any:
+        """What a reference such as `#/assertionTemplates/name` stands for."""
+        for _ in range(_DEEPEST):
+            if not isinstance(given, dict) or "$ref" not in given:
+                return given
+            place = given["$ref"]
+            target = self.root
+            for step in str(place).removeprefix("#").strip("/").split("/"):
+                target = target.get(step) if isinstance(target, dict) else None
+            if not isinstance(target, dict):
+                raise NotTakenError(f"there is no '{place}' in the configuration")
+            given = {**target, **{name: one for name, one in given.items() if name != "$ref"}}
+        raise NotTakenError("its reference leads to itself")
+
+    def _value(self, given: Any, kind: str) -> Json:
+        """The value, or what the file holds that it names."""
+        if not isinstance(given, str) or not given.startswith(files.PREFIX):
+            return given
+        if kind.removeprefix("not-") in ("javascript", "python", "ruby"):
+            return given
+        problem = NotTakenError("")
+        for folder in self.folders:
+            try:
+                return files.read_value(files.find(given, folder)[0])
+            except NotTakenError as error:
+                problem = error
+        raise problem
+
+
+def number_of(given: Mapping[str, Any], name: str, default: float | None) -> float | None:
+    """A number, or what counts when there is none; raises `NotTakenError`."""
+    value = given.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        raise NotTakenError(f"its '{name}' is not a number from 0 up")
+    return value
+
+
+def compact(text: str) -> Assertion:
+    """An assertion as the cells of tables hold it: `type: value`, or what is to be equal."""
+    found = _COMPACT.fullmatch(text.strip())
+    if text.startswith(files.PREFIX) and files.is_code(text):
+        return Assertion("javascript", text)
+    if not found or found[1].removeprefix("not-") not in {*TYPES, *_ALIASES}:
+        return Assertion("equals", text)
+    kind, threshold, value = _ALIASES.get(found[1], found[1]), found[2], found[3]
+    if kind.removeprefix("not-") in _LISTS:
+        listed = [one.strip().strip('"') for one in re.split(r"(?<!\\),", value)]
+        return Assertion(kind, [one.replace("\\,", ",") for one in listed])
+    return Assertion(kind, value or None, float(threshold) if threshold else None)

@@ -1,0 +1,158 @@
+"""promptfoo's assertions, as checks or as instructions for a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evalstore.importers.promptfoo.nunjucks import NotTakenError
+from evalstore.values import Json
+
+Value = Json
+"""What is expected: as it is written, or the column that holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An assertion as it is here."""
+
+    check: Json = None
+    instruction: str = ""
+    """For a judge: a heading with the value below it, if there is no check."""
+    warning: str = ""
+
+
+def _texts(value: Value, kind: str) -> Value:
+    """Texts, or a column that holds some."""
+    listed = value if isinstance(value, list) else [value]
+    if not listed or any(isinstance(one, dict | list) or one is None for one in listed):
+        raise NotTakenError(f"'{kind}' needs a text as its value")
+    found = [str(one).lower() if isinstance(one, bool) else str(one) for one in listed]
+    return found if isinstance(value, list) else found[0]
+
+
+def _text(kind: str, **more: Json) -> Callable[[Value, float | None, str], Made]:
+    return lambda value, _bound, name: Made({kind: _texts(value, name), **more})
+
+
+def _equals(value: Value, _bound: float | None, name: str) -> Made:
+    if isinstance(value, dict | list):
+        return Made({"jsonEquals": value})
+    return Made({"equals": _texts(value, name)})
+
+
+def _json(value: Value, _bound: float | None, _name: str) -> Made:
+    return Made("json" if value is None else {"jsonSchema": value})
+
+
+def _latency(_value: Value, bound: float | None, _name: str) -> Made:
+    if bound is None:
+        raise NotTakenError("'latency' needs a 'threshold'")
+    seconds = bound / 1000
+    return Made({"latency": int(seconds) if seconds.is_integer() else seconds})
+
+
+def _cost(_value: Value, bound: float | None, _name: str) -> Made:
+    if bound is None:
+        raise NotTakenError("'cost' without a 'threshold' only measures: costs are always stored")
+    return Made({"cost": bound})
+
+
+def _levenshtein(value: Value, bound: float | None, name: str) -> Made:
+    most = 5 if bound is None else bound
+    return Made({"levenshtein": {"expected": _texts(value, name), "max": int(most)}})
+
+
+def _graded(
+    kind: str, usual: float, warning: str = "", **more: Json
+) -> Callable[[Value, float | None, str], Made]:
+    def make(value: Value, bound: float | None, name: str) -> Made:
+        least = usual if bound is None else bound
+        return Made({kind: _texts(value, name), **more, "pass": f">= {least:g}"}, warning=warning)
+
+    return make
+
+
+def _words(value: Value, _bound: float | None, _name: str) -> Made:
+    if isinstance(value, dict):
+        bounds = {one: value[one] for one in ("min", "max") if isinstance(value.get(one), int)}
+        if not bounds:
+            raise NotTakenError("'word-count' needs 'min' or 'max'")
+    else:
+        try:
+            bounds = dict.fromkeys(("min", "max"), int(str(value)))
+        except ValueError:
+            raise NotTakenError("'word-count' needs a whole number") from None
+    return Made({"length": {"unit": "words", **bounds}})
+
+
+def _told(heading: str, warning: str = "") -> Callable[[Value, float | None, str], Made]:
+    def make(value: Value, bound: float | None, name: str) -> Made:
+        if not isinstance(value, str) or not value.strip():
+            raise NotTakenError(f"'{name}' needs a text as its value")
+        words = warning
+        if bound is not None and name == "llm-rubric":
+            words = "the 'threshold' of 'llm-rubric' is not taken over: the judge passes or fails"
+        return Made(instruction=f"{heading}\n\n{value}" if heading else value, warning=words)
+
+    return make
+
+
+_OTHER_PROMPT = "a judge reads it in a prompt of evalstore's, not in promptfoo's"
+_WORDS_DIFFER = "words are told apart by another rule, so scores near the bound may differ"
+MAKERS: Mapping[str, Callable[[Value, float | None, str], Made]] = {
+    "equals": _equals,
+    "contains": _text("contains"),
+    "icontains": _text("contains", ignoreCase=True),
+    "contains-any": _text("containsAny"),
+    "icontains-any": _text("containsAny", ignoreCase=True),
+    "contains-all": _text("containsAll"),
+    "icontains-all": _text("containsAll", ignoreCase=True),
+    "starts-with": _text("startsWith"),
+    "regex": _text("regex"),
+    "is-json": _json,
+    "latency": _latency,
+    "cost": _cost,
+    "levenshtein": _levenshtein,
+    "rouge-n": _graded("rouge", 0.75, _WORDS_DIFFER, variant="rouge1"),
+    "bleu": _graded("bleu", 0.5, _WORDS_DIFFER),
+    "word-count": _words,
+    "finish-reason": _text("finishReason"),
+    "is-refusal": lambda _value, _bound, _name: Made("refusal"),
+    "llm-rubric": _told(""),
+    "model-graded-closedqa": _told("The answer must meet this criterion:", _OTHER_PROMPT),
+    "factuality": _told("The answer must agree in its facts with this:", _OTHER_PROMPT),
+    "model-graded-factuality": _told(
+        "The answer must agree in its facts with this:", _OTHER_PROMPT
+    ),
+}
+_REASONS: Mapping[str, str] = {
+    **dict.fromkeys(("javascript", "python", "ruby", "webhook"), "is code, which is not run"),
+    **dict.fromkeys(("similar", "classifier", "moderation"), "needs another kind of model"),
+    **dict.fromkeys(("select-best", "max-score"), "compares the answers of several models"),
+    "contains-json": "finds JSON anywhere: 'json: {fenced: true}' finds it in a block of code",
+}
+_TOOL_CALLS = ("is-valid-openai-tools-call", "is-valid-openai-function-call")
+TYPES = frozenset((*MAKERS, *_REASONS, *_TOOL_CALLS, "perplexity", "is-sql", "is-xml", "is-html"))
+"""Names that are read as types in the cells of tables."""
+
+
+def make(kind: str, value: Value, threshold: Any) -> Made:
+    """What an assertion comes to; raises `NotTakenError`."""
+    negated = kind.startswith("not-")
+    bare = kind.removeprefix("not-")
+    if bare not in MAKERS:
+        reason = _REASONS.get(bare, "has no check here")
+        raise NotTakenError(f"the assertion '{kind}' {reason}")
+    if threshold is not None and (
+        isinstance(threshold, bool) or not isinstance(threshold, int | float)
+    ):
+        raise NotTakenError(f"the 'threshold' of '{kind}' is not a number")
+    made = MAKERS[bare](value, threshold, bare)
+    if not negated:
+        return made
+    if made.check is None:
+        raise NotTakenError(f"the assertion '{kind}': write what must be so instead")
+    check = {"type": made.check} if isinstance(made.check, str) else made.check
+    return Made({**check, "not": True}, warning=made.warning)

@@ -1,0 +1,150 @@
+"""Files that a configuration names with `file://` or by their path."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evalstore.errors import FileProblem
+from evalstore.files.yaml12 import Document, read_yaml
+from evalstore.importers.coerce import parse_json
+from evalstore.importers.json_lines import json_as_yaml
+from evalstore.importers.promptfoo.nunjucks import NotTakenError
+from evalstore.importers.source_files import (
+    read_source,
+    reason_of,
+    require_pattern,
+    require_readable,
+)
+from evalstore.values import Json
+
+PREFIX = "file://"
+_DEEPEST = 20
+"""Files of tests, each named by the one before."""
+_MOST_FILES = 10_000
+"""Files of tests that one configuration leads to, each as often as it is named."""
+_CODE = (".js", ".cjs", ".mjs", ".ts", ".py", ".rb", ".sh", ".bash", ".pl", ".exe")
+
+
+class Nesting:
+    """The files of tests that name each other: none may lead to itself, and there is an end."""
+
+    def __init__(self) -> None:
+        self._open: set[Path] = set()
+        self._count = 0
+
+    @contextmanager
+    def enter(self, path: Path) -> Iterator[None]:
+        """Read a file and what it names; raises `NotTakenError` when that would not end."""
+        real = path.resolve()
+        if real in self._open:
+            raise NotTakenError(f"'{path.name}' names itself")
+        self._count += 1
+        if self._count > _MOST_FILES:
+            raise NotTakenError(f"more than {_MOST_FILES:,} files of tests are named")
+        if len(self._open) >= _DEEPEST:
+            raise NotTakenError(f"'{path.name}' is named by a file of a file, and so on")
+        self._open.add(real)
+        try:
+            yield
+        finally:
+            self._open.discard(real)
+
+
+def is_code(name: str) -> bool:
+    """Whether a name is that of a program, perhaps with a function behind it."""
+    bare = name.removeprefix(PREFIX)
+    return bare.startswith("exec:") or any(bare.endswith(one) or f"{one}:" in bare for one in _CODE)
+
+
+def find(name: str, folder: Path) -> list[Path]:
+    """The files a name stands for, one or those of a pattern; raises `NotTakenError`."""
+    if is_code(name):
+        raise NotTakenError(f"'{name}' is code, which is not run")
+    bare = name.removeprefix(PREFIX)
+    path = folder / bare
+    try:
+        if path.is_file():
+            require_readable(path)
+            return [path]
+        if any(one in bare for one in "*?[") and not Path(bare).is_absolute():
+            require_pattern(folder, bare)
+            if found := sorted(folder.glob(bare)):
+                return found
+    except FileProblem as problem:
+        raise NotTakenError(f"'{bare}' {reason_of(problem)}") from problem
+    raise NotTakenError(f"there is no file '{bare}'")
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; raises `NotTakenError`."""
+    try:
+        return read_source(path).decode("utf-8-sig").replace("\r\n", "\n")
+    except FileProblem as problem:
+        raise NotTakenError(f"'{path.name}' {reason_of(problem)}") from problem
+    except UnicodeDecodeError:
+        raise NotTakenError(f"'{path.name}' is not text") from None
+
+
+def read_document(path: Path) -> Document:
+    """YAML or JSON with its lines; raises `NotTakenError`."""
+    text = read_text(path)
+    try:
+        document = read_yaml(
+            json_as_yaml(text) if path.suffix == ".json" else text, merge_keys=True
+        )
+    except FileProblem as problem:
+        raise NotTakenError(f"'{path.name}': {problem.message}", problem.line) from problem
+    return replace(document, value=_merged(document.value))
+
+
+def _merged(value: Json) -> Json:
+    """A value with its merge keys (`<<: *name`) in effect."""
+    if isinstance(value, list):
+        return [_merged(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    own = {name: _merged(one) for name, one in value.items() if name != "<<"}
+    given = value.get("<<")
+    for one in given if isinstance(given, list) else [given]:
+        if isinstance(one, dict):
+            own = {**_merged(one), **own}
+    return own
+
+
+def read_value(path: Path) -> Any:
+    """What a file stands for as a value: YAML and JSON are read, all else is its text."""
+    if path.suffix in (".yaml", ".yml", ".json"):
+        return read_document(path).value
+    return read_text(path).strip()
+
+
+def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """The rows of a table or of JSON lines, with their lines; raises `NotTakenError`."""
+    text = read_text(path)
+    if path.suffix == ".csv":
+        reader = csv.DictReader(io.StringIO(text), restval="")
+        rows = []
+        start = 2
+        try:
+            for row in reader:
+                if None in row:
+                    raise NotTakenError(f"'{path.name}': a row has too many cells", start)
+                rows.append((start, {name.strip(): cell.strip() for name, cell in row.items()}))
+                start = reader.line_num + 1
+        except csv.Error as error:
+            raise NotTakenError(f"'{path.name}': {error}", start) from error
+        return rows
+    rows = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                rows.append((number, parse_json(line)))
+            except ValueError as error:
+                raise NotTakenError(f"'{path.name}': not JSON: {error}", number) from error
+    return rows

@@ -1,0 +1,67 @@
+"""Conversations in JSON with templates in them, which make it JSON only once they are filled."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from evalstore.importers.coerce import parse_json
+from evalstore.importers.promptfoo.nunjucks import NotTakenError
+from evalstore.importers.template_parts import expression_in, replace_parts, without_filter
+
+_OF_JSON = r"\\.|\""
+_DUMP = re.compile(r"(?:dump|tojson)(?:\(\s*\d*\s*\))?")
+_MARK = "\ue000"
+_MARKED = re.compile(f"{_MARK}(\\d+){_MARK}")
+_IS_CHAT = re.compile(r"[\"']role[\"']\s*:")
+
+
+def messages_in(text: str) -> list[Any] | None:
+    """The list in a text, with its templates; None for a text that is none.
+
+    Raises `NotTakenError` for messages that only a filled template has.
+    """
+    kept: list[str] = []
+    try:
+        found = parse_json(_marked(text, kept))
+    except ValueError:
+        if _IS_CHAT.search(text):
+            raise NotTakenError("its messages are not JSON before its template is filled") from None
+        return None
+    if not isinstance(found, list) or not found:
+        return None
+    return [_unmarked(one, kept) for one in found]
+
+
+def _marked(text: str, kept: list[str]) -> str:
+    """The text with a mark for each template, so that quotes in templates are none of JSON."""
+    quoted = False
+
+    def token(part: str) -> str:
+        nonlocal quoted
+        if part == '"':
+            quoted = not quoted
+            return part
+        if part.startswith("\\"):
+            return part
+        if not quoted:
+            expression = expression_in(part)
+            dumped = None if expression is None else without_filter(expression, _DUMP)
+            if dumped is None:
+                return "" if part.startswith("{#") else part
+            part = f"{{{{ {dumped} }}}}"
+        kept.append(part)
+        mark = f"{_MARK}{len(kept) - 1}{_MARK}"
+        return mark if quoted else f'"{mark}"'
+
+    return replace_parts(text, token, _OF_JSON)
+
+
+def _unmarked(value: Any, kept: list[str]) -> Any:
+    if isinstance(value, str):
+        return _MARKED.sub(lambda found: kept[int(found[1])], value)
+    if isinstance(value, list):
+        return [_unmarked(one, kept) for one in value]
+    if isinstance(value, dict):
+        return {name: _unmarked(one, kept) for name, one in value.items()}
+    return value

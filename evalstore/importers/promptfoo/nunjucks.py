@@ -1,0 +1,87 @@
+"""promptfoo's templates: Nunjucks, which is Jinja but for a few filters and its missing values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from evalstore.errors import FileProblem
+from evalstore.files.datasets.columns import stable_names
+from evalstore.files.jinja_sandbox import is_global, undeclared
+from evalstore.importers.base import Left
+from evalstore.importers.template_parts import find_parts
+from evalstore.importers.template_writer import quoted
+
+_DUMP = re.compile(r"\|\s*dump\b(?:\(\s*\d*\s*\))?")
+_NAME = re.compile(r"(?<![\w.'\"])([^\W\d]\w*)")
+_STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*(?:\"|\Z)|'(?:[^'\\]|\\.)*(?:'|\Z)", re.DOTALL)
+"""Texts in an expression; one without an end takes the rest of it."""
+_TAKEN = frozenset({"item", "sample", "answer", "answers", "response"})
+"""Names that mean something else here."""
+
+
+class NotTakenError(Exception):
+    """Why something cannot be taken over."""
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        super().__init__(reason)
+        self.line = line
+
+    def at(self, file: str, what: str, line: int | None = None) -> Left:
+        """The same as a line of the report."""
+        return Left(file, f"{what}: {self}", self.line or line)
+
+
+def names_in(template: str) -> frozenset[str]:
+    """The variables of a template; raises `NotTakenError` for what is none here."""
+    try:
+        found = undeclared(_for_jinja(template), 1)
+    except FileProblem as problem:
+        raise NotTakenError(f"its template cannot be read: {problem.message}") from problem
+    names = frozenset(one for one in found if not is_global(one))
+    if "env" in names:
+        raise NotTakenError("it takes something from the environment ('env')")
+    return names
+
+
+def _for_jinja(template: str) -> str:
+    return "".join(_parts(template, frozenset()))
+
+
+def as_template(template: str, columns: Iterable[str]) -> str:
+    """A template of ours; `columns` are the names as promptfoo has them."""
+    return "".join(_parts(template, frozenset(columns)))
+
+
+def _parts(template: str, columns: frozenset[str]) -> Iterable[str]:
+    at = 0
+    for text, start, end in find_parts(template):
+        yield template[at:start]
+        at = end
+        if text.startswith("{#"):
+            continue
+        if text == "<!--":
+            yield quoted(text)
+            continue
+        yield _renamed(_DUMP.sub("| tojson", text), columns)
+    yield template[at:]
+
+
+def _renamed(part: str, columns: frozenset[str]) -> str:
+    """A part in braces with the columns by names that are known here, but not inside of texts."""
+
+    def name(found: re.Match[str]) -> str:
+        one = found[1]
+        is_plain = stable_names([one]) == [one] and one not in _TAKEN
+        return one if one not in columns or is_plain else f"item.{one}"
+
+    pieces, at = [], 0
+    for text in _STRINGS.finditer(part):
+        pieces += [_NAME.sub(name, part[at : text.start()]), text[0]]
+        at = text.end()
+    return "".join([*pieces, _NAME.sub(name, part[at:])])
+
+
+def is_template(value: object) -> bool:
+    """Whether a value is a text in which something is filled."""
+    return isinstance(value, str) and ("{{" in value or "{%" in value)

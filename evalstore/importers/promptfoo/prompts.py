@@ -1,0 +1,164 @@
+"""The prompts of a configuration: texts, files and conversations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evalstore.importers.chat_messages import ROLES
+from evalstore.importers.promptfoo import files
+from evalstore.importers.promptfoo.json_prompts import messages_in
+from evalstore.importers.promptfoo.nunjucks import NotTakenError, names_in
+from evalstore.importers.template_parts import find_parts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.files.yaml12 import Document
+    from evalstore.importers.base import Left
+
+_SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_ADDRESS = re.compile(r"https?://|\{\{")
+_SO_FAR = re.compile(r"\b_conversation\b")
+_FIELDS = {"raw", "id", "path", "label", "display", "function", "config"}
+_LOOKS_LIKE_FILE = re.compile(r"[^\s{}]+\.(?:txt|md|j2|json|ya?ml|csv)")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt, as messages with templates of promptfoo."""
+
+    label: str
+    turns: tuple[tuple[str, str], ...]
+    names: frozenset[str]
+    """The variables it shows."""
+    images: tuple[str | None, ...] = ()
+    """The address of the picture that is shown behind each message."""
+
+
+def read_prompts(document: Document, folder: Path, file: str, left: list[Left]) -> list[Prompt]:
+    """All prompts that can be read; the others go to `left`."""
+    prompts: list[Prompt] = []
+    for line, one in _listed(document):
+        try:
+            texts = list(_texts(one, folder))
+        except NotTakenError as problem:
+            left.append(problem.at(file, "a prompt", line))
+            continue
+        for label, text in texts:
+            try:
+                prompts.append(_prompt(label, text))
+            except NotTakenError as problem:
+                what = f"the prompt '{label}'" if label else "a prompt"
+                left.append(problem.at(file, what, line))
+    return prompts
+
+
+def _listed(document: Document) -> Iterator[tuple[int, Any]]:
+    """Each prompt with its line: those of a list, or of a mapping from files to labels."""
+    given = document.value
+    if isinstance(given, list):
+        yield from ((document.line(number), one) for number, one in enumerate(given))
+    elif isinstance(given, dict) and not _FIELDS & given.keys():
+        for name, label in given.items():
+            yield document.line(name), {"raw": name, "label": label}
+    else:
+        yield document.line(), given
+
+
+def _texts(given: Any, folder: Path) -> Iterator[tuple[str, str]]:
+    """Each prompt with its label."""
+    label = ""
+    if isinstance(given, dict):
+        label = str(given.get("label") or given.get("display") or "")
+        given = next((given[name] for name in ("raw", "id", "path") if name in given), None)
+    if not isinstance(given, str):
+        raise NotTakenError("it is neither a text nor the name of a file")
+    is_name = given.startswith(files.PREFIX) or (
+        "\n" not in given and (files.is_code(given) or _LOOKS_LIKE_FILE.fullmatch(given))
+    )
+    if re.match(r"[a-z]+://", given) and not given.startswith(files.PREFIX):
+        raise NotTakenError(f"'{given}' is kept by another service")
+    if not is_name:
+        yield label, given
+        return
+    for path in files.find(given, folder):
+        name = label or path.stem
+        if path.suffix in (".json", ".yaml", ".yml"):
+            yield name, files.read_text(path)
+        elif path.suffix == ".csv":
+            for _, row in files.read_rows(path):
+                yield row.get("label") or name, row.get("prompt", "")
+        else:
+            texts = [one.strip() for one in _SEPARATOR.split(files.read_text(path))]
+            for number, text in enumerate([one for one in texts if one], 1):
+                yield (name if len(texts) == 1 else f"{name}-{number}"), text
+
+
+def _prompt(label: str, text: str) -> Prompt:
+    parts = [part.text for part in find_parts(text) if not part.text.startswith("{#")]
+    if any(map(_SO_FAR.search, parts)):
+        raise NotTakenError("it shows the answers to other tests ('_conversation')")
+    turns = list(_turns(text))
+    images = tuple(image for _, _, image in turns)
+    templates = [one for _, content, image in turns for one in (content, image or "")]
+    names = frozenset(name for template in templates for name in names_in(template))
+    return Prompt(label, tuple((role, content) for role, content, _ in turns), names, images)
+
+
+def _turns(text: str) -> Iterator[tuple[str, str, str | None]]:
+    """The messages of a prompt, each with its picture; a text is one user message."""
+    given = _messages(text)
+    if given is None:
+        yield "user", text, None
+        return
+    for one in given:
+        role, content = (one.get("role"), one.get("content")) if isinstance(one, dict) else ("", "")
+        role = "system" if role == "developer" else role
+        image = None
+        if isinstance(content, list):
+            content, image = _parts(content, role)
+        if role not in ROLES or not isinstance(content, str):
+            raise NotTakenError("one of its messages is not a text of system, user or assistant")
+        yield str(role), content, image
+    if role == "assistant":
+        raise NotTakenError("its conversation ends with an answer")
+
+
+def _parts(content: list[Any], role: object) -> tuple[str, str | None]:
+    """The text and the picture of a message in parts; raises `NotTakenError` for others."""
+    texts, images = [], []
+    for part in content:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind in ("text", "input_text") and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        elif kind in ("image_url", "input_image"):
+            address = part.get("image_url")
+            images.append(address.get("url") if isinstance(address, dict) else address)
+        else:
+            raise NotTakenError(f"a message has a part of the type '{kind}'")
+    if len(images) > 1 or (images and role != "user"):
+        raise NotTakenError("a message shows several pictures, or is not the user's")
+    image = images[0] if images else None
+    if image is not None and not (isinstance(image, str) and _ADDRESS.match(image)):
+        raise NotTakenError("a picture has no address ('https://…' or a variable)")
+    return "\n\n".join(texts), image
+
+
+def _messages(text: str) -> list[Any] | None:
+    """Messages in JSON or YAML; None for a prompt that is a text."""
+    start = text.lstrip()
+    if start.startswith("["):
+        return messages_in(text)
+    if re.match(r"-\s+role\s*:", start):
+        from evalstore.errors import FileProblem
+        from evalstore.files.yaml12 import read_yaml
+
+        try:
+            found = read_yaml(text).value
+        except FileProblem as problem:
+            raise NotTakenError(f"its YAML cannot be read: {problem.message}") from problem
+        return found if isinstance(found, list) else None
+    return None

@@ -1,0 +1,99 @@
+"""The models of a configuration, as settings to paste."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from evalstore.importers.base import Imported, Left
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.files.yaml12 import Document
+
+_SERVICES = {
+    "openai": "openai",
+    "openai:chat": "openai",
+    "openai:responses": "openai",
+    "openai:completion": "openai",
+    "anthropic": "anthropic",
+    "anthropic:messages": "anthropic",
+    "ollama": "ollama",
+    "ollama:chat": "ollama_chat",
+    "ollama:completion": "ollama",
+    "google": "gemini",
+    "vertex": "vertex_ai",
+    "azure:chat": "azure",
+    "bedrock": "bedrock",
+    "bedrock:converse": "bedrock/converse",
+    "mistral": "mistral",
+    "groq": "groq",
+    "openrouter": "openrouter",
+    "deepseek": "deepseek",
+    "cohere": "cohere",
+    "xai": "xai",
+}
+"""promptfoo's names for services, and litellm's."""
+_NO_CHAT = re.compile(
+    r"(?:embeddings?|image|moderation|assistant|realtime|transcription|video|speech|agents?):"
+)
+"""What comes before the names of models that do not answer in text."""
+
+
+def read_providers(document: Document, file: str, imported: Imported) -> None:
+    """Candidates from `providers` or `targets`, evaluators from the default test's options."""
+    for field in ("providers", "targets"):
+        given = document.value.get(field)
+        listed = given if isinstance(given, list) else [given] if given else []
+        for number, one in enumerate(listed):
+            line = document.line(field, number) if isinstance(given, list) else document.line(field)
+            _add("candidates", one, file, line, imported)
+    default = document.value.get("defaultTest")
+    options = default.get("options") if isinstance(default, dict) else None
+    if isinstance(options, dict) and options.get("provider"):
+        line = document.line("defaultTest", "options", "provider")
+        _add("evaluators", options["provider"], file, line, imported)
+
+
+def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> None:
+    config: Any = None
+    if field == "evaluators" and isinstance(given, dict) and "id" not in given and "text" in given:
+        given = given["text"]  # beside one for embeddings
+    name = given
+    if isinstance(given, dict):
+        name = given.get("id")
+        config = given.get("config")
+        if name is None and len(given) == 1:
+            ((name, inner),) = given.items()
+            config = inner.get("config") if isinstance(inner, dict) else None
+    id = _model_id(name)
+    if id is None:
+        what = "a provider" if name is None else f"the provider '{name}'"
+        reason = f"{what} names no model that can be taken over"
+        imported.left.append(Left(file, reason, line))
+        return
+    entry: Json = id
+    temperature = config.get("temperature") if isinstance(config, dict) else None
+    if isinstance(temperature, int | float):
+        entry = {"id": id, "temperature": temperature}
+    listed: list[Json] = imported.settings.setdefault(field, [])
+    if entry not in listed:
+        listed.append(entry)
+    if isinstance(given, dict) and given.get("prompts"):
+        reason = f"the provider '{name}' is for some prompts only: here every candidate gets all"
+        imported.warnings.append(Left(file, reason, line))
+    others = set(config) - {"temperature"} if isinstance(config, dict) else set()
+    if others:
+        names = ", ".join(sorted(others))
+        reason = f"the provider '{name}': {names} of its 'config' are not taken over"
+        imported.warnings.append(Left(file, reason, line))
+
+
+def _model_id(name: Any) -> str | None:
+    """Litellm's name of a model; None for what is none."""
+    if not isinstance(name, str):
+        return None
+    for service in sorted(_SERVICES, key=len, reverse=True):
+        if name.startswith(f"{service}:") and (model := name[len(service) + 1 :]):
+            return None if _NO_CHAT.match(model) else f"{_SERVICES[service]}/{model}"
+    return None

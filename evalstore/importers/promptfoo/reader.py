@@ -1,0 +1,129 @@
+"""Reads a configuration, and makes a test of each prompt with each group of cases."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.promptfoo import files
+from evalstore.importers.promptfoo.nunjucks import NotTakenError
+from evalstore.importers.promptfoo.prompts import Prompt, read_prompts
+from evalstore.importers.promptfoo.providers import read_providers
+from evalstore.importers.promptfoo.test_writer import group, needed_rows, write
+from evalstore.importers.promptfoo.tests import Case, Tests
+from evalstore.importers.template_writer import file_name, unique
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.files.yaml12 import Document
+
+_NAMES = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
+_KNOWN = (
+    "prompts",
+    "tests",
+    "defaultTest",
+    "providers",
+    "targets",
+    "description",
+    "$schema",
+    "scenarios",
+)
+_QUIET = (
+    *("outputPath", "commandLineOptions", "sharing", "tags", "writeLatestResults", "metadata"),
+    "assertionTemplates",
+)
+"""Fields that are about promptfoo itself, or that others refer to."""
+
+
+def read(paths: list[Path], options: Options) -> Imported:
+    """The tests of configurations, or of the folders with them."""
+    imported = Imported()
+    configs = [config for path in paths for config in _configs(path)]
+    if not configs:
+        raise EvalstoreError(
+            "there is no configuration of promptfoo here",
+            hint="name a 'promptfooconfig.yaml', or the folder with it",
+        )
+    for config in configs:
+        prefix = file_name(config.parent.name) if len(configs) > 1 else ""
+        try:
+            _read(config, f"{prefix}/" if prefix else "", imported)
+        except NotTakenError as problem:
+            imported.left.append(Left(str(config), str(problem), problem.line))
+    return imported
+
+
+def _configs(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    here = [path / name for name in _NAMES if (path / name).is_file()]
+    return here[:1] or sorted(one for one in path.rglob("*") if one.name in _NAMES)
+
+
+def _read(config: Path, prefix: str, imported: Imported) -> None:
+    if files.is_code(config.name):
+        raise NotTakenError("the configuration is code, which is not run")
+    document = files.read_document(config)
+    if not isinstance(document.value, dict):
+        raise NotTakenError("the configuration must be a mapping of fields", 1)
+    file = str(config)
+    _told(document, file, imported)
+    if not any(document.value.get(name) for name in ("prompts", "tests", "scenarios")):
+        raise NotTakenError("it has neither prompts nor tests", 1)
+    prompts = _prompts(document, config.parent, file, imported)
+    tests = Tests(config.parent, file, imported.left, imported.warnings, document.value)
+    if "defaultTest" in document.value:
+        tests.take_default(document.at("defaultTest"))
+    cases: list[Case] = []
+    if document.value.get("tests"):
+        cases += tests.read(document.at("tests"))
+    if document.value.get("scenarios"):
+        cases += tests.scenarios(document.at("scenarios"))
+    if not any(document.value.get(name) for name in ("tests", "scenarios")):
+        cases = [Case(tests.default.values, tests.default.assertions, file=file)]
+    _write(prompts, cases, prefix, imported)
+    read_providers(document, file, imported)
+
+
+def _prompts(document: Document, folder: Path, file: str, imported: Imported) -> list[Prompt]:
+    if not document.value.get("prompts"):
+        return [Prompt("", (("user", "{{prompt}}"),), frozenset({"prompt"}))]
+    prompts = read_prompts(document.at("prompts"), folder, file, imported.left)
+    if not prompts:
+        raise NotTakenError("none of its prompts can be taken over", document.line("prompts"))
+    return prompts
+
+
+def _told(document: Document, file: str, imported: Imported) -> None:
+    """What stands in a configuration and has no meaning here."""
+    for name, value in document.value.items():
+        line = document.line(name)
+        if name in _KNOWN or name in _QUIET or str(name).startswith(("x-", ".")):
+            continue  # the last are for anchors
+        if name == "evaluateOptions" and isinstance(value, dict):
+            repeat = value.get("repeat")
+            if isinstance(repeat, int) and repeat > 1:
+                imported.settings["attempts"] = repeat
+            continue
+        imported.left.append(Left(file, f"the field '{name}' is not taken over", line))
+
+
+def _write(prompts: list[Prompt], cases: list[Case], prefix: str, imported: Imported) -> None:
+    groups = group(cases, imported)
+    labels: list[str] = []
+    for number, prompt in enumerate(prompts, 1):
+        label = file_name(prompt.label)[:40] if prompt.label else f"prompt-{number}"
+        labels.append(unique(label, labels))
+    for found in groups:
+        rows = needed_rows(found, prompts)
+        data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        if any(rows):
+            imported.files[f"tests/{prefix}{found.name}.jsonl"] = data.encode()
+        for label, prompt in zip(labels, prompts, strict=True):
+            name = found.name if len(prompts) == 1 else f"{label}.{found.name}"
+            text = write(prompt, found, f"{found.name}.jsonl", imported)
+            imported.files[f"tests/{prefix}{name}.md"] = text
+            imported.rows += len(rows)

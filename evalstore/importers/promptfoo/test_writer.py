@@ -1,0 +1,260 @@
+"""Cases whose assertions differ in their values only become the rows of one test."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from evalstore.errors import FileProblem
+from evalstore.files.jinja_sandbox import run
+from evalstore.importers.base import Imported, Left
+from evalstore.importers.promptfoo import assertion_types
+from evalstore.importers.promptfoo.nunjucks import NotTakenError, as_template, is_template, names_in
+from evalstore.importers.template_writer import as_section, file_name, literal, write_test
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.importers.promptfoo.assertion_reader import Assertion
+    from evalstore.importers.promptfoo.prompts import Prompt
+    from evalstore.importers.promptfoo.tests import Case
+
+_LONE = re.compile(r"\s*\{\{\s*(\w+)\s*\}\}\s*")
+_LONGEST_NAME = 3
+"""Kinds of assertions in the name of a test file."""
+
+
+@dataclass
+class Group:
+    """Cases with assertions of the same kinds."""
+
+    cases: list[Case] = field(default_factory=list)
+    rows: list[dict[str, Json]] = field(default_factory=list)
+    checks: list[Json] = field(default_factory=list)
+    instructions: list[str] = field(default_factory=list)
+    name: str = ""
+
+
+def group(cases: Iterable[Case], imported: Imported) -> list[Group]:
+    """The groups, each with the rows and checks of its cases."""
+    found: dict[str, Group] = {}
+    for case in cases:
+        kept = replace(case, assertions=tuple(_usable(case, imported)))
+        if case.assertions and not kept.assertions:
+            imported.left.append(Left(case.file, "a test: no assertion is left", case.line))
+            continue
+        shape = [
+            [one.kind, one.threshold, one.weight, one.metric, _value_shape(one)]
+            for one in kept.assertions
+        ]
+        key = json.dumps([shape, kept.threshold, kept.prefix, kept.suffix], default=str)
+        found.setdefault(key, Group()).cases.append(kept)
+    for one in found.values():
+        _fill(one, imported)
+    _name(list(found.values()))
+    return list(found.values())
+
+
+def _usable(case: Case, imported: Imported) -> Iterable[Assertion]:
+    """The assertions that can be taken over; the others are told."""
+    for one in case.assertions:
+        file, line = (one.file, one.line) if one.line else (case.file, case.line)
+        try:
+            if one.problem:
+                raise NotTakenError(one.problem)
+            made = assertion_types.make(one.kind, one.value, one.threshold)
+            if isinstance(one.value, str):
+                names_in(one.value)
+            if not one.weight:
+                raise NotTakenError(f"'{one.kind}' has the weight 0: it only measures")
+        except NotTakenError as problem:
+            imported.left.append(problem.at(file, "an assertion", line))
+        else:
+            others = list(one.others)
+            if made.instruction:  # judges have one verdict for all their instructions
+                others += ["weight"] * (one.weight != 1) + ["metric"] * bool(one.metric)
+            if others:
+                names = " and ".join(f"'{name}'" for name in others)
+                reason = (
+                    f"{names} of '{one.kind}' {'is' if len(others) == 1 else 'are'} not taken over"
+                )
+                imported.warnings.append(Left(file, reason, line))
+            yield one
+
+
+def _value_shape(one: Assertion) -> Json:
+    """What of a value must be the same in all rows: a mapping, or whether there is one."""
+    if isinstance(one.value, dict) or one.kind.removeprefix("not-") == "word-count":
+        return one.value
+    return [one.value is None, isinstance(one.value, list)]
+
+
+def _fill(found: Group, imported: Imported) -> None:
+    """Make the rows, with a column for each value that differs, and the checks."""
+    found.rows = [dict(case.values) for case in found.cases]
+    taken = {name.lower() for row in found.rows for name in row}
+    for number, assertion in enumerate(found.cases[0].assertions):
+        values = [case.assertions[number].value for case in found.cases]
+        same = all(one == values[0] for one in values)
+        value: Json = values[0]
+        columns = _columns(found.rows)
+        if same:
+            value = _filled(value, columns)
+        else:
+            name = _free(_column(assertion.kind), taken)
+            for row, case, one in zip(found.rows, found.cases, values, strict=True):
+                row[name] = _rendered(one, case, imported)
+            value = f"{{{{ {name} }}}}"
+        made = assertion_types.make(assertion.kind, value, assertion.threshold)
+        if made.warning:
+            first = found.cases[0]
+            imported.warnings.append(
+                Left(assertion.file or first.file, made.warning, assertion.line or first.line)
+            )
+        if made.instruction:
+            found.instructions.append(made.instruction)
+        else:
+            check = _labelled(made.check, assertion)
+            pairs = zip(values, found.cases, strict=True)
+            if isinstance(check, dict) and any(_is_empty(one, case) for one, case in pairs):
+                check = {**check, "allowEmpty": True}
+            found.checks.append(check)
+    descriptions = [case.description for case in found.cases]
+    if any(descriptions) and "description" not in taken:
+        for row, text in zip(found.rows, descriptions, strict=True):
+            row["description"] = text
+
+
+def _is_empty(value: Json, case: Case) -> bool:
+    """Whether nothing is expected in a row, as when the cell of a column is empty."""
+    if isinstance(value, str) and (found := _LONE.fullmatch(value)):
+        value = case.values.get(found[1], "")
+    return value in ("", [])
+
+
+def _columns(rows: list[dict[str, Json]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _filled(value: Json, columns: list[str]) -> Json:
+    """A value that all rows share, with its templates as ours."""
+    if isinstance(value, str):
+        return as_template(value, columns) if is_template(value) else value
+    if isinstance(value, list):
+        return [_filled(one, columns) for one in value]
+    if isinstance(value, dict):
+        return {name: _filled(one, columns) for name, one in value.items()}
+    return value
+
+
+def _rendered(value: Json, case: Case, imported: Imported) -> Json:
+    """A value of one row, which is data: its own templates are filled now."""
+    if isinstance(value, list):
+        return [_rendered(one, case, imported) for one in value]
+    if not isinstance(value, str) or not is_template(value):
+        return value
+    names = names_in(value)
+    scope = {name: case.values.get(name, "") for name in names}
+    try:
+        return run(as_template(value, ()), 1, scope)
+    except FileProblem as problem:
+        reason = f"a value cannot be filled: {problem.message}"
+        imported.left.append(Left(case.file, reason, case.line))
+        return value
+
+
+def _column(kind: str) -> str:
+    bare = kind.removeprefix("not-")
+    if bare in ("llm-rubric", "model-graded-closedqa"):
+        return "rubric"
+    return "forbidden" if kind != bare else "expected"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number = 2
+    found = name
+    while found in taken:
+        found, number = f"{name}_{number}", number + 1
+    taken.add(found)
+    return found
+
+
+def _labelled(check: Json, assertion: Assertion) -> Json:
+    more: dict[str, Json] = {}
+    if assertion.metric:
+        more["name"] = assertion.metric
+    if assertion.weight != 1:
+        more["weight"] = assertion.weight
+    if not more:
+        return check
+    return {**({"type": check} if isinstance(check, str) else check), **more}
+
+
+def _name(groups: Sequence[Group]) -> None:
+    """Names after the kinds of assertions that not all of them have, each once."""
+    names: set[str] = set()
+    listed = [[one.kind for one in found.cases[0].assertions] for found in groups]
+    for one, kinds in zip(groups, listed, strict=True):
+        own = [kind for kind in dict.fromkeys(kinds) if not all(kind in other for other in listed)]
+        name = "-".join((own or kinds)[:_LONGEST_NAME]) or "answers"
+        one.name = _free(file_name(name) if len(groups) > 1 else "tests", names)
+
+
+# --- the test of a prompt and a group -----------------------------------------------------
+
+
+def write(prompt: Prompt, found: Group, dataset: str, imported: Imported) -> bytes:
+    """The test file of a prompt with the cases of a group."""
+    first = found.cases[0]
+    columns = _columns(found.rows)
+    front: dict[str, Json] = {"dataset": dataset} if columns else {}
+    turns = list(prompt.turns)
+    role, text = turns[-1]
+    turns[-1] = (role, f"{first.prefix}{text}{first.suffix}")
+    turns = [(role, as_template(text, columns)) for role, text in turns]
+    roles = [role for role, _ in turns if role != "system"]
+    takes_turns = roles == [
+        "user" if number % 2 == 0 else "assistant" for number in range(len(roles))
+    ]
+    if (
+        not roles
+        or not takes_turns
+        or any(prompt.images)
+        or "system" in [role for role, _ in turns[1:]]
+    ):
+        front["messages"] = [
+            {"role": role, "content": text, **_shown(image, columns)}
+            for (role, text), image in zip(turns, prompt.images or [None] * len(turns), strict=True)
+        ]
+        turns = []
+    checks: Json = found.checks
+    if not found.checks and not found.instructions:
+        checks = [{"length": {"min": 0}}]
+        reason = "tests without assertions: every answer passes"
+        imported.warnings.append(Left(first.file, reason, first.line))
+    if first.threshold is not None and found.checks:
+        checks = {"pass": f">= {first.threshold:g}", "checks": found.checks}
+    instructions = "\n\n".join(
+        as_section(one) if is_template(one) else literal(one) for one in found.instructions
+    )
+    return write_test(front, turns, instructions=instructions, checks=checks)
+
+
+def _shown(image: str | None, columns: list[str]) -> dict[str, Json]:
+    return {} if image is None else {"image": as_template(image, columns)}
+
+
+def needed_rows(found: Group, prompts: Iterable[Prompt]) -> list[dict[str, Any]]:
+    """The rows, with an empty text for what is shown and has no value, as Nunjucks has it."""
+    shown = {name for prompt in prompts for name in prompt.names}
+    for case in found.cases:
+        for one in case.assertions:
+            if is_template(one.value):
+                shown |= names_in(str(one.value))
+    columns = [*_columns(found.rows), *sorted(shown - set(_columns(found.rows)))]
+    for row in found.rows:
+        for name in columns:
+            row.setdefault(name, "")
+    return found.rows

@@ -1,0 +1,111 @@
+"""The text of a test file or prompt file, as a person would write it.
+
+Text from elsewhere is written so that it reads back to the letter: what would be structure
+or a template in our format stands in an expression, such as `{{ "---" }}`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.files.markdown import SPACE, fences, scan
+from evalstore.importers.yaml_writer import block
+
+if TYPE_CHECKING:
+    from evalstore.values import Json
+
+MARKERS = {"system": "# ⚙️", "user": "# 👤", "assistant": "# 🤖"}
+
+_TEMPLATE = re.compile(r"(?:\{[{%]*|<!--)+")
+_BEGINNINGS = ("{{", "{%", "<!--")
+_STRUCTURE = re.compile(r"^(---[ \t]*$| {0,3}#(?= [👤🤖⚙▶]))", re.MULTILINE)
+_TICKED = re.compile(r"`(?=\{\{[^{}]*\}\}`)")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+_CHECKS = re.compile(r"^( {0,3}(?:`{3,}|~{3,})[ \t]*)checks\b", re.MULTILINE)
+
+
+def literal(text: str) -> str:
+    """A text that is shown as it is, whatever it looks like, but for blanks at its ends."""
+
+    def part(found: re.Match[str]) -> str:
+        is_harmless = not any(one in found[0] for one in _BEGINNINGS)
+        return found[0] if is_harmless and found.end() < len(text) else quoted(found[0])
+
+    return as_section(_TEMPLATE.sub(part, text))
+
+
+def as_section(template: str) -> str:
+    """A template whose own text moves no section; blanks at its ends go, as of any section."""
+    template = template.strip(SPACE)  # first: an indented line may be structure without it
+    template = _STRUCTURE.sub(lambda found: quoted(found[0]), keep_ticks(template))
+    template = _CHECKS.sub(lambda found: found[1] + quoted("checks"), template)
+    if any(not one.closed for one in fences(scan(template, 1))):
+        template = _FENCE.sub(lambda found: quoted(found[0]), template)
+    return template
+
+
+def keep_ticks(template: str) -> str:
+    """A template in which backticks round a name stay: elsewhere they are only text."""
+    return _TICKED.sub(lambda _found: quoted("`"), template)
+
+
+def quoted(text: str) -> str:
+    """An expression that comes to this text."""
+    inner = json.dumps(text, ensure_ascii=False)
+    for one, parts in (("}}", '}" ~ "}'), ("<!--", '<!" ~ "--')):
+        inner = inner.replace(one, parts)
+    return "{{ " + inner + " }}"
+
+
+def write_test(
+    front: dict[str, Json],
+    turns: Iterable[tuple[str, str]] = (),
+    *,
+    instructions: str = "",
+    checks: Json = None,
+) -> bytes:
+    """The text of a test file; `turns` are roles and templates, none if `front` has messages."""
+    if isinstance(messages := front.get("messages"), list):
+        shown = [{**one, "content": keep_ticks(one["content"])} for one in messages]
+        front = {**front, "messages": shown}
+    parts = [f"---\n{block(front)}---\n"] if front else []
+    parts += [conversation(turns), "---\n"]
+    if instructions:
+        parts.append(as_section(instructions) + "\n")
+    if checks:
+        parts.append(f"~~~checks\n{block(checks)}~~~\n")
+    return "\n".join(part for part in parts if part).encode()
+
+
+def write_prompt(front: dict[str, Json], turns: Sequence[tuple[str, str]]) -> bytes:
+    """The text of a system prompt or an evaluator prompt."""
+    return f"---\n{block(front)}---\n\n{conversation(turns)}".encode()
+
+
+def conversation(turns: Iterable[tuple[str, str]]) -> str:
+    """Sections with their markers; a system text in front needs none."""
+    parts = []
+    for number, (role, template) in enumerate(turns):
+        text = as_section(template)
+        marked = number > 0 or role != "system"
+        parts.append(f"{MARKERS[role]}\n\n{text}\n" if marked else f"{text}\n")
+    return "\n".join(parts)
+
+
+def file_name(name: str) -> str:
+    """A name for a file: what makes trouble in paths becomes `-`."""
+    safe = re.sub(r"[^\w.+-]+", "-", name).strip("-.")
+    return safe[:100] or "test"
+
+
+def unique(name: str, taken: Iterable[str]) -> str:
+    """The name, or with the next free number behind it."""
+    known = set(taken)
+    number = 2
+    found = name
+    while found in known:
+        found, number = f"{name}-{number}", number + 1
+    return found

@@ -1,0 +1,1 @@
+"""Turns the replies of judges, and votes, into verdicts."""

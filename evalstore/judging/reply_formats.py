@@ -1,0 +1,238 @@
+"""How a judge is to answer, and how its reply is read: as a verdict, a choice, or a score.
+
+Without a check `judge` the reply is a JSON object with `pass`. With one, it is a choice among
+some, or a score that a pattern or a path finds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from evalstore.checks.parser import reaches
+from evalstore.checks.types.choice_parser import find_choice
+from evalstore.checks.types.json import find_at_path
+from evalstore.checks.types.judge import judge_of, scale_of
+from evalstore.display import as_text, shorten
+from evalstore.errors import NotRunError
+from evalstore.judging.reply_parser import Unreadable, finished_text, read_json, without_thinking
+from evalstore.judging.score_patterns import captured, number
+from evalstore.judging.verdict_reply import (
+    AGAIN,
+    LONGEST_LABEL,
+    Opinion,
+    ask_again_with,
+    ask_for_code,
+    kept,
+    read_opinion,
+    unreadable_opinion,
+)
+from evalstore.processes.bounded_calls import LimitReached
+from evalstore.values import Json, OutgoingMessage, Reply, Text
+
+if TYPE_CHECKING:
+    from evalstore.judging.structured_output import Mode
+
+_FENCED = re.compile(r"(`{3,})[ \t]*\w*[ \t]*\n(.*)\n\1", re.DOTALL)
+_HOW = {
+    "classify": "Answer with exactly one of these choices and with nothing else, no reason, no "
+    "quotation marks: {}",
+    "classify_cot": "Begin your answer with a line on which there is nothing but one of these "
+    "choices, without quotation marks: {}\nGive your reasons on the lines below it.",
+    "cot_classify": "Reason step by step first. Do not begin with the choice. Then end your answer "
+    "with a line on which there is nothing but one of these choices, without quotation marks: {}",
+}
+_WHATEVER = "Whatever form of an answer is asked for above, this is the one that counts. "
+
+
+class ReplyForm(Protocol):
+    """What is asked of a judge, and how its reply is read."""
+
+    @property
+    def strictest(self) -> Mode:
+        """The strictest form that a server can be asked to hold the judge to."""
+
+    def words(self, code: str | None) -> str:
+        """What the judge is told of it, behind its prompt; empty when the prompt tells it.
+
+        `code` is what a verdict must have; None for a judge that is held to the schema.
+        """
+
+    def again(self, code: str | None) -> str:
+        """What a judge is asked for whose reply could not be read."""
+
+    def read(self, reply: Reply, code: str | None = None) -> Opinion:
+        """What a judge says; raises `Unreadable`."""
+
+    def give_up(self, reply: Reply, reason: str) -> Opinion:
+        """What counts when the judge cannot be read."""
+
+
+def form_of(checks: Iterable[Mapping[str, Json]]) -> ReplyForm:
+    """The form that an evaluation version asks for, by its checks."""
+    check = judge_of(checks)
+    if check is not None and "choices" in check:
+        return Choices(check)
+    return Verdicts() if check is None or "parser" not in check else Scores(check)
+
+
+def tell(messages: tuple[OutgoingMessage, ...], words: str) -> tuple[OutgoingMessage, ...]:
+    """The messages of a prompt with these words at their end."""
+    if not words:
+        return messages
+    *before, last = messages
+    return (*before, replace(last, parts=(*last.parts, Text("\n\n" + words))))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """A JSON object with `pass`."""
+
+    strictest: Mode = "schema"
+
+    def words(self, code: str | None) -> str:
+        """The code that the verdict must have."""
+        return ask_for_code(code) if code else ""
+
+    def again(self, code: str | None) -> str:
+        """The object alone."""
+        return ask_again_with(code) if code else AGAIN
+
+    def read(self, reply: Reply, code: str | None = None) -> Opinion:
+        """What a judge says; raises `Unreadable`."""
+        return read_opinion(reply, code)
+
+    def give_up(self, reply: Reply, reason: str) -> Opinion:
+        """The verdict stays open."""
+        return unreadable_opinion(reply, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByCheck:
+    """A reply that is read as a check `judge` says."""
+
+    check: Mapping[str, Json]
+
+    def _opinion(self, reply: Reply, label: str | None, score: float | None) -> Opinion:
+        """The opinion in which this was found; the score is kept as a share of its scale."""
+        wanted = self.check.get("pass", ">= 1")
+        if isinstance(wanted, list):
+            passed = label in wanted
+        else:
+            passed = score is not None and reaches(score, wanted)
+        found = f"the judge's choice is {shorten(label)}" if label else ""
+        if score is not None and not (label and isinstance(wanted, list)):
+            found += f"{', ' if found else 'the judge gives '}a score of {score:.4g}"
+        aim = " or ".join(map(shorten, wanted)) if isinstance(wanted, list) else wanted
+        return Opinion(
+            "pass" if passed else "fail",
+            feedback="" if passed else f"{found}; wanted is {aim}",
+            score=None if score is None else self._share(score),
+            label=label[:LONGEST_LABEL] if label else None,
+            reasoning=kept(reply.text),
+        )
+
+    def _share(self, score: float) -> float:
+        low, high = scale_of(self.check)
+        return min(max((score - low) / (high - low), 0.0), 1.0)
+
+    def give_up(self, reply: Reply, reason: str) -> Opinion:
+        """The verdict stays open; or it is a fail with the lowest score, if the check says so."""
+        opinion = unreadable_opinion(reply, reason)
+        if self.check.get("invalid") != "lowest":
+            return opinion
+        if "choices" in self.check and "scores" not in self.check:
+            return opinion._replace(verdict="fail")
+        scores = self.check.get("scores", {}).values()
+        lowest = self._share(min(scores)) if scores else 0.0
+        return opinion._replace(verdict="fail", score=lowest)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices(_ByCheck):
+    """One choice among some, in a line of its own."""
+
+    @property
+    def strictest(self) -> Mode:
+        """No form can be asked for."""
+        return "text"
+
+    def words(self, code: str | None) -> str:
+        """Where the choice belongs, and what can be chosen."""
+        how = _HOW[self.check.get("answer", "cot_classify")]
+        return _WHATEVER + how.format(self._listed())
+
+    def again(self, code: str | None) -> str:
+        """The choice alone."""
+        return _HOW["classify"].format(self._listed())
+
+    def _listed(self) -> str:
+        return ", ".join(f'"{choice}"' for choice in self.check["choices"])
+
+    def read(self, reply: Reply, code: str | None = None) -> Opinion:
+        """The choice that the judge has made; raises `Unreadable`."""
+        text = without_thinking(finished_text(reply))
+        check = self.check
+        choice = find_choice(
+            text,
+            check["choices"],
+            check.get("answer", "cot_classify"),
+            check.get("match", "word"),
+        )
+        if choice is None:
+            raise Unreadable("the judge's reply names none of the choices, or more than one")
+        return self._opinion(reply, choice, check.get("scores", {}).get(choice))
+
+
+@dataclass(frozen=True, slots=True)
+class Scores(_ByCheck):
+    """A score, or the label of one, that a pattern or a path finds in the reply."""
+
+    @property
+    def strictest(self) -> Mode:
+        """Some JSON object for a path; for a pattern no form can be asked for."""
+        return "json" if "json" in self.check["parser"] else "text"
+
+    def words(self, code: str | None) -> str:
+        """The prompt says what to answer; that it is JSON some servers want to be said."""
+        return "Answer with one JSON object and nothing else." if self.strictest == "json" else ""
+
+    def again(self, code: str | None) -> str:
+        """The same once more."""
+        return self.words(code) or "Answer once more, exactly in the form that was asked for."
+
+    def read(self, reply: Reply, code: str | None = None) -> Opinion:
+        """The score that the judge gives; raises `Unreadable`."""
+        value = self._found(without_thinking(finished_text(reply)))
+        if "scores" in self.check:
+            label = as_text(value).strip()
+            if label not in self.check["scores"]:
+                raise Unreadable(f"the judge's {shorten(label)} has no score")
+            return self._opinion(reply, label, self.check["scores"][label])
+        score = number(value, is_json=self.strictest == "json")
+        low, high = scale_of(self.check)
+        if score is None or not low <= score <= high:
+            what = f"a number from {low:g} to {high:g}"
+            raise Unreadable(f"the judge's score is {shorten(as_text(value))}, not {what}")
+        return self._opinion(reply, None, score)
+
+    def _found(self, text: str) -> Json:
+        parser = self.check["parser"]
+        if "regex" in parser:
+            highest = None if "scores" in self.check else scale_of(self.check)[1]
+            return captured(parser["regex"], parser.get("method", "last"), text, highest)
+        fenced = _FENCED.fullmatch(text.strip())
+        try:
+            value = read_json(fenced[2] if fenced else text)
+        except ValueError:
+            raise Unreadable("the judge's reply is not JSON") from None
+        try:
+            found = find_at_path(parser["json"], value)
+        except (LimitReached, NotRunError) as limit:
+            where = shorten(parser["json"])
+            raise Unreadable(f"the search for {where} was given up: {limit}") from None
+        if found is None:
+            raise Unreadable(f"the judge's reply has nothing at {shorten(parser['json'])}")
+        return found

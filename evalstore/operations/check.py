@@ -1,0 +1,137 @@
+"""The command `check`: all problems of a workspace, without a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.clock import today
+from evalstore.errors import EvalstoreError, OutsideError, Problem, WorkspaceError
+from evalstore.operations.list import _find_refused_keys
+from evalstore.planning.code_trust import CodeTrust
+from evalstore.planning.opening import open_workspace, store_path
+from evalstore.planning.path_targets import find_targets
+from evalstore.planning.pricing import find_unpriced
+from evalstore.planning.project import Keeper, files_of
+from evalstore.planning.selection import Selection
+from evalstore.store import Store
+from evalstore.values import Json
+from evalstore.workspace.reader import read_workspace
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Where
+    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.reader import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """All problems of all files."""
+
+    problems: list[Problem]
+    files: int
+    cases: int
+
+    @property
+    def errors(self) -> int:
+        """How many of the problems are errors."""
+        return sum(1 for problem in self.problems if problem.severity == "error")
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "problems": [
+                {
+                    "file": one.file,
+                    "line": one.line,
+                    "column": one.column,
+                    "severity": one.severity,
+                    "message": one.message,
+                    "hint": one.hint,
+                }
+                for one in self.problems
+            ],
+            "files": self.files,
+            "cases": self.cases,
+        }
+
+
+def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
+    """Read, expand and validate everything; nothing is called and no store is needed.
+
+    One that is there knows the files that have not changed.
+    """
+    try:
+        workspace = open_workspace(where)
+    except WorkspaceError as error:
+        return Checked(error.problems, 0, 0)
+    with _known_store(where, workspace) as store:
+        return _check(where, paths, workspace, store)
+
+
+@contextmanager
+def _known_store(where: Where, workspace: Workspace) -> Iterator[Store | None]:
+    """The store, if there is a sound one."""
+    try:
+        path = store_path(workspace, where)
+        store = Store.open(path, create=False) if path.exists() else None
+    except OutsideError:
+        raise
+    except EvalstoreError:
+        store = None
+    try:
+        yield store
+    finally:
+        if store is not None:
+            store.close()
+
+
+def _check(
+    where: Where, paths: tuple[str, ...], workspace: Workspace, store: Store | None
+) -> Checked:
+    keeper = Keeper(store)
+    reading = read_workspace(workspace, keeper.find_case_files, keeper.take)
+    keeper.finish(workspace, reading)
+    problems = list(reading.problems)
+    if workspace.ignored:
+        problems += [
+            Problem(workspace.config.name, f"'{name}' is {why}", severity="warning")
+            for name, why in workspace.ignored
+        ]
+    problems += find_unknown_prices(reading, today())
+    problems += _find_refused_keys(workspace, reading)
+    problems += find_untrusted(where, workspace, store, reading)
+    selection = Selection(find_targets(where, workspace, reading, paths))
+    tests = {path for path in reading.tests if selection.covers_file(path)}
+    problems = [one for one in problems if one.file not in reading.tests or one.file in tests]
+    cases = sum(len(file.cases) for path, file in reading.files.items() if path in tests)
+    return Checked(problems, len(tests), cases)
+
+
+def find_untrusted(
+    where: Where, workspace: Workspace, store: Store | None, reading: Reading
+) -> Iterator[Problem]:
+    """A warning for each test file that runs a Python file which is not trusted."""
+    for path, one in CodeTrust(where, workspace, store, reading).look_at(files_of(reading).items()):
+        hint = f"read it, then '{one.command}'"
+        yield Problem(path, f"{one.fact}, so it does not run", severity="warning", hint=hint)
+
+
+def find_unknown_prices(reading: Reading, day: str) -> Iterator[Problem]:
+    """A warning for each price of a model file whose currency has no rate."""
+    for id, model in sorted(reading.models.items()):
+        for cost, then in find_unpriced(model, reading.currencies, day):
+            known = reading.currencies.get(cost.currency)
+            yield Problem(
+                reading.model_files[id],
+                f"the price is unknown: there is no currency file for '{cost.currency}'"
+                if known is None
+                else f"the price is unknown: '{cost.currency}' has no rate for {then}",
+                cost.line,
+                severity="warning",
+                hint=f"write a currency file with the code '{cost.currency}' and its rates in USD"
+                if known is None
+                else f"add a rate with 'validFrom: \"{then}\"' or earlier to its currency file",
+            )

@@ -1,0 +1,208 @@
+"""One tiny question to each model: whether it answers, how fast, and as whom."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.errors import EvalstoreError
+from evalstore.execution.key_access import KeyNotAllowedError
+from evalstore.operations.failures import hint_for
+from evalstore.operations.model_table import describe_model
+from evalstore.providers.base import ProviderError
+from evalstore.providers.kinds import SCRIPTED
+from evalstore.values import Json, OutgoingMessage, Reply, Request, Text
+from evalstore.workspace.model_files import provider_options
+
+if TYPE_CHECKING:
+    from evalstore.execution.endpoints import Doorkeeper
+    from evalstore.execution.model_calls import Door
+    from evalstore.workspace.model_files import Model, Part
+    from evalstore.workspace.reader import Reading
+
+QUESTION = "Answer with one word: are you there?"
+MOST_TOKENS = 16
+NO_KEY = (
+    "name the variable that holds the key in 'apiKeyEnvVar' of the provider file: it names none"
+)
+
+
+class Target(NamedTuple):
+    """A model in one of its parts, with the temperature a run would use."""
+
+    id: str
+    model: Model
+    part: Part
+    temperature: float | None
+
+
+@dataclass
+class Checkup:
+    """What was found out about one model."""
+
+    model: str
+    facts: Json
+    """As `ls models` has them."""
+    code: str
+    """What its provider was asked for: an override of its part may change it."""
+    key_variable: str | None = None
+    key_set: bool = False
+    key_origin: str | None = None
+    """Where the key that is used comes from, in words."""
+    refused: bool = False
+    """Whether its key may not be sent where it is."""
+    pinged: bool = False
+    reply: Reply | None = None
+    cost: float | None = None
+    """USD; None: nothing was answered, or the price is not known."""
+    error: ProviderError | None = None
+    problems: list[tuple[str, str, str | None]] = field(default_factory=list)
+    """Level, message, hint."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the ping brought an answer."""
+        return self.reply is not None
+
+    @property
+    def is_reachable(self) -> bool | None:
+        """Whether a server said anything; None: nobody was asked."""
+        if not self.pinged:
+            return None
+        return self.answered or (self.error is not None and self.error.status is not None)
+
+    @property
+    def is_known(self) -> bool | None:
+        """Whether the server knows the model; None: it did not say."""
+        if self.answered:
+            return True
+        return False if self.error is not None and self.error.status == 404 else None
+
+    @property
+    def level(self) -> str:
+        """The worst of its problems: `ok`, `warn` or `fail`."""
+        levels = {level for level, _, _ in self.problems}
+        return "fail" if "fail" in levels else "warn" if "warn" in levels else "ok"
+
+    def document(self) -> Json:
+        """As JSON."""
+        reply, error = self.reply, self.error
+        return {
+            **self.facts,
+            "model": self.model,
+            "code": self.code,
+            "level": self.level,
+            "keyVariable": self.key_variable,
+            "keySet": self.key_set if self.key_variable else None,
+            "keyOrigin": self.key_origin,
+            "pinged": self.pinged,
+            "reachable": self.is_reachable,
+            "known": self.is_known,
+            "answered": self.answered,
+            "latency": reply.latency if reply else None,
+            "resolvedModel": reply.resolved_model if reply else None,
+            "status": error.status if error else None,
+            "class": error.kind if error else None,
+            "cost": self.cost,
+            "problems": [
+                {"level": level, "message": message, "hint": hint}
+                for level, message, hint in self.problems
+            ],
+        }
+
+
+async def examine_all(
+    keeper: Doorkeeper, reading: Reading, targets: list[Target], timeout: float | None
+) -> list[Checkup]:
+    """Look at all models side by side; without a timeout, in seconds, none is asked."""
+    try:
+        return list(
+            await asyncio.gather(
+                *(_examine(keeper, reading, target, timeout) for target in targets)
+            )
+        )
+    finally:
+        await keeper.close()
+
+
+async def _examine(
+    keeper: Doorkeeper, reading: Reading, target: Target, timeout: float | None
+) -> Checkup:
+    model, provider = target.model, target.model.provider
+    facts = describe_model(model, reading, keeper.day)
+    found = Checkup(target.id, facts, model.version(target.part).code, provider.key_variable)
+    found.key_set = keeper.environment.has(provider.key_variable or "")
+    if provider.key_variable and not found.key_set:
+        message = f"{provider.key_variable} is not set"
+        found.problems.append(("warn", message, _key_hint(provider.key_variable)))
+    found.problems += [("warn", message, hint) for message, hint in _doubts(found, model)]
+    try:
+        door = keeper.door(model, target.part, target.temperature)
+        access = keeper.find_access(provider)
+        found.key_origin = keeper.environment.origin(provider.key_variable or "", access.api_key)
+        if access.warning:
+            found.problems.append(("warn", access.warning, "change 'baseURL' of its provider"))
+    except EvalstoreError as error:
+        found.refused = isinstance(error, KeyNotAllowedError)
+        found.problems.append(("fail", str(error), error.hint))
+        return found
+    # A script has no server, and may have no answer to this question.
+    if timeout is not None and provider.type != SCRIPTED:
+        await _ping(found, door, timeout)
+    return found
+
+
+async def _ping(found: Checkup, door: Door, timeout: float) -> None:
+    request = Request(
+        code=door.version.code,
+        messages=(OutgoingMessage("user", (Text(QUESTION),)),),
+        temperature=door.temperature,
+        max_output_tokens=MOST_TOKENS,
+        provider_options=provider_options(door.version),
+    )
+    found.pinged = True
+    try:
+        found.reply = await door.provider.ask(request, timeout=timeout)
+    except ProviderError as error:
+        found.error = error
+        # A server that is busy is there, and knows the key and the model.
+        level = "warn" if error.status == 429 and not error.stops_model else "fail"
+        found.problems.append((level, error.message, _hint(found, error)))
+    else:
+        if door.price is not None:
+            found.cost = door.price.cost(found.reply.usage, found.reply.latency).usd
+
+
+def _hint(found: Checkup, error: ProviderError) -> str | None:
+    if error.status == 401 and found.key_variable:
+        if not found.key_set:
+            return _key_hint(found.key_variable)
+        return f"check the value of {found.key_variable}: the server does not take it"
+    if error.status == 401:
+        return NO_KEY
+    if error.kind == "timeout":
+        return "look whether the server is busy, or allow more with --timeout"
+    return hint_for(error.kind, error.status, error.message)
+
+
+def _key_hint(variable: str) -> str:
+    return f"set {variable} in the environment, or in the workspace's .env"
+
+
+def _doubts(found: Checkup, model: Model) -> list[tuple[str, str]]:
+    """What the model file says that litellm's table contradicts, and prices nobody knows."""
+    known = found.facts["knownCapabilities"] or {}
+    file = "look at 'capabilities' in the model file"
+    doubts = [
+        (
+            f"declared {'with' if can else 'without'} {word}, but litellm's table says otherwise",
+            file,
+        )
+        for word, can in model.capabilities.items()
+        if word in known and known[word] != can
+    ]
+    if found.facts["price"] is None and not model.costs:
+        hint = "write 'costs' into a model file; 0 is a price too"
+        doubts.append(("its price is not known", hint))
+    return doubts

@@ -1,0 +1,36 @@
+"""`fsck`: compute every id again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.planning.opening import open_store
+from evalstore.store.fsck import Damage, check_store
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Where
+
+
+@dataclass(frozen=True, slots=True)
+class Integrity:
+    """What `fsck` found."""
+
+    checked: int
+    problems: list[Damage]
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "checked": self.checked,
+            "problems": [
+                {"kind": one.kind, "id": one.id, "message": one.message} for one in self.problems
+            ],
+        }
+
+
+def fsck(where: Where) -> Integrity:
+    """Check the whole store."""
+    with open_store(where, inspect=True) as store:
+        return Integrity(*check_store(store))

@@ -1,0 +1,369 @@
+"""`import`: other people's tests become files of the workspace.
+
+Importing twice is importing once: a file that is there with the same content is left as it
+is. When the source has changed, what an import wrote is written anew; a file that was edited
+since, or that no import wrote, is kept, and told.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.files.access import LARGEST_SOURCE, read_file
+from evalstore.files.atomic_write import remove_abandoned, write_whole
+from evalstore.files.fields import suggest
+from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.registry import find_importer, format_names, guess_format
+from evalstore.importers.source_files import reading_from
+from evalstore.operations.imports.check import Older, find_taken, read_older, take_refused_back
+from evalstore.operations.imports.conversations import adopt_answers
+from evalstore.operations.imports.matching import place
+from evalstore.operations.imports.recorded_models import write_models
+from evalstore.operations.imports.records import Kept, store_history
+from evalstore.operations.imports.written_files import ImportRecord
+from evalstore.planning.opening import open_desk, open_workspace
+from evalstore.workspace.settings import ignored_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from evalstore.planning.options import Where
+    from evalstore.values import Json
+    from evalstore.workspace.folder import Workspace
+
+_TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples", "eval", "data"})
+"""Names of files that say nothing: their folder's name is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `import` did to the workspace."""
+
+    format: str
+    folder: str
+    """The folder below that of the tests."""
+    rows: int
+    written: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """Files that differ from what would be written, and that no import has left so."""
+    left: tuple[Left, ...] = ()
+    warnings: tuple[Left, ...] = ()
+    settings: dict[str, Json] = field(default_factory=dict)
+    """To be pasted into `evalstore.yaml`."""
+    history: Kept | None = None
+    """Recorded answers and verdicts; None when there are none, or nobody asked for them."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was taken over."""
+        return not self.left and not self.kept
+
+    def document(self) -> dict[str, Json]:
+        """As JSON."""
+        return {
+            "source": self.format,
+            "folder": self.folder,
+            "rows": self.rows,
+            "written": list(self.written),
+            "unchanged": list(self.unchanged),
+            "kept": list(self.kept),
+            "left": [_place(one) for one in self.left],
+            "warnings": [_place(one) for one in self.warnings],
+            "settings": self.settings,
+            "history": self.history.document() if self.history else None,
+        }
+
+
+def _place(one: Left) -> dict[str, Json]:
+    return {"file": one.file, "line": one.line, "column": one.column, "reason": one.reason}
+
+
+def import_files(
+    where: Where,
+    format: str,
+    paths: list[Path],
+    *,
+    into: str | None = None,
+    sessions: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+) -> Written:
+    """Read files of another system, and write those of the workspace that stand for them."""
+    if not paths:
+        raise _without_format(format, where.directory)
+    _refuse_project(format, paths[0], where.directory)
+    importer = find_importer(format)
+    workspace = open_workspace(where)
+    for path in paths:
+        if not path.exists():
+            raise _missing(path, where.directory)
+    folder = _folder(into) if into is not None else _name_of(format, paths)
+    try:
+        with reading_from(paths, allow_outside=where.allow_outside):
+            imported = importer(
+                paths,
+                Options(
+                    folder,
+                    sessions=sessions,
+                    temperature=workspace.settings.candidates_temperature,
+                ),
+            )
+    except FileProblem as problem:
+        raise EvalstoreError(
+            problem.at(str(paths[0])).place + f": {problem.message}", hint=problem.hint
+        ) from problem
+    if imported.recorded:
+        imported.files |= write_models(
+            where, workspace, imported.recorded, partial(_place_of, workspace, folder)
+        )
+    places = {name: _place_of(workspace, folder, name) for name in imported.files}
+    models = {places[name]: content for name, content in imported.files.items() if _is_model(name)}
+    taken = find_taken(workspace, models)
+    imported.warnings += taken.values()
+    mine = {name: one for name, one in imported.files.items() if places[name] not in taken}
+    tests = _place_of(workspace, folder, "tests/")
+    workspace.boundary.require(workspace.root / tests, tests)
+    record = ImportRecord.load(workspace.root / tests)
+    files = _write(workspace, mine, places, record, force=force, dry_run=dry_run)
+    if not dry_run:
+        refused = take_refused_back(workspace, files.written.values(), files.replaced)
+        imported.left += refused
+        files = files.without({one.file for one in refused})
+        for one in refused:
+            record.take_back(one.file)
+        _save(record, tests)
+    imported.warnings += [
+        Left(str(paths[0]), f"the setting '{name}', to be pasted, is {why}")
+        for name, why in ignored_settings(imported.settings)
+    ]
+    history = None
+    if imported.recorded:
+        history = _add_history(where, format, imported, files, dry_run=dry_run)
+    elif imported.conversed:
+        history = _adopt(where, format, imported, str(paths[0]), dry_run=dry_run)
+    return Written(
+        format,
+        folder,
+        imported.rows,
+        tuple(files.written.values()),
+        tuple(files.unchanged.values()),
+        tuple(files.kept.values()),
+        _seen_from(where.directory, imported.left),
+        _seen_from(where.directory, imported.warnings),
+        imported.settings,
+        history,
+    )
+
+
+def _add_history(
+    where: Where, format: str, imported: Imported, files: _Files, *, dry_run: bool
+) -> Kept:
+    """Store the recorded answers and verdicts; what has no place joins what was left."""
+    if dry_run:
+        return Kept(len(imported.recorded))
+    with open_desk(where, create=True) as desk:
+        placed = place(
+            desk,
+            format,
+            imported.recorded,
+            {**files.written, **files.unchanged},
+            [one for one in imported.settings.get("candidates", ()) if isinstance(one, dict)],
+        )
+        kept = store_history(desk, placed.history)
+    imported.left += placed.left
+    imported.warnings += placed.warnings
+    for model, temperatures in placed.temperatures.items():
+        candidates = imported.settings.setdefault("candidates", [])
+        same = next((one for one in candidates if one["id"] == model), {"id": model})
+        candidates += [{**same, "temperature": one} for one in sorted(temperatures)]
+    return kept
+
+
+def _seen_from(base: Path, listed: list[Left]) -> tuple[Left, ...]:
+    """Each once, by file and line; files in the folder of the command relative to it."""
+    found = dict.fromkeys(
+        replace(one, file=path.relative_to(base).as_posix())
+        if (path := Path(one.file)).is_absolute() and path.is_relative_to(base)
+        else one
+        for one in listed
+    )
+    return tuple(sorted(found, key=lambda one: (one.file, one.line or 0, one.column or 0)))
+
+
+def _missing(path: Path, base: Path) -> EvalstoreError:
+    beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    return EvalstoreError(
+        f"there is no file or folder '{os.path.relpath(path, base)}'",
+        hint=suggest(path.name, beside, "files there") if beside else None,
+    )
+
+
+_PROJECT, _DATABASE = "ai-tester", "ai-tester-db"
+"""A system whose projects are not imported, and the format of its database."""
+
+
+def _refuse_project(format: str, path: Path, base: Path) -> None:
+    """Raise `EvalstoreError` for a project of ai-tester: it is adopted, not imported."""
+    if format == _PROJECT and format not in format_names():
+        folder = path if path.is_dir() else path.parent
+        raise EvalstoreError(f"there is no format '{format}'", hint=_adopting(folder, base))
+    if format == _DATABASE and path.is_dir():
+        message = f"'{path.name}' is a folder, not a regular file"
+        raise EvalstoreError(message, hint=_adopting(path, base))
+
+
+def _adopting(folder: Path | None, base: Path) -> str:
+    name = "DIR" if folder is None else os.path.relpath(folder, base)
+    return (
+        f"type 'evalstore init --from {name}' for the files of an ai-tester project, "
+        f"and 'evalstore import {_DATABASE} FILE' for its database"
+    )
+
+
+def _without_format(given: str, base: Path) -> EvalstoreError:
+    """What to say when there is one word where a format and a path belong."""
+    from evalstore.importers.ai_tester.project import USUAL_CONFIG
+
+    if given in format_names():
+        return EvalstoreError(
+            f"the format '{given}' needs a path", hint=f"type 'evalstore import {given} PATH'"
+        )
+    path = base / given
+    if given == _PROJECT and not path.exists():
+        return EvalstoreError(f"there is no format '{given}'", hint=_adopting(None, base))
+    format = guess_format(path) if path.exists() else None
+    hint = f"type 'evalstore import {format or 'FORMAT'} {given}'"
+    if path.is_dir() and (format == _DATABASE or (path / USUAL_CONFIG).is_file()):
+        return EvalstoreError(f"the format of '{given}' is missing", hint=_adopting(path, base))
+    if format is None:
+        hint += f"; the formats are {', '.join(format_names())}"
+    return EvalstoreError(f"the format of '{given}' is missing", hint=hint)
+
+
+def _name_of(format: str, paths: list[Path]) -> str:
+    """What the sources are called; the format's name when there are several."""
+    if len(paths) != 1:
+        return format
+    path = paths[0].resolve()
+    name = path.name if path.is_dir() else path.name.split(".")[0]
+    if not path.is_dir() and name in _TOO_GENERAL:
+        name = path.parent.name
+    return name.lstrip(".") or format
+
+
+def _folder(given: str) -> str:
+    path = posixpath.normpath(given.strip().replace("\\", "/"))
+    if path == ".":
+        return ""
+    if (
+        path.startswith("/")
+        or path.split("/")[0] == ".."
+        or any(one.startswith(".") for one in path.split("/"))
+    ):
+        raise EvalstoreError(
+            f"'{given}' is not a folder below that of the tests",
+            hint="write a name such as 'from-evals', or 'a/b'",
+        )
+    return path
+
+
+def _adopt(where: Where, format: str, imported: Imported, source: str, *, dry_run: bool) -> Kept:
+    """Store answers that bring along what they answer."""
+    if dry_run:
+        return Kept(len(imported.conversed))
+    with open_desk(where, create=True) as desk:
+        history, left = adopt_answers(desk, format.removesuffix("-db"), imported.conversed, source)
+        kept = store_history(desk, history)
+    imported.left += left
+    return kept
+
+
+class _Files(NamedTuple):
+    """Where files of an import are in the workspace, by what the importer calls them."""
+
+    written: dict[str, str]
+    unchanged: dict[str, str]
+    kept: dict[str, str]
+    replaced: dict[str, Older]
+    """By place."""
+
+    def without(self, places: Collection[str]) -> _Files:
+        """The same without files that have been written and taken back."""
+        written = {name: one for name, one in self.written.items() if one not in places}
+        return self._replace(written=written)
+
+
+def _place_of(workspace: Workspace, folder: str, name: str) -> str:
+    """Where a file of an import is, relative to the workspace."""
+    kind, _, rest = name.partition("/")
+    return posixpath.normpath(posixpath.join(workspace.settings.paths[kind], folder, rest))
+
+
+def _is_model(name: str) -> bool:
+    return name.startswith("models/")
+
+
+def _write(
+    workspace: Workspace,
+    files: Mapping[str, bytes],
+    places: Mapping[str, str],
+    record: ImportRecord,
+    *,
+    force: bool,
+    dry_run: bool,
+) -> _Files:
+    """Write files where nothing else is, and note them in the record, which is not saved."""
+    done = _Files({}, {}, {}, {})
+    for name, content in sorted(files.items()):
+        there = places[name]
+        path = workspace.root / there
+        workspace.boundary.require(path.parent, posixpath.dirname(there))
+        if not path.is_symlink() and path.is_file() and _has(path, content):
+            done.unchanged[name] = there
+            record.note(there, content)
+            continue
+        replaces = (force and path.is_file()) or record.is_untouched(there, path)
+        if os.path.lexists(path) and not replaces:
+            done.kept[name] = there
+            continue
+        done.written[name] = there
+        record.note(there, content)
+        if not dry_run:
+            if replaces:
+                done.replaced[there] = read_older(path, there)
+            _put(path, there, content, exclusive=not replaces)
+    if not dry_run:
+        # An import that was killed may have left some where nothing is written this time.
+        ours = (*done.written.values(), *done.unchanged.values())
+        for place in {(workspace.root / there).parent for there in ours}:
+            remove_abandoned(place)
+    return done
+
+
+def _save(record: ImportRecord, place: str) -> None:
+    try:
+        record.save()
+    except OSError as error:
+        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
+
+
+def _has(path: Path, content: bytes) -> bool:
+    try:
+        return read_file(path, LARGEST_SOURCE) == content
+    except FileProblem:
+        return False
+
+
+def _put(path: Path, place: str, content: bytes, *, exclusive: bool) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content, exclusive=exclusive)
+    except OSError as error:
+        raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""The parts of `import`: what it writes, and the recorded answers it keeps."""

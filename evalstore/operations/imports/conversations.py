@@ -1,0 +1,240 @@
+"""Answers that bring along what they answer: every version is made anew, so ids are those of today.
+
+An answer to a test that is still in the workspace is thus an answer to its question, and a
+verdict on it one of its evaluator; older ones stand under versions that no file has any more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.checks import implied_checks
+from evalstore.errors import FileProblem
+from evalstore.files.markdown import SPACE
+from evalstore.importers.base import By, Conversed, Left, Ruling
+from evalstore.operations.imports.records import IMPORTED, History
+from evalstore.values import (
+    Evaluation,
+    EvaluationVersion,
+    Evaluator,
+    Json,
+    Message,
+    PromptVersion,
+    Question,
+    Session,
+    TestVersion,
+    Text,
+)
+from evalstore.workspace.testfiles.expansion import expand_prompt
+from evalstore.workspace.testfiles.parser import parse_prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evalstore.planning.project import Desk
+    from evalstore.workspace.model_files import Model, Part
+
+
+_PARTS: tuple[Part, ...] = ("candidate", "evaluator")
+_OVERRIDES = ("candidateOverrides", "evaluatorOverrides")
+_NOT_RECORDED = ("extraIdentifier", "structured", "uniqueProperties")
+"""Parts of a model version that are not among the options of a database."""
+
+
+class _NotTakenError(Exception):
+    """Why an answer, or a verdict, is not taken over."""
+
+
+def adopt_answers(
+    desk: Desk, system: str, given: Sequence[Conversed], source: str
+) -> tuple[History, list[Left]]:
+    """The history of these answers, and what is left of them."""
+    adopter = _Adopter(desk, History(system))
+    for one in given:
+        adopter.add(one)
+    left = [
+        Left(source, f"{reason} ({first}" + (f" and {more - 1:,} more)" if more > 1 else ")"))
+        for reason, (first, more) in adopter.left.items()
+    ]
+    return adopter.history, left
+
+
+class _Adopter:
+    def __init__(self, desk: Desk, history: History) -> None:
+        self.history = history
+        self.left: dict[str, tuple[str, int]] = {}
+        """Reason -> the first place, and how many."""
+        self._desk = desk
+        self._models: dict[tuple[str, str, Part], list[Model]] = {}
+        """Models by provider, by their code there and by what they are called for."""
+        for model in desk.reading.models.values():
+            for part in _PARTS:
+                place = (model.provider.code, model.version(part).code, part)
+                self._models.setdefault(place, []).append(model)
+        self._judge_prompts: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._times: Counter[tuple[str, str, int]] = Counter()
+
+    def add(self, given: Conversed) -> None:
+        """Add an answer and the verdicts on it; or remember why not."""
+        try:
+            session = self._session(given)
+        except _NotTakenError as problem:
+            self._leave(str(problem), given.place)
+            return
+        test = self._test(given)
+        for ruling in given.rulings:
+            try:
+                self._evaluation(ruling, session, test)
+            except _NotTakenError as problem:
+                self._leave(str(problem), f"a verdict on {given.place}")
+
+    def _leave(self, reason: str, place: str) -> None:
+        first, count = self.left.get(reason, (place, 0))
+        self.left[reason] = (first, count + 1)
+
+    # --- the answer
+
+    def _session(self, given: Conversed) -> str:
+        model = self._model(given.by, "candidate")
+        prompt = PromptVersion((Message("system", _text(given.prompt)),))
+        try:
+            question = Question(
+                self.history.keep("test", hashing.describe_test(self._test(given))),
+                self.history.keep("prompt", hashing.describe_prompt(prompt)),
+                model,
+                given.temperature,
+            )
+            started = self._time("session", hashing.question_id(question), given.started)
+            return self.history.add_session(
+                Session(question, (given.reply,), started, self.history.system, origin=IMPORTED)
+            )
+        except UnicodeEncodeError:
+            raise _NotTakenError("a text holds half a surrogate pair") from None
+
+    def _test(self, given: Conversed) -> TestVersion:
+        return TestVersion(
+            messages=tuple([Message(role, (Text(text),)) for role, text in given.messages]),
+            special_tags=given.special_tags,
+            tools=tuple(
+                [self.history.keep("tool", hashing.describe_tool(one)) for one in given.tools]
+            ),
+            schema=None
+            if given.schema is None
+            else self.history.keep("schema", hashing.describe_schema(given.schema)),
+        )
+
+    def _time(self, kind: str, about: str, started: int) -> int:
+        """A time of its own for each of several in one second: the order is theirs."""
+        place = (kind, about, started)
+        self._times[place] += 1
+        return started + self._times[place] - 1
+
+    # --- verdicts
+
+    def _evaluation(self, ruling: Ruling, session: str, test: TestVersion) -> None:
+        if "{{_file:" in ruling.instructions:
+            raise _NotTakenError("its instructions name a file, which the database does not keep")
+        told = EvaluationVersion(_text(ruling.instructions), implied_checks(test))
+        voice = Evaluator(
+            self._model(ruling.by, "evaluator"),
+            self._judge_prompt(ruling),
+            ruling.temperature,
+        )
+        evaluator = self.history.keep("evaluator", hashing.describe_evaluator(voice))
+        evaluation = self.history.keep("evaluation", hashing.describe_evaluation(told))
+        started = self._time(evaluator + evaluation, session, ruling.started)
+        self.history.add_evaluation(
+            Evaluation(
+                (session,),
+                evaluation,
+                evaluator,
+                ruling.verdict,
+                started,
+                self.history.system,
+                feedback=ruling.feedback,
+                reasoning=ruling.reasoning,
+                usage=ruling.usage,
+                latency=ruling.latency,
+                origin=IMPORTED,
+            )
+        )
+
+    def _judge_prompt(self, ruling: Ruling) -> str:
+        """The version of an evaluator prompt, read as a file of the workspace would be."""
+        place = (ruling.prompt, ruling.tags)
+        if place not in self._judge_prompts:
+            assert self._desk.reading.library is not None
+            front = json.dumps({"id": "judge", "tags": list(ruling.tags)})
+            try:
+                prompt = parse_prompt("judge.md", f"---\n{front}\n---\n\n{ruling.prompt}\n")
+                (id,), expansion = expand_prompt(prompt, self._desk.reading.library)
+            except (FileProblem, ValueError):
+                raise _NotTakenError("its evaluator prompt cannot be read") from None
+            self.history.contents |= expansion.contents
+            self._judge_prompts[place] = id
+        return self._judge_prompts[place]
+
+    # --- models
+
+    def _model(self, by: By, part: Part) -> str:
+        """The version of the model that has this name here, if it is still called the same way."""
+        models = self._models.get((by.provider, by.code, part), [])
+        if not models:
+            raise _NotTakenError(f"no model file has the code '{by.code}' at '{by.provider}'")
+        alike = [one for one in models if by.current and _is_same(by, one, part)]
+        if not alike:
+            ids = "' and '".join(one.id for one in models)
+            were = "models '{}' were" if len(models) > 1 else "model '{}' was"
+            raise _NotTakenError(f"the {were.format(ids)} called with other options then")
+        alike = [one for one in alike if one.active] or alike
+        version = alike[0].version(part)
+        if any(one.version(part) != version for one in alike):
+            ids = "' or '".join(one.id for one in alike)
+            raise _NotTakenError(f"nobody wrote down which model it was: '{ids}'")
+        return self.history.keep("model", hashing.describe_model(version))
+
+
+def _text(text: str) -> tuple[Text, ...]:
+    return (Text(text.strip(SPACE)),)
+
+
+def _is_same(by: By, model: Model, part: Part) -> bool:
+    """Whether a model is called with what it was called with, as far as that is known."""
+    extra = str(model.options.get("extraIdentifier") or "").strip()
+    if by.extra_identifier is not None and by.extra_identifier != extra:
+        return False
+    if by.options is None:
+        return True
+    if not isinstance(by.options, Mapping):
+        return False
+    now = dict(model.version(part).options or {})
+    for name in _NOT_RECORDED:
+        now.pop(name, None)
+    if isinstance(now.get("thinking"), str):
+        now["thinking"] = {"effort": now["thinking"]}
+    return bool(_solid(_effective(by.options, part)) == _solid(now))
+
+
+def _effective(then: Mapping[str, Json], part: Part) -> dict[str, Json]:
+    """The options of a part: newer databases hold these, older ones base and overrides."""
+    overrides = then.get(f"{part}Overrides")
+    found = {name: value for name, value in then.items() if name not in _OVERRIDES}
+    for name, value in overrides.items() if isinstance(overrides, Mapping) else ():
+        base = found.get(name)
+        if isinstance(base, Mapping) and isinstance(value, Mapping):
+            found[name] = {**base, **value}
+        elif value is not None:
+            found[name] = value
+    return found
+
+
+def _solid(value: Json) -> Json:
+    """A value without what says nothing."""
+    if not isinstance(value, Mapping):
+        return value
+    found = {name: _solid(inner) for name, inner in value.items()}
+    return {name: inner for name, inner in found.items() if inner not in (None, {})} or None

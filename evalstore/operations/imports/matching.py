@@ -1,0 +1,368 @@
+"""Recorded answers to the cases they belong to: rows by their values, models by their names."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.display import plural
+from evalstore.errors import EvalstoreError
+from evalstore.importers.base import Left, Recorded
+from evalstore.judging.aggregation import combine
+from evalstore.operations.imports.older_cases import OlderVersions, by_age
+from evalstore.operations.imports.records import IMPORTED, History, Told
+from evalstore.operations.imports.row_lookup import NotPlacedError, Rows, read_rows
+from evalstore.planning.cells import Candidate, ask_of
+from evalstore.planning.contents import in_portions
+from evalstore.planning.options import Wanted
+from evalstore.planning.selection import suits
+from evalstore.values import Case, Evaluation, Json, Question, Reply, Session, Verdict
+
+if TYPE_CHECKING:
+    from evalstore.planning.project import Desk
+
+
+class _Place(NamedTuple):
+    """Where answers belong."""
+
+    file: str
+    number: int
+    candidate: Candidate
+
+
+class _Held(NamedTuple):
+    """The conversations of one row that were held together, and what was said of them."""
+
+    sessions: tuple[str, ...]
+    verdict: Verdict | None
+    evaluations: tuple[str, ...]
+
+
+@dataclass
+class Placed:
+    """What the recorded answers come to."""
+
+    history: History
+    left: list[Left]
+    warnings: list[Left]
+    temperatures: dict[str, list[float]]
+    """Model -> temperatures of answers to tests of today that no candidate has."""
+
+
+def place(
+    desk: Desk,
+    system: str,
+    recorded: Sequence[Recorded],
+    files: Mapping[str, str],
+    suggested: Sequence[Mapping[str, Json]] = (),
+) -> Placed:
+    """The history of these answers; `files` are test files of the workspace by what they were.
+
+    An answer is put under the temperature at which it was given, whatever the settings say.
+    `suggested` are the candidates that the import wants in the settings.
+    """
+    placer = _Placer(desk, files, suggested, Placed(History(system), [], [], {}))
+    for entries in _together(recorded):
+        placer.add(entries)
+    placer.finish()
+    return placer.placed
+
+
+def _together(recorded: Iterable[Recorded]) -> Iterator[list[Recorded]]:
+    """Entries that belong to one row at one time: their runs count up."""
+    group: list[Recorded] = []
+    for one in recorded:
+        if group and (one.run != len(group) or _origin(one) != _origin(group[0])):
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group
+
+
+def _origin(one: Recorded) -> tuple[Json, ...]:
+    return one.file, one.source, one.line, one.model, one.values
+
+
+class _Placer:
+    def __init__(
+        self,
+        desk: Desk,
+        files: Mapping[str, str],
+        suggested: Sequence[Mapping[str, Json]],
+        placed: Placed,
+    ) -> None:
+        self._desk = desk
+        self._files = files
+        self._suggested = suggested
+        self.placed = placed
+        self._rows: dict[str, Rows] = {}
+        self._candidates: dict[str, list[Candidate] | str] = {}
+        self._turns: dict[str, int] = {}
+        """Test version -> how many answers its conversation has."""
+        self._times: Counter[tuple[str, str, str, int]] = Counter()
+        self._older = OlderVersions(desk, placed.history)
+        self._numbers: dict[tuple[str, str, tuple[str, ...]], int] = {}
+        self._older_cases: dict[_Place, Case] = {}
+        """Places of answers to a test as it was before, with its case then."""
+        self._sources: dict[str, tuple[str, int | None]] = {}
+        """Session -> the file and the line that brought it."""
+        self._repeated: dict[str, list[int | None]] = {}
+        """File -> lines that are answers which another file has brought."""
+        self._held: dict[_Place, list[_Held]] = {}
+        self._told: dict[_Place, str] = {}
+        self._left: dict[tuple[str, str], tuple[int | None, int]] = {}
+        """File and reason -> the first line, and how many answers."""
+
+    def add(self, entries: list[Recorded]) -> None:
+        """Place the answers to all conversations of a row; or tell why they have no place."""
+        first = entries[0]
+        try:
+            self._add(first, entries)
+        except NotPlacedError as problem:
+            place = (first.source or first.file, str(problem))
+            line, count = self._left.get(place, (first.line, 0))
+            self._left[place] = (line, count + len(entries))
+
+    def _add(self, first: Recorded, entries: list[Recorded]) -> None:
+        file = self._files.get(first.file)
+        if file is None:
+            raise NotPlacedError("the test file was edited since, or not written")
+        rows = self._rows_of(file)
+        if first.messages is None:
+            indexes = rows.find(first.values)
+            case = rows.cases[indexes[0]]
+        else:
+            case = self._older.case(rows, entries)
+            indexes = [-1 - self._number_of(file, case)]
+        candidate = self._candidate(first, case)
+        if None not in case.prompts:
+            raise NotPlacedError("the test has a system prompt, which the recorded one had not")
+        if len(entries) != len(case.tests):
+            raise NotPlacedError(
+                f"it has answers of {plural(len(entries), 'conversation')}, "
+                f"the test has {len(case.tests)}"
+            )
+        sessions = self._sessions(file, first, entries, case, candidate)
+        if first.messages is not None:
+            self.placed.history.older_sessions |= set(sessions)
+        told = self.placed.history.told_by(first.judge)
+        evaluations = self._evaluations(first, sessions, told)
+        for index in indexes:
+            where = _Place(file, index, candidate)
+            if index < 0:
+                self._older_cases[where] = case
+            self._told[where] = told
+            self._held.setdefault(where, []).append(_Held(sessions, first.verdict, evaluations))
+
+    def _number_of(self, file: str, case: Case) -> int:
+        """The number of an older case of a file."""
+        return self._numbers.setdefault((file, case.key, case.tests), len(self._numbers))
+
+    def _sessions(
+        self,
+        file: str,
+        first: Recorded,
+        entries: list[Recorded],
+        case: Case,
+        candidate: Candidate,
+    ) -> tuple[str, ...]:
+        for one, test in zip(entries, case.tests, strict=True):
+            turns = self._turns_of(test)
+            if len(one.answers) != turns:
+                raise NotPlacedError(
+                    f"it has {plural(len(one.answers), 'answer')} of a conversation "
+                    f"that asks for {turns}"
+                )
+        # The order of answers is that of their times: runs of one row must differ in them.
+        moment = (file, case.key, candidate.id, first.started)
+        began = first.started + self._times[moment] * len(entries)
+        self._times[moment] += 1
+        temperature = first.temperature
+        if temperature is None:
+            temperature = _asks_at(candidate, case)
+        try:
+            sessions = tuple(
+                [
+                    self.placed.history.add_session(
+                        Session(
+                            Question(test, None, candidate.model, temperature, case.seed),
+                            tuple([Reply(answer) for answer in one.answers]),
+                            began + number,
+                            f"{self.placed.history.system} {number}",
+                            origin=IMPORTED,
+                        )
+                    )
+                    for number, (one, test) in enumerate(zip(entries, case.tests, strict=True))
+                ]
+            )
+        except UnicodeEncodeError:
+            raise NotPlacedError("the answer holds half a surrogate pair") from None
+        source = first.source, first.line
+        if self._sources.setdefault(sessions[0], source) != source:
+            self._repeated.setdefault(first.source, []).append(first.line)
+        return sessions
+
+    def _evaluations(
+        self, first: Recorded, sessions: tuple[str, ...], told: str
+    ) -> tuple[str, ...]:
+        history = self.placed.history
+        if first.verdict is None:
+            return ()
+        words = f"recorded by {history.system}" + (f" ({first.judge})" if first.judge else "")
+        evaluation = Evaluation(
+            sessions,
+            told,
+            history.evaluator(),
+            first.verdict,
+            first.started,
+            history.system,
+            feedback=f"{words}: {first.feedback}" if first.feedback else words,
+            origin=IMPORTED,
+        )
+        return (history.add_evaluation(evaluation),)
+
+    def _turns_of(self, test: str) -> int:
+        """How many answers a conversation has."""
+        if test not in self._turns:  # of a test as it was before
+            _, text = self.placed.history.contents[test]
+            self._turns[test] = _count_turns(json.loads(text))
+        return self._turns[test]
+
+    # --- where
+
+    def _rows_of(self, file: str) -> Rows:
+        if file not in self._rows:
+            self._rows[file] = rows = read_rows(self._desk, file)
+            self._read_turns(dict.fromkeys(test for case in rows.cases for test in case.tests))
+        return self._rows[file]
+
+    def _read_turns(self, tests: Iterable[str]) -> None:
+        """Note how many answers each of these conversations has."""
+        for some in in_portions(tests):
+            for test, content in self._desk.load_contents("test", some).items():
+                self._turns[test] = _count_turns(content)
+
+    def _candidate(self, first: Recorded, case: Case) -> Candidate:
+        """The candidate that a later run asks, if one has the model and the temperature."""
+        if first.model not in self._candidates:
+            try:
+                self._candidates[first.model] = self._candidates_of(first.model)
+            except EvalstoreError as problem:
+                self._candidates[first.model] = f"{problem}; write a model file with this id"
+        found = self._candidates[first.model]
+        if isinstance(found, str):
+            raise NotPlacedError(found)
+        fitting = [
+            one
+            for one in found
+            if first.temperature is None or _asks_at(one, case) == first.temperature
+        ]
+        meant = [
+            one for one in fitting if suits(case, one.required_tags, one.prohibited_tags)
+        ] or fitting
+        if meant:
+            return meant[0]
+        assert first.temperature is not None
+        is_suggested = any(
+            (one["id"], self._temperature_of(one)) == (first.model, first.temperature)
+            for one in self._suggested
+        )
+        counts = first.messages is None and case.temperature is None
+        if counts and not is_suggested:
+            listed = self.placed.temperatures.setdefault(first.model, [])
+            if first.temperature not in listed:
+                listed.append(first.temperature)
+        name = _name_at(first.model, first.temperature)
+        return Candidate(name, found[0].model, first.temperature)
+
+    def _candidates_of(self, model: str) -> list[Candidate]:
+        """The candidates with a model: of the settings, else those that the import suggests."""
+        found = self._desk.candidates(Wanted(models=(model,)))
+        suggested = [one for one in self._suggested if one["id"] == model]
+        if not suggested or any(one.id == model for one in self._desk.settings.candidates):
+            return found
+        temperatures = [self._temperature_of(one) for one in suggested]
+        return [
+            Candidate(
+                _name_at(model, temperature) if number else model,
+                found[0].model,
+                temperature,
+                required_tags=tuple(one.get("requiredTags", ())),
+                prohibited_tags=tuple(one.get("prohibitedTags", ())),
+            )
+            for number, (one, temperature) in enumerate(zip(suggested, temperatures, strict=True))
+        ]
+
+    def _temperature_of(self, suggested: Mapping[str, Json]) -> float:
+        default = self._desk.settings.candidates_temperature
+        return float(suggested.get("temperature", default))
+
+    # --- the end
+
+    def finish(self) -> None:
+        """Make cells of what was placed, and words of what was not."""
+        settings = self._desk.settings
+        more: Counter[tuple[str, int]] = Counter()
+        older: list[tuple[Told, Case, int]] = []
+        for where, held in self._held.items():
+            file = self._desk.reading.files[where.file]
+            attempts = file.attempts or settings.attempts
+            counted = sorted(held, key=self._began)[:attempts]
+            cell = self._told_of(where, counted)
+            more[where.file, attempts] += len(held) > attempts
+            if case := self._older_cases.get(where):
+                older.append((cell, case, self._began(counted[0])))
+            else:
+                self.placed.history.cells.append(cell)
+        self.placed.history.older = by_age(older, self._desk)
+        self._desk.reading.blobs |= self._older.files
+        for path, lines in self._repeated.items():
+            words = f"{len(lines):,} lines repeat" if len(lines) > 1 else "this line repeats"
+            reason = f"{words} an answer of another test or file: each answer is stored once"
+            self.placed.warnings.append(Left(path, reason, lines[0]))
+        for (source, reason), (line, count) in self._left.items():
+            words = f"{reason} ({count:,} answers are not stored)" if count > 1 else reason
+            self.placed.left.append(Left(source, words, line))
+        for (name, attempts), count in more.items():
+            if count:
+                has = "has" if count == 1 else "have"
+                words = f"{plural(count, 'row')} {has} more recorded answers than are judged"
+                hint = f"'attempts: {attempts}' takes the oldest"
+                self.placed.warnings.append(Left(name, f"{words}: {hint}"))
+
+    def _told_of(self, where: _Place, counted: Sequence[_Held]) -> Told:
+        """The cell of a place, with the verdict that the answers which count had there."""
+        verdicts = [(one.verdict, None) for one in counted if one.verdict]
+        is_judged = len(verdicts) == len(counted)
+        judged = combine(verdicts, self._desk.settings.verdict) if is_judged else None
+        return Told(
+            where.file,
+            where.number,
+            where.candidate,
+            self._told[where],
+            tuple(id for one in counted for id in one.sessions),
+            tuple(id for one in counted for id in one.evaluations),
+            judged.verdict if judged else None,
+            wanted=sum(len(one.sessions) for one in counted),
+        )
+
+    def _began(self, held: _Held) -> int:
+        return self.placed.history.sessions[held.sessions[0]][0].started
+
+
+def _name_at(model: str, temperature: float) -> str:
+    """What the settings call a further candidate with a model."""
+    return f"{model}@{temperature:.9g}"
+
+
+def _count_turns(test: Json) -> int:
+    """How many answers a conversation has."""
+    return 1 + sum("filled" in one for one in test["messages"])
+
+
+def _asks_at(candidate: Candidate, case: Case) -> float | None:
+    return ask_of(case, None, candidate).temperature

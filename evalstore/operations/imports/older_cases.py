@@ -1,0 +1,120 @@
+"""Cases as a test had them before: built anew from the messages that were kept with answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.deserialize import restore_test
+from evalstore.display import as_text
+from evalstore.files import media_types
+from evalstore.operations.imports.records import OlderCases
+from evalstore.operations.imports.row_lookup import NotPlacedError, Rows
+from evalstore.values import Case, FileRef, FileVersion, Message, Part, Text
+from evalstore.workspace.testfiles.replacements import shorten_label
+
+if TYPE_CHECKING:
+    from evalstore.importers.base import Recorded, ShownMessage
+    from evalstore.operations.imports.records import History, Told
+    from evalstore.planning.project import Desk
+
+
+class OlderVersions:
+    """Makes the test versions that answers were given to, when they are not those of today."""
+
+    def __init__(self, desk: Desk, history: History) -> None:
+        self._desk = desk
+        self._history = history
+        self.files: dict[str, FileVersion] = {}
+        """Pictures by the ids of their addresses."""
+
+    def case(self, rows: Rows, entries: Sequence[Recorded]) -> Case:
+        """The case that these answers were given to, all conversations of it.
+
+        Everything but the messages is as the test has it now: nobody kept the rest.
+        """
+        base = _base(rows, entries[0])
+        tests = [
+            self._test(base.tests[min(number, len(base.tests) - 1)], one.messages or ())
+            for number, one in enumerate(entries)
+        ]
+        return replace(base, tests=tuple(tests))
+
+    def _test(self, now: str, messages: Sequence[ShownMessage]) -> str:
+        """The id of a test version with these messages, kept in the history."""
+        fresh = self._desk.reading.contents.get(now)
+        content = json.loads(fresh[1]) if fresh else self._desk.store.load_any("test", now).content
+        version = replace(
+            restore_test(content), messages=tuple([self._message(one) for one in messages])
+        )
+        try:
+            return self._history.keep("test", hashing.describe_test(version))
+        except UnicodeEncodeError:
+            raise NotPlacedError("a message holds half a surrogate pair") from None
+
+    def _message(self, given: ShownMessage) -> Message:
+        if given.text is None:
+            return Message(given.role, (), filled=True)
+        parts: list[Part] = [Text(given.text)] if given.text else []
+        if given.image:
+            version = FileVersion(media_types.ADDRESS, given.image.encode())
+            id, _ = hashing.identify(hashing.describe_file(version))
+            self.files[id] = version
+            parts.append(FileRef(given.image, media_types.ADDRESS, id))
+        return Message(given.role, tuple(parts))
+
+
+def _base(rows: Rows, given: Recorded) -> Case:
+    """The case of the same row; else the first one, called after the values that are known."""
+    try:
+        return rows.cases[rows.find(given.values)[0]]
+    except NotPlacedError:
+        texts = {name: as_text(value) for name, value in given.values.items()}
+        label = ", ".join(f"{name}={shorten_label(text)}" for name, text in texts.items())
+        return replace(rows.cases[0], row=label, key=hashing.row_key(dict(given.values)))
+
+
+def by_age(told: Iterable[tuple[Told, Case, int]], desk: Desk) -> list[OlderCases]:
+    """Older cases by how many changes ago they were, newest first.
+
+    `told` has cells with their cases, and when their first answer was given.
+    """
+    lives: dict[tuple[str, str], dict[tuple[str, ...], int]] = {}
+    entries = sorted(told, key=lambda one: one[2])
+    for cell, case, began in entries:
+        lives.setdefault((cell.file, case.key), {}).setdefault(case.tests, began)
+    found: list[OlderCases] = []
+    gathered: dict[tuple[int, str], _Gathered] = {}
+    for cell, case, _ in entries:
+        life = list(lives[cell.file, case.key])
+        age = len(life) - 1 - life.index(case.tests)
+        while len(found) <= age:
+            found.append(OlderCases())
+        index = gathered.setdefault((age, cell.file), _Gathered()).add(case)
+        found[age].cells.append(replace(cell, index=index))
+    for (age, file), cases in gathered.items():
+        found[age].files[file] = replace(desk.reading.files[file], cases=tuple(cases.cases))
+    return found
+
+
+class _Gathered:
+    """The older cases of a file, each with a label of its own."""
+
+    def __init__(self) -> None:
+        self.cases: list[Case] = []
+        self._places: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._labels: set[str] = set()
+
+    def add(self, case: Case) -> int:
+        """Where the case is among them."""
+        place = self._places.setdefault((case.key, case.tests), len(self.cases))
+        if place == len(self.cases):
+            label = case.row
+            while label in self._labels:
+                label += "'"
+            self._labels.add(label)
+            self.cases.append(replace(case, row=label))
+        return place

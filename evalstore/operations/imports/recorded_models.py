@@ -1,0 +1,76 @@
+"""Model files for models whose answers were recorded elsewhere, and that nobody can call here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.errors import FileProblem
+from evalstore.files.access import LARGEST_TEXT
+from evalstore.importers.template_writer import file_name, unique
+from evalstore.importers.yaml_writer import block
+from evalstore.planning.opening import open_store, store_path
+from evalstore.values import RECORDED
+from evalstore.workspace.catalogue import is_known_kind, is_listed_model, read_catalogue
+from evalstore.workspace.model_files import Model, bare_model
+
+if TYPE_CHECKING:
+    from evalstore.importers.base import Recorded
+    from evalstore.planning.options import Where
+    from evalstore.workspace.folder import Workspace
+
+_WORDS = (
+    "# Its answers were recorded elsewhere, and it is never called. Name another provider to call\n"
+    "# it: that makes it another model, and the recorded answers stay with this one.\n"
+)
+
+
+def write_models(
+    where: Where,
+    workspace: Workspace,
+    recorded: Iterable[Recorded],
+    place_of: Callable[[str], str],
+) -> dict[str, bytes]:
+    """The model files for those models of recorded answers that have no other description.
+
+    A file that is there as an earlier import wrote it is one of them. `place_of` says where in
+    the workspace a file goes.
+    """
+    ids = [id for id in dict.fromkeys(one.model for one in recorded) if id not in ("", RECORDED)]
+    known = read_catalogue(workspace, []).model_files
+    bare = {id: model for id in ids if (model := bare_model(id, is_known_kind))}
+    unlisted = {id: model for id, model in bare.items() if not is_listed_model(model)}
+    called = (bare.keys() - unlisted.keys()) | _stored_as_called(where, workspace, unlisted)
+    names: list[str] = []
+    found: dict[str, bytes] = {}
+    for id in ids:
+        if id in called:
+            continue
+        name = unique(f"models/{file_name(id.replace('/', '--'))}", names)
+        content = (_WORDS + block({"id": id, "provider": RECORDED})).encode()
+        file = known.get(id)
+        if file is None or (file == place_of(f"{name}.yaml") and _has(workspace, file, content)):
+            names.append(name)
+            found[f"{name}.yaml"] = content
+    return found
+
+
+def _stored_as_called(where: Where, workspace: Workspace, models: dict[str, Model]) -> set[str]:
+    """Those of the models that the store has as models to be called: they stay what they are."""
+    if not models or not store_path(workspace, where).is_file():
+        return set()
+    versions = {
+        id: hashing.identify(hashing.describe_model(model.version("candidate")))[0]
+        for id, model in models.items()
+    }
+    with open_store(where) as store:
+        there = store.load_contents("model", versions.values())
+    return {id for id, version in versions.items() if version in there}
+
+
+def _has(workspace: Workspace, file: str, content: bytes) -> bool:
+    try:
+        return workspace.read_bytes(file, LARGEST_TEXT) == content
+    except FileProblem:
+        return False

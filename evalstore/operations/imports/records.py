@@ -1,0 +1,310 @@
+"""What was recorded elsewhere, on its way into the store: versions, sessions, verdicts, a run.
+
+Nothing of it depends on a clock, on paths or on the order of imports: what is imported twice
+has the ids it had.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.planning.results import VERDICTS
+from evalstore.store.case_tree import build_case_tree, build_results, collect
+from evalstore.store.trees import build_tree
+from evalstore.values import (
+    CaseFile,
+    Evaluation,
+    EvaluationVersion,
+    Evaluator,
+    Json,
+    Session,
+    Text,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from evalstore.planning.cells import Candidate
+    from evalstore.planning.project import Desk
+    from evalstore.store import Store
+
+IMPORTED = "import"
+"""The origin of sessions, evaluations and runs that come from another system."""
+_AT_ONCE = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A case with the verdict it had elsewhere."""
+
+    file: str
+    index: int
+    """Of the case in its file."""
+    candidate: Candidate
+    evaluation: str
+    """Id of the evaluation version that says where the verdict comes from."""
+    sessions: tuple[str, ...]
+    evaluations: tuple[str, ...]
+    verdict: Verdict | None
+    score: float | None = None
+    wanted: int = 1
+    prompt: str | None = None
+
+
+@dataclass
+class OlderCases:
+    """Cases as tests had them before, with the verdicts that their answers got."""
+
+    files: dict[str, CaseFile] = field(default_factory=dict)
+    cells: list[Told] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What of a history is in the store now."""
+
+    sessions: int = 0
+    verdicts: int = 0
+    new: int = 0
+    """Sessions and verdicts that were not there before."""
+    displaced: int = 0
+    """Questions that had answers already and count an older one of these from now on."""
+    run: str | None = None
+    """The run whose results are the recorded verdicts."""
+    older: int = 0
+    """How many of the sessions answer tests as they were before."""
+    older_versions: int = 0
+    """How many test versions they answer."""
+    retired_versions: int = 0
+    """How many of these no test of the workspace has today."""
+    older_runs: tuple[str, ...] = ()
+    """The runs whose results are the verdicts on those, oldest first."""
+
+    def document(self) -> dict[str, Json]:
+        """As JSON."""
+        return {
+            "sessions": self.sessions,
+            "verdicts": self.verdicts,
+            "new": self.new,
+            "displaced": self.displaced,
+            "run": self.run,
+        }
+
+
+@dataclass
+class History:
+    """Everything that is to be stored of another system's answers and verdicts."""
+
+    system: str
+    contents: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By id: kind and canonical content of versions that the workspace may lack."""
+    sessions: dict[str, tuple[Session, str]] = field(default_factory=dict)
+    evaluations: dict[str, tuple[Evaluation, str]] = field(default_factory=dict)
+    cells: list[Told] = field(default_factory=list)
+    older: list[OlderCases] = field(default_factory=list)
+    """What tests were before, newest first: one entry for each change of a test."""
+    older_sessions: set[str] = field(default_factory=set)
+    """Those of the sessions that answer tests as they were before."""
+
+    def keep(self, kind: str, description: hashing.Description) -> str:
+        """Keep the content of a version; returns its id."""
+        id, content = hashing.identify(description)
+        self.contents[id] = (kind, content)
+        return id
+
+    def evaluator(self) -> str:
+        """The id of the evaluator that stands for the other system."""
+        described = hashing.describe_evaluator(Evaluator(system=self.system))
+        return self.keep("evaluator", described)
+
+    def told_by(self, judge: str) -> str:
+        """The id of the evaluation version under which its verdicts stand: it is not a check."""
+        words = f"The verdict that {self.system} has recorded" + (f", by {judge}" if judge else "")
+        version = EvaluationVersion((Text(f"{words}."),))
+        return self.keep("evaluation", hashing.describe_evaluation(version))
+
+    def add_session(self, session: Session) -> str:
+        """Add a session; returns its id."""
+        id, content = hashing.identify(hashing.describe_session(session))
+        self.sessions[id] = (session, content)
+        return id
+
+    def add_evaluation(self, evaluation: Evaluation) -> str:
+        """Add an evaluation; returns its id."""
+        id, content = hashing.identify(hashing.describe_evaluation_result(evaluation))
+        self.evaluations[id] = (evaluation, content)
+        return id
+
+
+def store_history(desk: Desk, history: History) -> Kept:
+    """Store what is not there yet, and a run whose results are the recorded verdicts."""
+    if not history.sessions:
+        return Kept()
+    store = desk.store
+    new = len(history.sessions) - len(store.find_sessions(history.sessions))
+    new += len(history.evaluations) - len(store.find_evaluations(history.evaluations))
+    displaced = _count_displaced(store, history)
+    older = history.older_sessions
+    run = None
+    if history.cells:
+        current = [one for id, (one, _) in history.sessions.items() if id not in older]
+        run = _describe_run(desk, history, desk.reading.files, history.cells, _span(current))
+    before = _describe_older(desk, history, run["started"] if run else None)
+    store.ensure_versions(
+        {**desk.reading.contents, **desk.contents, **history.contents}, desk.reading.blobs
+    )
+    sessions, evaluations = list(history.sessions.items()), list(history.evaluations.items())
+    for start in range(0, len(sessions), _AT_ONCE):
+        store.record(sessions=dict(sessions[start : start + _AT_ONCE]))
+    for start in range(0, len(evaluations), _AT_ONCE):
+        store.record(evaluations=dict(evaluations[start : start + _AT_ONCE]))
+    older_runs = tuple([store.record_run(one) for one in before])
+    versions = {history.sessions[id][0].question.test for id in older}
+    files = desk.reading.files.values()
+    today = {test for file in files for case in file.cases for test in case.tests}
+    return Kept(
+        len(history.sessions),
+        len(history.evaluations),
+        new,
+        displaced,
+        store.record_run(run) if run else None,
+        len(older),
+        len(versions),
+        len(versions - today),
+        older_runs,
+    )
+
+
+def _count_displaced(store: Store, history: History) -> int:
+    """Questions that have answers, all of them younger than one of the history."""
+    begun: dict[str, int] = {}
+    for session, _ in history.sessions.values():
+        question = hashing.question_id(session.question)
+        begun[question] = min(session.started, begun.get(question, session.started))
+    return sum(
+        all(begun[question] < one.started for one in samples)
+        for question, samples in store.find_samples(begun).items()
+        if samples
+    )
+
+
+def _span(sessions: Iterable[Session]) -> tuple[int, int]:
+    started = [session.started for session in sessions]
+    return min(started), max(started)
+
+
+def _describe_older(desk: Desk, history: History, before: int | None) -> list[Json]:
+    """The contents of the runs of older cases, oldest first.
+
+    Each is older than the run that follows it, also when an answer of it is not: so `log` tells
+    the versions of a test in their order. `before` is when the run of today's tests started.
+    """
+    runs: list[Json] = []
+    for one in history.older:
+        found = [history.sessions[id][0] for cell in one.cells for id in cell.sessions]
+        started, ended = _span(found)
+        if before is not None:
+            started = max(min(started, before - 1), 0)
+        before = started
+        run = _describe_run(desk, history, one.files, one.cells, (started, ended), older=True)
+        runs.insert(0, run)
+    return runs
+
+
+def _describe_run(
+    desk: Desk,
+    history: History,
+    files: Mapping[str, CaseFile],
+    told: Sequence[Told],
+    span: tuple[int, int],
+    *,
+    older: bool = False,
+) -> Json:
+    """The content of a run; its snapshot and results join the contents of the history."""
+    by_file: dict[str, list[Told]] = {}
+    for cell in told:
+        by_file.setdefault(cell.file, []).append(cell)
+    keep = collect(history.contents)
+    known = {file: _as_told(files[file], by_file[file]) for file in sorted(by_file)}
+    nodes = {file: build_case_tree(one, keep) for file, one in known.items()}
+    described = {
+        file: [_describe_cell(one, cell) for cell in sorted(by_file[file], key=_place)]
+        for file, one in known.items()
+    }
+
+    def load(ids: Iterable[str]) -> dict[str, Json]:
+        return {id: json.loads(history.contents[id][1]) for id in ids}
+
+    leaves = build_results(described, known, nodes, load, keep)
+    snapshot, trees = build_tree(nodes)
+    results, more = build_tree(leaves)
+    history.contents |= {**trees, **more}
+    words: Counter[str] = Counter(cell.verdict or "pending" for cell in told)
+    candidates = {cell.candidate.id: cell.candidate for cell in told}
+    message = f"imported from {history.system}"
+    settings = desk.settings
+    return hashing.describe(
+        "run",
+        origin=IMPORTED,
+        nonce=history.system,
+        started=span[0],
+        ended=span[1],
+        status="complete",
+        message=f"{message}: tests as they were before" if older else message,
+        snapshot=snapshot,
+        results=results,
+        candidates=[
+            {"id": one.id, "model": one.model, "temperature": one.temperature}
+            for _, one in sorted(candidates.items())
+        ],
+        evaluators=[{"id": history.system, "evaluator": history.evaluator()}],
+        settings={"attempts": settings.attempts, "verdict": settings.verdict},
+        asked=0,
+        judged=0,
+        reused=len({id for cell in told for id in cell.sessions}),
+        failed=0,
+        verdicts={word: words[word] for word in VERDICTS},
+    )
+
+
+def _place(cell: Told) -> tuple[int, str, str]:
+    return cell.index, cell.prompt or "", cell.candidate.id
+
+
+def _as_told(file: CaseFile, cells: list[Told]) -> CaseFile:
+    """The cases of a file, judged as they were elsewhere."""
+    told = {cell.index: cell.evaluation for cell in cells}
+    return replace(
+        file,
+        cases=tuple(
+            replace(
+                case,
+                evaluation=told[index],
+                judged_by=("models",),
+                judge_prompts=(),
+                code=(),
+            )
+            if index in told
+            else case
+            for index, case in enumerate(file.cases)
+        ),
+    )
+
+
+def _describe_cell(file: CaseFile, cell: Told) -> Json:
+    described = {
+        "case": cell.index,
+        "prompt": file.cases[cell.index].prompts.index(cell.prompt) or None,
+        "model": cell.candidate.id,
+        "wanted": cell.wanted if cell.wanted > 1 else None,
+        "verdict": cell.verdict,
+        "score": cell.score,
+        "sessions": list(cell.sessions),
+        "evaluations": list(cell.evaluations),
+    }
+    return {name: value for name, value in described.items() if value not in (None, [])}

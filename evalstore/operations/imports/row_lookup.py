@@ -1,0 +1,63 @@
+"""The rows of a test file, to be found by their values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.display import as_text
+from evalstore.files.access import LARGEST_TEXT, normalise
+from evalstore.values import Case, Json
+from evalstore.workspace.testfiles.case_builder import Drafter
+from evalstore.workspace.testfiles.parser import parse_test
+
+if TYPE_CHECKING:
+    from evalstore.planning.project import Desk
+
+_LONGEST = 80
+"""Characters of values in a message."""
+
+
+class NotPlacedError(Exception):
+    """Why an answer has no place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What tells the rows of a test file apart."""
+
+    cases: Sequence[Case]
+    numbers: Mapping[str, list[int]]
+    """Key -> the numbers of the cases that have it."""
+    columns: tuple[str, ...]
+    """Columns of the data that a text or a check uses."""
+    names: frozenset[str]
+    """Names of the replacements."""
+
+    def find(self, values: Mapping[str, Json]) -> list[int]:
+        """The numbers of the cases with these values; raises `NotPlacedError` for none."""
+        known = {name: values[name] for name in self.columns if name in values}
+        known |= {name: as_text(values[name]) for name in self.names if name in values}
+        found = self.numbers.get(hashing.row_key(known), [])
+        if not found:
+            text = json.dumps(known, ensure_ascii=False)
+            text = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+            raise NotPlacedError(f"no row of the test has the values {text}")
+        return found
+
+
+def read_rows(desk: Desk, file: str) -> Rows:
+    """The rows of a test file of the workspace; raises `NotPlacedError` for one with errors."""
+    known, library = desk.reading.files.get(file), desk.reading.library
+    if known is None or library is None:
+        raise NotPlacedError("the test file has errors: 'evalstore check' lists them")
+    test = parse_test(file, normalise(desk.workspace.read_bytes(file, LARGEST_TEXT)))
+    data = library.open_data(test.dataset, file)[0] if test.dataset else None
+    filler = Drafter(test, data, (), None).filler
+    numbers: dict[str, list[int]] = {}
+    for number, case in enumerate(known.cases):
+        numbers.setdefault(case.key, []).append(number)
+    return Rows(known.cases, numbers, tuple(filler.used_columns), frozenset(filler.known))

@@ -1,0 +1,186 @@
+"""`init`: a new workspace, the example, or one around an ai-tester project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.files.access import LARGEST_TEXT
+from evalstore.files.atomic_write import write_whole
+from evalstore.importers.source_files import reading_from
+from evalstore.planning.opening import open_workspace, store_path
+from evalstore.planning.options import Where
+from evalstore.store import Store
+from evalstore.values import Json
+from evalstore.workspace.allowed_paths import WorkspaceBoundary
+from evalstore.workspace.settings import FILE
+
+STARTER = {
+    FILE: """\
+# Settings; every field is described in the documentation (formats).
+candidates:
+  - id: scripted/parrot     # models/parrot.yaml; or a litellm name such as openai/gpt-4o-mini
+evaluators:
+  - id: scripted/judge
+""",
+    "tests/hello.md": """\
+---
+tags: [greeting]
+replacements:
+  language: [English, French]
+---
+
+# 👤
+
+Say hello in `{{language}}`.
+
+---
+
+The answer must be a greeting in `{{language}}`.
+""",
+    "models/parrot.yaml": """\
+# A scripted model: it answers from this file, so everything works offline.
+id: scripted/parrot
+provider: scripted
+responses:
+  - {when: English, answer: Hello!}
+  - {when: French, answer: Hello!}
+""",
+    "models/judge.yaml": """\
+id: scripted/judge
+provider: scripted
+responses:
+  - {when: "greeting in English", answer: {pass: true, feedback: ""}}
+  - {when: "greeting in French", answer: {pass: false, feedback: "It is English, not French."}}
+""",
+}
+IGNORED = (b".evalstore/", b".env", b".env.local")
+
+
+@dataclass
+class Initialised:
+    """What `init` made."""
+
+    root: Path
+    written: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    """Files that were there and are left as they are."""
+    notes: list[str] = field(default_factory=list)
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "workspace": str(self.root),
+            "written": self.written,
+            "kept": self.kept,
+            "notes": self.notes,
+        }
+
+
+def init(
+    directory: Path,
+    *,
+    example: bool = False,
+    adopt_from: Path | None = None,
+    store: str | None = None,
+    allow_outside: bool = False,
+) -> Initialised:
+    """Make a workspace and its store; files that exist are never overwritten.
+
+    The settings are written last: until they are there, the next `init` writes what is missing.
+    """
+    made = Initialised(directory)
+    if directory.exists() and not directory.is_dir():
+        raise EvalstoreError(f"'{directory}' is not a folder")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EvalstoreError(f"'{directory}' cannot be made: {error.strerror}") from error
+    if adopt_from is not None:
+        with reading_from([adopt_from, directory], allow_outside=allow_outside):
+            _adopt(made, adopt_from)
+    elif example:
+        _write_all(made, _read_example())
+    elif (directory / FILE).exists():
+        made.kept.append(FILE)
+    else:
+        _write_all(made, {name: text.encode() for name, text in STARTER.items()})
+    _ignore(made)
+    where = Where(directory, store=store, allow_outside=allow_outside)
+    workspace = open_workspace(where)
+    path = store_path(workspace, where)
+    if not path.exists():
+        made.written.append(os.path.relpath(path, directory).replace(os.sep, "/"))
+    Store.open(path, create=True).close()
+    return made
+
+
+def _read_example() -> dict[str, bytes]:
+    source = example_folder()
+    names = (path.relative_to(source).as_posix() for path in sorted(source.rglob("*")))
+    return {
+        name: (source / name).read_bytes()
+        for name in names
+        if (source / name).is_file() and not name.startswith(".evalstore/")
+    }
+
+
+def _write_all(made: Initialised, files: Mapping[str, bytes]) -> None:
+    """Write the files that are not there, the settings last; list them in the order given."""
+    written = {
+        name: _write(made.root, name, files[name])
+        for name in sorted(files, key=lambda name: name == FILE)
+    }
+    made.written += [name for name in files if written[name]]
+    made.kept += [name for name in files if not written[name]]
+
+
+def _write(root: Path, name: str, data: bytes, *, exclusive: bool = True) -> bool:
+    """Write a file; False if there was one and it stays as it is."""
+    try:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(root / name, data, exclusive=exclusive)
+    except OSError as error:
+        if isinstance(error, FileExistsError) and os.path.lexists(root / name):
+            return False
+        raise EvalstoreError(f"{name}: cannot be written: {error.strerror}") from error
+    return True
+
+
+def _adopt(made: Initialised, source: Path) -> None:
+    from evalstore.importers.ai_tester.project import adopt
+
+    settings = made.root / FILE
+    text, notes = adopt(source.absolute(), made.root.absolute())
+    if settings.exists() and not (settings.is_file() and settings.read_bytes() == text.encode()):
+        raise EvalstoreError(
+            f"'{settings}' exists already", hint="remove it first, or choose another folder"
+        )
+    _write_all(made, {FILE: text.encode()})
+    made.notes += notes
+
+
+def _ignore(made: Initialised) -> None:
+    path = made.root / ".gitignore"
+    data = b""
+    if os.path.lexists(path):
+        try:
+            data = WorkspaceBoundary(made.root).read(path, LARGEST_TEXT)
+        except FileProblem as problem:
+            made.notes.append(f".gitignore: {problem.message}; add '.evalstore/' to it")
+            return
+    missing = [line for line in IGNORED if line not in data.split()]
+    if missing:
+        lines = [data.removesuffix(b"\n"), *missing] if data else missing
+        _write(made.root, ".gitignore", b"\n".join([*lines, b""]), exclusive=False)
+        made.written.append(".gitignore")
+
+
+def example_folder() -> Path:
+    """The example workspace: in the package when installed, else in the checkout."""
+    package = Path(__file__).parent.parent
+    installed = package / "example"
+    return installed if installed.is_dir() else package.parent / "example"

@@ -1,0 +1,169 @@
+"""`check` and `ls`: what the workspace holds, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from evalstore.checks import known_kinds
+from evalstore.clock import iso, today
+from evalstore.errors import EvalstoreError, Problem
+from evalstore.execution.refused_keys import combine, find_refused
+from evalstore.operations.model_table import describe_models
+from evalstore.operations.views.case_description import CaseDescriber
+from evalstore.planning.opening import open_desk
+from evalstore.planning.options import Wanted, Where, describe_selection
+from evalstore.planning.participants import find_model
+from evalstore.planning.project import Desk, files_of
+from evalstore.values import SPECIAL_TAGS, Case, Json
+
+if TYPE_CHECKING:
+    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.reader import Reading
+
+
+def _find_refused_keys(workspace: Workspace, reading: Reading) -> Iterator[Problem]:
+    """A warning of the keys that a run with the models of the settings would refuse to send."""
+    settings, models = workspace.settings, []
+    for one in (*settings.candidates, *settings.evaluators):
+        with suppress(EvalstoreError):  # it is among the problems already
+            models.append(find_model(reading, one.id, "models"))
+    if refused := find_refused(workspace.root, reading, models):
+        error = combine(refused)
+        name = workspace.config.name
+        yield Problem(name, str(error), severity="warning", hint=error.hint)
+
+
+@dataclass
+class Listing:
+    """A table: one mapping for each line."""
+
+    kind: str
+    rows: list[dict[str, Json]]
+    columns: tuple[str, ...]
+    """What is shown to people; the rows may hold more."""
+    left_out: list[Problem] = field(default_factory=list)
+    """Errors of test files that are left out."""
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {self.kind: self.rows}
+
+
+def list_things(where: Where, kind: str, wanted: Wanted, *, full: bool = False) -> Listing:
+    """What the workspace, or the store, holds of a kind."""
+    if kind == "checks":
+        rows: list[dict[str, Json]] = [
+            {"type": name, "revision": kind.revision}
+            for name, kind in sorted(known_kinds().items())
+        ]
+        return Listing(kind, rows, ("type", "revision"))
+    with open_desk(where) as desk:
+        if kind == "runs":
+            rows = [
+                {
+                    "run": id,
+                    "started": iso(content["started"]),
+                    "status": content["status"],
+                    "message": content.get("message"),
+                    "selection": describe_selection(content) or None,
+                }
+                for id, content in desk.store.find_runs()
+            ]
+            return Listing(kind, rows, ("run", "started", "status", "selection", "message"))
+        if kind in ("tests", "cases", "tags"):
+            desk.require_sound(replace(wanted, keep_going=True))
+        return replace(_LISTS[kind](desk, wanted, full), left_out=desk.left_out)
+
+
+def _selected(desk: Desk, wanted: Wanted) -> list[tuple[str, Case]]:
+    matches = desk.selection(wanted).matcher()
+    return [
+        (path, case)
+        for path, file in files_of(desk.reading).items()
+        for case in file.cases
+        if matches(path, case)
+    ]
+
+
+def _tests(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
+    counts: Counter[str] = Counter(path for path, _ in _selected(desk, wanted))
+    tags = {
+        path: sorted({tag for case in file.cases for tag in case.tags})
+        for path, file in desk.reading.files.items()
+    }
+    rows: list[dict[str, Json]] = [
+        {"file": path, "cases": count, "tags": tags[path]} for path, count in counts.items()
+    ]
+    return Listing("tests", rows, ("file", "cases", "tags"))
+
+
+def _cases(desk: Desk, wanted: Wanted, full: bool) -> Listing:
+    rows: list[dict[str, Json]] = []
+    selected = _selected(desk, wanted)
+    describer = CaseDescriber(desk, [case for _, case in selected] if full else ())
+    for path, case in selected:
+        row: dict[str, Json] = {
+            "file": path,
+            "row": case.row,
+            "tests": list(case.tests),
+            "evaluation": case.evaluation,
+            "tags": list(case.tags),
+        }
+        if full:
+            row |= describer.describe(path, case)
+        rows.append(row)
+    return Listing("cases", rows, ("file", "row", "tests", "evaluation", "tags"))
+
+
+def _models(desk: Desk, _wanted: Wanted, _full: bool) -> Listing:
+    for one in (*desk.settings.candidates, *desk.settings.evaluators):
+        desk.find_model(one.id, "models")
+    rows = describe_models(desk.settings, desk.reading, today())
+    return Listing("models", rows, ("model", "provider", "code", "used"))
+
+
+def _evaluators(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
+    rows: list[dict[str, Json]] = [
+        {"evaluator": one.id, "id": one.evaluator, "prompt": one.prompt, "times": one.times}
+        for one in desk.judges(wanted)
+    ]
+    return Listing("evaluators", rows, ("evaluator", "id", "prompt", "times"))
+
+
+_List = Callable[[Desk, Wanted, bool], "Listing"]
+
+
+def _definitions(kind: str) -> _List:
+    def listing(desk: Desk, _wanted: Wanted, _full: bool) -> Listing:
+        rows: list[dict[str, Json]] = [
+            {kind[:-1]: name, "ids": list(ids)}
+            for name, ids in sorted(desk.reading.names.get(kind, {}).items())
+        ]
+        return Listing(kind, rows, (kind[:-1], "ids"))
+
+    return listing
+
+
+def _tags(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
+    counts: Counter[str] = Counter(tag for _, case in _selected(desk, wanted) for tag in case.tags)
+    rows: list[dict[str, Json]] = [
+        {"tag": tag, "cases": count, "special": tag in SPECIAL_TAGS}
+        for tag, count in sorted(counts.items())
+    ]
+    return Listing("tags", rows, ("tag", "cases"))
+
+
+_LISTS: dict[str, _List] = {
+    "tests": _tests,
+    "cases": _cases,
+    "models": _models,
+    "evaluators": _evaluators,
+    "prompts": _definitions("prompts"),
+    "tools": _definitions("tools"),
+    "schemas": _definitions("schemas"),
+    "tags": _tags,
+}

@@ -1,0 +1,121 @@
+"""The command `log`: the runs, or the history of one test file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.clock import iso
+from evalstore.errors import EvalstoreError
+from evalstore.operations.show import _Changed, _count_words, _name_in_runs
+from evalstore.operations.views.file_edits import find_edits
+from evalstore.planning.contents import Contents
+from evalstore.planning.opening import open_store, open_workspace
+from evalstore.planning.options import describe_selection
+from evalstore.planning.path_targets import name_file
+from evalstore.planning.renames import follow_file
+from evalstore.planning.results import VERDICTS
+from evalstore.reports.version_diff import Difference
+from evalstore.store.case_tree import find_same
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Where
+    from evalstore.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One run, or one change of a test file in a run."""
+
+    run: str
+    content: Json
+    verdicts: dict[str, int]
+    """Of the run; with a file, of the file's cells."""
+    edits: tuple[Difference, ...] = ()
+    """With a file: what differs from the run before."""
+
+    def document(self) -> Json:
+        """As JSON."""
+        git = self.content.get("git") or {}
+        return {
+            "run": self.run,
+            "started": iso(self.content["started"]),
+            "ended": iso(self.content["ended"]),
+            "message": self.content.get("message"),
+            "selection": describe_selection(self.content) or None,
+            "status": self.content["status"],
+            "asked": self.content["asked"],
+            "recorded": self.content.get("recorded", 0),
+            "judged": self.content["judged"],
+            "reused": self.content["reused"],
+            "verdicts": self.verdicts,
+            "cost": self.content.get("cost"),
+            "gitCommit": git.get("commit"),
+            "gitDirty": git.get("dirty"),
+            **({"edits": [one.document() for one in self.edits]} if self.edits else {}),
+        }
+
+
+@dataclass
+class Log:
+    """Runs, newest first."""
+
+    entries: list[LogEntry]
+    total: int
+    file: str | None = None
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {"runs": [entry.document() for entry in self.entries], "total": self.total}
+
+
+def log(where: Where, file: str | None = None, limit: int | None = None) -> Log:
+    """The runs; with a file, those in which it was new or changed, with the edit."""
+    with open_store(where) as store:
+        if file is None:
+            runs = store.find_runs(limit=limit)
+            entries = [LogEntry(id, content, in_order(content["verdicts"])) for id, content in runs]
+            return Log(entries, store.count_runs())
+        workspace = open_workspace(where)
+        name = name_file(where, workspace, file)
+        folder = workspace.settings.paths["tests"]
+        entries = list(_file_log(store, _name_in_runs(where, store, name), folder))
+        if not entries:
+            raise EvalstoreError(
+                f"no run knows a test file '{name}'",
+                hint="'evalstore ls tests' lists the files, 'evalstore log' the runs",
+            )
+        return Log(entries[:limit], len(entries), name)
+
+
+def in_order(verdicts: Mapping[str, int]) -> dict[str, int]:
+    """Counts of verdicts in the order they are shown."""
+    return {word: verdicts[word] for word in VERDICTS}
+
+
+def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
+    """The runs at which the file's cases differ from the run before, newest first."""
+    runs = store.find_runs()
+    then = follow_file(store, [content for _, content in runs], file, folder)
+    known = [
+        (id, content, path, node)
+        for (id, content), (path, node) in zip(runs, then, strict=True)
+        if node is not None
+    ]
+    files = store.load_case_files(list({node for _, _, _, node in known}))
+    changed: list[_Changed] = []
+    for number, (id, content, path, node) in enumerate(known):
+        _, _, old, before = known[number + 1] if number + 1 < len(known) else (None,) * 4
+        if old != path or not before or not find_same(node, files[node], {before: files[before]}):
+            changed.append(_Changed(id, content, path, node, old, before))
+    versions = {one.run: (files[one.before], files[one.node]) for one in changed if one.before}
+    edits = find_edits(Contents(store), versions)
+    words = _count_words(store, changed)
+    for one in changed:
+        found = edits[one.run] if one.before else [Difference("new")]
+        if one.old and one.old != one.path:
+            found = [Difference("renamed", one.old, one.path), *found]
+        found = found or [Difference("labels or tags only")]
+        yield LogEntry(one.run, one.content, in_order(words[one.run]), tuple(found))

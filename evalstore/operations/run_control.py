@@ -1,0 +1,204 @@
+"""Carries out a plan: within the budget, until it is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evalstore.execution.endpoints import Doors
+from evalstore.execution.executor import Executor
+from evalstore.execution.model_calls import Limits, Rim
+from evalstore.operations.run_preview import most_cost
+from evalstore.planning.plan import Plan
+from evalstore.planning.results import settle
+
+if TYPE_CHECKING:
+    from evalstore.clock import Clock
+    from evalstore.execution.outcome import Outcome
+    from evalstore.operations.progress import Watcher
+    from evalstore.operations.run_preview import Survey
+    from evalstore.planning.cells import Cell
+    from evalstore.planning.options import Orders
+    from evalstore.planning.plan import Plan
+    from evalstore.planning.project import Desk
+
+_GRACE_SECONDS = 10.0
+_NONCES_AT_ONCE = 256
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def carry_out(
+    desk: Desk,
+    survey: Survey,
+    plans: Iterable[Plan],
+    finish: Callable[[Plan, Outcome], None],
+    clock: Clock,
+    orders: Orders,
+    watcher: Watcher,
+) -> Outcome:
+    """Ask and judge what the plans say, and `finish` each; raises `EvalstoreError`.
+
+    When the run is stopped the plans that are left are finished as they are.
+    """
+    settings = desk.settings
+    doors = Doors(desk, watcher.agrees)
+    doors.require_keys(survey.candidates, survey.judges)
+    executor = Executor(
+        desk.store,
+        doors.candidates(survey.candidates),
+        doors.judges(survey.judges),
+        Limits(
+            concurrency=orders.concurrency or settings.concurrency,
+            timeout=orders.timeout or settings.timeout,
+            retries=settings.retries if orders.retries is None else orders.retries,
+            judge_tokens=settings.max_evaluation_output_tokens,
+            max_cost=most_cost(desk, orders),
+            requests_per_minute=settings.requests_per_minute,
+            tokens_per_minute=settings.tokens_per_minute,
+        ),
+        Rim(
+            now=clock,
+            nonce=make_nonces().__next__,
+            progress=watcher.advance,
+            spent=watcher.spent,
+            warn=watcher.note,
+        ),
+        stops_at=partial(fails, rule=settings.verdict) if orders.exit_first else None,
+        allows=desk.code.allows,
+    )
+    for note in doors.notes:
+        watcher.note(note)
+    watcher.start(survey.asks, survey.judgements)
+    longest = settings.max_time if orders.max_time is None else orders.max_time
+    try:
+        with _held_while_closing(_SIGNALS) as (hold, held):
+            outcome = asyncio.run(
+                _run_until_stopped(executor, plans, finish, watcher, longest, hold)
+            )
+        outcome.interrupted |= bool(held)
+        return outcome
+    finally:
+        watcher.stop()
+
+
+def make_nonces() -> Iterator[str]:
+    """Endless 16 hexadecimal digits that nobody can guess; the system is asked for many at once."""
+    while True:
+        some = secrets.token_hex(8 * _NONCES_AT_ONCE)
+        yield from (some[start : start + 16] for start in range(0, len(some), 16))
+
+
+async def _run_until_stopped(
+    executor: Executor,
+    plans: Iterable[Plan],
+    finish: Callable[[Plan, Outcome], None],
+    watcher: Watcher,
+    longest: float | None,
+    hold: Callable[[], None],
+) -> Outcome:
+    """Run; when time is up, or at SIGINT, calls in flight may finish; a second SIGINT ends all."""
+    loop = asyncio.get_running_loop()
+    outcome = executor.outcome
+    doing: asyncio.Task[None] | None = None
+
+    def cancel() -> None:
+        if doing is not None:
+            doing.cancel()
+
+    def stop(why: str, hint: str = "") -> None:
+        grace = f"for up to {_GRACE_SECONDS:.0f} s"
+        watcher.note(f"{why}: finishing what is in flight {grace}{hint}")
+        executor.halt()
+        loop.call_later(_GRACE_SECONDS, cancel)
+
+    def interrupt() -> None:
+        if outcome.interrupted:
+            cancel()
+            return
+        outcome.interrupted = True
+        stop("interrupted", " (again to stop now)")
+
+    def end() -> None:
+        if not executor.is_halted:
+            outcome.over_budget = outcome.time_is_up = True
+            stop(f"time is up ({longest:g} s)")
+
+    watcher.interruptible(partial(_call_in, loop, interrupt))
+    if longest is not None:
+        loop.call_later(longest, end)
+    with _handling(loop, _SIGNALS, interrupt, hold):
+        async with executor:
+            for plan in plans:
+                doing = asyncio.create_task(executor.carry_out(plan))
+                with suppress(asyncio.CancelledError):
+                    await doing
+                doing = None
+                finish(plan, outcome)
+    return outcome
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Call it in the loop, from any thread; a loop that has ended needs no call."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)
+
+
+@contextmanager
+def _handling(
+    loop: asyncio.AbstractEventLoop,
+    numbers: Collection[signal.Signals],
+    handler: Callable[[], None],
+    hold: Callable[[], None],
+) -> Iterator[None]:
+    """Have signals handled in the loop; before it is closed, `hold` those that still come.
+
+    A loop that is closed first leaves Python a pipe for signals that is closed as well.
+    """
+    for number in numbers:
+        # Not in the main thread, or Windows: Ctrl-C then ends at once.
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, handler)
+    try:
+        yield
+    finally:
+        handled = [loop.remove_signal_handler(number) for number in numbers]
+        if any(handled):
+            hold()
+
+
+@contextmanager
+def _held_while_closing(
+    numbers: Collection[signal.Signals],
+) -> Iterator[tuple[Callable[[], None], list[int]]]:
+    """A function that holds signals back from then on, and the numbers of those that came.
+
+    A loop that is interrupted while it is closed stays half open. At the end of the block
+    signals are handled as they were before it.
+    """
+    held: list[int] = []
+    earlier = {number: signal.getsignal(number) for number in numbers}
+
+    def hold() -> None:
+        for number in numbers:
+            signal.signal(number, lambda came, _: held.append(came))
+
+    try:
+        yield hold, held
+    finally:
+        for number, before in earlier.items():
+            # Not in the main thread, or not set by Python: nothing has been changed.
+            with suppress(ValueError, TypeError):
+                signal.signal(number, before)
+
+
+def fails(cell: Cell, plan: Plan, outcome: Outcome, rule: str) -> bool:
+    """Whether a cell has a verdict that fails it; False if answers or votes lack."""
+    alone = replace(plan, cells=[cell])
+    (result,) = settle(alone, rule, outcome.sessions, outcome.votes)
+    return result.verdict in ("fail", "error")

@@ -1,0 +1,156 @@
+"""What a run has found, added up portion by portion, so that its length costs little memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from evalstore.operations.views.prompt_names import prompt_labels
+from evalstore.planning.results import (
+    VERDICTS,
+    CellResult,
+    LeafBuilder,
+    as_result,
+    feedback_of,
+    settle,
+)
+from evalstore.reports.statistics import (
+    Clusters,
+    Counts,
+    Questions,
+    Rate,
+    add_verdict,
+    clustered_rate,
+)
+from evalstore.store.trees import build_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+
+    from evalstore.execution.outcome import Outcome
+    from evalstore.planning.plan import Plan
+    from evalstore.planning.project import Desk
+    from evalstore.values import Result
+
+MOST_PENDING = 5
+"""More pending cases than these are only counted."""
+MOST_SHOWN = 20
+"""Judged cases that are kept, with their feedback: more are not shown unless all are."""
+
+
+class Tally:
+    """The verdicts of a run so far: they are counted, and the first that are not a pass kept."""
+
+    def __init__(self, desk: Desk, started: int, rule: str, shared: Set[str]) -> None:
+        """`started` is when the run did; `rule` makes a verdict of several votes.
+
+        `shared` are the ids of the questions that several portions may ask.
+        """
+        self._shared = shared
+        self._desk = desk
+        self._started = started
+        self._rule = rule
+        self._leaves = LeafBuilder(desk.reading, desk.store.load_cases)
+        self._questions = Clusters()
+        self.files: dict[str, Counter[str | None]] = {}
+        """Test file -> how many of its cells ended with which word; None: nothing judges it."""
+        self.models: dict[str, Counter[str | None]] = {}
+        """Candidate -> the same."""
+        self.notable: list[Result] = []
+        """The first few that did not pass, and the first few that are pending."""
+        self.feedback: dict[str, str] = {}
+        """Theirs, by id of the vote."""
+        self.prompts: dict[str, dict[str | None, str]] = {}
+        """Test files with several system prompts -> what to call each."""
+        self.answers = 0
+        """How many answers count."""
+        self.saved = 0.0
+        """What the answers and judgements that were used again have cost, in USD."""
+        self._answered: dict[str, int] = {}
+        """Shared question -> how many of its answers are counted."""
+        self._votes: set[str] = set()
+        """Ids of the votes of earlier runs on answers to shared questions that are counted."""
+
+    def add(self, plan: Plan, outcome: Outcome) -> None:
+        """Add a portion, and store its results."""
+        cells = settle(plan, self._rule, outcome.sessions, outcome.votes)
+        for one in cells:
+            self.files.setdefault(one.cell.file, Counter())[one.word] += 1
+            self.models.setdefault(one.cell.candidate.id, Counter())[one.word] += 1
+        self._count_questions(cells)
+        self._leaves.add(cells)
+        self._desk.store.ensure_versions(self._leaves.take_contents())
+        self._note([one for one in cells if one.word not in ("pass", None)])
+        self.prompts |= prompt_labels(self._desk, cells)
+        self._count_answers(plan, outcome)
+        self._count_votes(cells)
+
+    def _count_votes(self, cells: list[CellResult]) -> None:
+        """Add what the votes of earlier runs have cost, each once."""
+        reused: set[str] = set()
+        shared: set[str] = set()
+        for one in cells:
+            earlier = [vote.id for vote in one.votes if vote.started < self._started]
+            reused.update(earlier)
+            if not self._shared.isdisjoint(one.cell.questions):
+                shared.update(earlier)
+        self.saved += self._desk.store.sum_costs("judgement", reused - self._votes)
+        self._votes |= shared
+
+    def _count_questions(self, cells: list[CellResult]) -> None:
+        """Count the verdicts on each case: all of its cells are in one portion."""
+        questions: Questions = {}
+        none = Counts()
+        for one in cells:
+            question = one.cell.file, one.cell.case.row
+            questions[question] = add_verdict(questions.get(question, none), one.verdict)
+        for counts in questions.values():
+            self._questions.add(counts)
+
+    def _count_answers(self, plan: Plan, outcome: Outcome) -> None:
+        reused: list[str] = []
+        for question in plan.questions:
+            counted = self._answered.get(question, 0)
+            stored = plan.sessions.get(question, ())[counted:]
+            made = len(outcome.sessions.get(question, ()))
+            self.answers += len(stored) + made
+            reused += stored
+            if question in self._shared:
+                self._answered[question] = counted + len(stored) + made
+        self.saved += self._desk.store.sum_costs("session", reused)
+
+    def _note(self, cells: list[CellResult]) -> None:
+        pending = sum(1 for one in self.notable if one.word == "pending")
+        room = {True: MOST_PENDING - pending, False: MOST_SHOWN - len(self.notable) + pending}
+        kept = []
+        for one in cells:
+            is_pending = one.word == "pending"
+            if room[is_pending] > 0:
+                room[is_pending] -= 1
+                kept.append(one)
+        self.feedback |= feedback_of(self._desk.store, kept)
+        self.notable += map(as_result, kept)
+
+    def count(self, word: str | None) -> int:
+        """How many cells ended with a word."""
+        return sum(words[word] for words in self.files.values())
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """How many cells ended with each word."""
+        return {word: self.count(word) for word in VERDICTS}
+
+    @property
+    def rate(self) -> Rate:
+        """The share of passes among the judged."""
+        files = Clusters()
+        for words in self.files.values():
+            unresolved = words["undecided"] + words["error"]
+            files.add(Counts(words["pass"] + words["fail"] + unresolved, words["pass"], unresolved))
+        return clustered_rate(files, self._questions)
+
+    def store_tree(self) -> str:
+        """Store the tree of all results; returns the id of its root."""
+        root, contents = build_tree(self._leaves.finish())
+        self._desk.store.ensure_versions({**self._leaves.take_contents(), **contents})
+        return root

@@ -1,0 +1,301 @@
+"""`log` and `show`: what is stored, for reading."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore import hashing
+from evalstore.deserialize import restore_case_file, restore_question
+from evalstore.errors import EvalstoreError, RevisionError
+from evalstore.operations.failures import describe_failures, find_places
+from evalstore.operations.views.prompt_names import name_prompts
+from evalstore.planning.opening import open_desk, open_store, open_workspace
+from evalstore.planning.options import leaves_out
+from evalstore.planning.path_targets import name_file
+from evalstore.planning.renames import name_in_newest_run
+from evalstore.store.results import iterate_cells, read_results
+from evalstore.store.revisions import resolve, resolve_run
+from evalstore.store.trees import find_entry, read_tree
+from evalstore.values import Json, Vote, is_text
+
+if TYPE_CHECKING:
+    from evalstore.operations.failures import Place
+    from evalstore.planning.options import Where
+    from evalstore.store import Store
+    from evalstore.values import Result
+
+_RUNS = 20
+"""The newest runs: in them the place of a session is searched."""
+
+
+def _name_in_runs(where: Where, store: Store, file: str) -> str:
+    """The path that a test file had in the newest run; the workspace is read if that lacks it."""
+    runs = store.find_runs(limit=1)
+    if runs and not find_entry([runs[0][1]["snapshot"]], file, store.load_nodes):
+        with suppress(EvalstoreError), open_desk(where) as desk:
+            return name_in_newest_run(desk, file)
+    return file
+
+
+class _Changed(NamedTuple):
+    """A run that has a test file otherwise than the run before it."""
+
+    run: str
+    content: Json
+    path: str
+    node: str
+    old: str | None
+    """The path that it had before."""
+    before: str | None
+    """The node that it had before."""
+
+
+def _count_words(store: Store, changed: Sequence[_Changed]) -> dict[str, Counter[str]]:
+    """How often each verdict is among the results on a file, by run."""
+    roots: dict[str, set[str]] = {}
+    for one in changed:
+        roots.setdefault(one.path, set()).add(one.content["results"])
+    leaves = {path: find_entry(some, path, store.load_nodes) for path, some in roots.items()}
+    of_runs = {one.run: leaves[one.path].get(one.content["results"]) for one in changed}
+    words: dict[str | None, Counter[str]] = {leaf: Counter() for leaf in of_runs.values()}
+    for some in iterate_cells(store, {leaf: leaf for leaf in words if leaf}):
+        for leaf, _, cell in some:
+            words[leaf][cell.get("verdict") or "pending"] += 1
+    return {run: words[leaf] for run, leaf in of_runs.items()}
+
+
+@dataclass
+class Shown:
+    """One thing of the store, with what belongs to it."""
+
+    kind: str
+    id: str
+    content: Json
+    related: dict[str, Json] = field(default_factory=dict)
+    """What a reader wants to see beside it: names -> contents or lists of ids."""
+    prompts: Mapping[str | None, str] = field(default_factory=dict)
+    """What to call the system prompts of the cases that have several."""
+
+    def document(self) -> Json:
+        """As JSON: the stored content, with kind and id."""
+        content = {
+            name: value for name, value in self.content.items() if name not in ("kind", "scheme")
+        }
+        return {
+            "kind": self.kind,
+            "id": self.id,
+            **content,
+            **({"related": self.related} if self.related else {}),
+        }
+
+
+def show(where: Where, revision: str) -> Shown:
+    """Any thing by its id or name; `REV:path` is a test file's cases as they were in that run."""
+    with open_store(where) as store:
+        text, colon, path = revision.partition(":")
+        if colon:
+            return _show_file(where, store, text, path)
+        kind, id = resolve(store, text)
+        if kind == "question":
+            return _show_question(where, store, id)
+        stored = store.load_any(kind, id)
+        if kind == "failure":
+            return _show_failure(where, store, id, stored.content)
+        if kind == "session":
+            return _show_session(where, store, id, stored.content)
+        content = store.load_whole(stored.content)
+        found = Shown(kind, id, content, _related(store, kind, id, content))
+        found.prompts = name_prompts(where, _told_prompts(found.related.get("results", ())))
+        return found
+
+
+def _told_prompts(results: Iterable[Json]) -> set[str | None]:
+    """The system prompts of those of the cases that have several."""
+    prompts: dict[tuple[str, str], set[str | None]] = {}
+    for one in results:
+        prompts.setdefault((one["file"], one["row"]), set()).add(one["prompt"])
+    return {id for some in prompts.values() if len(some) > 1 for id in some}
+
+
+def _show_question(where: Where, store: Store, id: str) -> Shown:
+    """A question with its answers and with the calls that brought none."""
+    samples = [sample.id for sample in store.find_samples([id]).get(id, ())]
+    places = find_places(where, store, [id])
+    asked = next((one.question for one in store.find_sessions(samples[:1]).values()), None)
+    if asked is None and id in places:
+        asked = places[id].question
+    failures = describe_failures(where, store, store.find_failures_of([id], samples))
+    place = places.get(id)
+    return Shown(
+        "question",
+        id,
+        {} if asked is None else hashing.describe_question(asked),
+        {
+            **_describe_place(place),
+            "sessions": samples,
+            "failures": [one.document() for one in failures],
+        },
+        name_prompts(where, [place.question.prompt] if place and place.has_several else []),
+    )
+
+
+def _show_failure(where: Where, store: Store, id: str, content: Json) -> Shown:
+    [entry] = describe_failures(where, store, [(id, content)])
+    found = Shown("failure", id, content, _describe_place(entry.place))
+    found.related |= {"question": entry.question, "hint": entry.hint}
+    if entry.place and entry.place.has_several:
+        found.prompts = name_prompts(where, [entry.place.question.prompt])
+    return found
+
+
+def _describe_place(place: Place | None) -> dict[str, Json]:
+    if place is None:
+        return {}
+    return {"file": place.file, "row": place.row, "prompt": place.question.prompt}
+
+
+def _show_file(where: Where, store: Store, revision: str, path: str) -> Shown:
+    run_id, run = resolve_run(store, revision or "@")
+    tree = read_tree(run["snapshot"], store.load_nodes)
+    workspace = open_workspace(where)
+    folder = workspace.settings.paths["tests"]
+    names = [path, name_file(where, workspace, path), f"{folder}/{path}"]
+    name = next((name for name in names if name in tree), None)
+    if name is None:
+        raise RevisionError(
+            f"run {run_id[:8]} knew no test file '{path}'", hint=f"it knew {len(tree)} files"
+        )
+    node = tree[name]
+    content = store.load_whole(store.load_any("cases", node).content)
+    related = {"file": name, "run": run_id, **_related(store, "cases", node, content)}
+    return Shown("cases", node, content, related)
+
+
+def _evaluator_name(store: Store, id: str) -> str:
+    """The model's code, `checks`, a person, or the system that the verdict was imported from."""
+    content = store.load_any("evaluator", id).content
+    if "model" in content:
+        return str(store.load_any("model", content["model"]).content["code"])
+    return str(content.get("human") or content.get("system") or "checks")
+
+
+def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
+    """The cells that a session is a part of, and whether their cases have several system prompts.
+
+    As the newest run that knows it has them; what that run left out, as the runs before it had
+    it.
+    """
+    found: dict[Cell, Result] = {}
+    prompts: set[tuple[str, str, str | None]] = set()
+    for _, run in store.find_runs(limit=_RUNS):
+        results = read_results(store, run)
+        here = [one for one in results if session in one.sessions]
+        for one in here:
+            found.setdefault((one.file, one.row, one.prompt, one.model), one)
+        places = {(one.file, one.row) for one in here}
+        prompts |= {(*place, one.prompt) for one in results if (place := _case(one)) in places}
+        if here and not leaves_out(run):
+            break
+    return list(found.values()), len(prompts) > len({one[:2] for one in prompts})
+
+
+Cell = tuple[str, str, str | None, str]
+
+
+def _case(one: Result) -> tuple[str, str]:
+    return one.file, one.row
+
+
+def _votes_on(store: Store, session: str, judged: list[str]) -> Iterator[Vote]:
+    """The votes on a session alone, and those of `judged` on several that it is one of."""
+    yield from store.find_votes([session]).get(session, [])
+    for id, one in store.find_evaluations(judged).items():
+        if len(one.sessions) > 1 and session in one.sessions:
+            yield Vote(one.started, id, one.evaluation, one.evaluator, one.verdict, one.score)
+
+
+def _show_session(where: Where, store: Store, id: str, content: Json) -> Shown:
+    """A session with what was said of it, and the cases that it is a part of."""
+
+    def version(kind: str, id: str | None) -> Json:
+        return store.load_contents(kind, [id]).get(id) if id else None
+
+    cells, has_several = cells_with(store, id)
+    judged = list(dict.fromkeys(key for one in cells for key in one.evaluations))
+    votes = list(_votes_on(store, id, judged))
+    found = store.find_evaluations([vote.id for vote in votes])
+    rows = {key: one.row for one in cells for key in one.evaluations}
+    related = {
+        "test": version("test", content["test"]),
+        "prompt": version("prompt", content.get("prompt")),
+        "model": version("model", content["model"]),
+        "question": hashing.question_id(restore_question(content)),
+        **(
+            {
+                "file": cells[0].file,
+                "row": cells[0].row,
+                "current": sorted({one.evaluation for one in cells if one.evaluation}),
+                "cases": [{"file": one.file, "row": one.row, "verdict": one.word} for one in cells],
+            }
+            if cells
+            else {}
+        ),
+        "evaluations": [
+            {
+                **vote._asdict(),
+                "by": _evaluator_name(store, vote.evaluator),
+                "feedback": found[vote.id].feedback,
+                "row": rows.get(vote.id),
+                "together": len(found[vote.id].sessions),
+                "sessions": list(found[vote.id].sessions),
+            }
+            for vote in votes
+        ],
+        "instructions": store.load_contents("evaluation", {vote.evaluation for vote in votes}),
+    }
+    prompt = content.get("prompt")
+    return Shown("session", id, content, related, name_prompts(where, [prompt] * has_several))
+
+
+def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:
+    def version(kind: str, id: str | None) -> Json:
+        return store.load_contents(kind, [id]).get(id) if id else None
+
+    if kind == "judgement":
+        return {
+            "instructions": version("evaluation", content["evaluation"]),
+            "evaluator": version("evaluator", content["evaluator"]),
+            "by": _evaluator_name(store, content["evaluator"]),
+        }
+    if kind == "cases":
+        cases = restore_case_file(content).cases
+        told = [case.evaluation for case in cases if case.evaluation]
+        return {
+            "tests": store.load_contents("test", [id for case in cases for id in case.tests]),
+            "evaluations": store.load_contents("evaluation", told),
+        }
+    if kind == "file":
+        file = store.load_files([id])[id]
+        text = (
+            {"text": file.data.decode("utf-8-sig", "replace")} if is_text(file.media_type) else {}
+        )
+        return {"size": len(file.data), **text}
+    if kind == "run":
+        return {
+            "results": [
+                {
+                    "file": one.file,
+                    "row": one.row,
+                    "prompt": one.prompt,
+                    "model": one.model,
+                    "verdict": one.verdict or ("pending" if one.evaluation else None),
+                    "sessions": list(one.sessions),
+                }
+                for one in read_results(store, content)
+            ]
+        }
+    return {}

@@ -1,0 +1,116 @@
+"""Which results of a run a query of the settings selects, and whose judgements count for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.files.fields import suggest
+from evalstore.planning.selection import suits
+from evalstore.workspace.settings import Chosen
+
+if TYPE_CHECKING:
+    from evalstore.planning.project import Desk
+    from evalstore.values import Case, Json, Result
+    from evalstore.workspace.settings import AnalysisQuery
+
+_ARTICLES = {"candidate": "a", "evaluator": "an"}
+
+
+class Filter:
+    """A query, ready for the results of one run; without a query everything passes."""
+
+    def __init__(self, desk: Desk, run: str, content: Json, query: AnalysisQuery | None) -> None:
+        """Raises `EvalstoreError` for a model or a system prompt that there is not."""
+        self._query = query
+        self._run = run
+        self._temperatures = {
+            one["id"]: one.get("temperature") for one in content.get("candidates", ())
+        }
+        self._prompts = _find_prompts(desk, query.system_prompts) if query else set()
+        if query:
+            self._require(query.candidates, self._temperatures, "candidate")
+        self._evaluators = self._find_evaluators(desk, content)
+
+    @property
+    def is_about_votes(self) -> bool:
+        """Whether verdicts are to be made anew, of some of the judgements."""
+        return self._evaluators is not None
+
+    def evaluator(self, id: str) -> bool:
+        """Whether the judgements of this evaluator count."""
+        return self._evaluators is None or id in self._evaluators
+
+    def __call__(self, result: Result, case: Case) -> bool:
+        """Whether a result counts."""
+        query = self._query
+        if query is None:
+            return True
+        return (
+            suits(case, query.required_tags1, query.prohibited_tags)
+            and suits(case, query.required_tags2, ())
+            and (not query.system_prompts or result.prompt in self._prompts)
+            and self._is_chosen(query, result, case)
+        )
+
+    def _is_chosen(self, query: AnalysisQuery, result: Result, case: Case) -> bool:
+        given = self._temperatures.get(result.model)
+        temperature = given if case.temperature is None else case.temperature
+        if query.candidates_temperature not in (None, temperature):
+            return False
+        return not query.candidates or any(
+            _names(one, result.model) and one.temperature in (None, temperature)
+            for one in query.candidates
+        )
+
+    def _find_evaluators(self, desk: Desk, content: Json) -> set[str] | None:
+        """The ids of the evaluators that count; None: all of them."""
+        query = self._query
+        if query is None or (not query.evaluators and query.evaluators_temperature is None):
+            return None
+        known = desk.store.load_all("evaluator")
+        models: dict[str, set[str]] = {}
+        for one in content.get("evaluators", ()):
+            models.setdefault(one["id"], set()).add(known.get(one["evaluator"], {}).get("model"))
+        self._require(query.evaluators, models, "evaluator")
+        chosen = [
+            ({model for name in models if _names(one, name) for model in models[name]}, one)
+            for one in query.evaluators
+        ]
+        everyone = {model for some in models.values() for model in some}
+        chosen = chosen or [(everyone, Chosen(""))]
+        return {
+            id
+            for id, one in known.items()
+            if query.evaluators_temperature in (None, one.get("temperature"))
+            and any(
+                one.get("model") in some and by.temperature in (None, one.get("temperature"))
+                for some, by in chosen
+            )
+        }
+
+    def _require(self, chosen: Sequence[Chosen], known: Iterable[str], what: str) -> None:
+        known = list(known)
+        for one in chosen:
+            if not any(_names(one, name) for name in known):
+                raise EvalstoreError(
+                    f"'{one.id}' is not {_ARTICLES[what]} {what} of run {self._run[:8]}",
+                    hint=suggest(one.id, known, f"{what}s"),
+                )
+
+
+def _names(chosen: Chosen, model: str) -> bool:
+    """Whether it is this model; one that is listed again has its temperature in its name."""
+    return model == chosen.id or model.startswith(f"{chosen.id}@")
+
+
+def _find_prompts(desk: Desk, names: Sequence[str]) -> set[str]:
+    """The versions that these names stand for now."""
+    known = desk.reading.names.get("prompts", {})
+    for name in names:
+        if name not in known:
+            raise EvalstoreError(
+                f"there is no system prompt '{name}'", hint=suggest(name, known, "prompts")
+            )
+    return {id for name in names for id in known[name]}

@@ -1,0 +1,1 @@
+"""What commands and the browser show of cases, answers and histories."""

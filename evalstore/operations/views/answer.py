@@ -1,0 +1,338 @@
+"""What a reader of one answer sees: the conversation, what was said of it, what it cost.
+
+All of it is read in bulk by ids. No model is called.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evalstore import deserialize, hashing
+from evalstore.errors import EvalstoreError, StoreError
+from evalstore.operations.failures import hint_for
+from evalstore.operations.show import cells_with
+from evalstore.operations.views.failed_results import asked_in_run
+from evalstore.operations.views.judgements import Opinion, opinions_on
+from evalstore.operations.views.rendering import answer_text, check_text, joined, text_of
+from evalstore.planning.opening import open_desk, open_store
+from evalstore.planning.options import Wanted
+from evalstore.values import Json, Reply
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Where
+    from evalstore.store import Store
+    from evalstore.values import Result, Session
+
+_FAILURES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One turn of a conversation."""
+
+    role: str
+    text: str
+    name: str = ""
+    """Who speaks."""
+    answer: int | None = None
+    """Which of the candidate's answers it is, from 1; None when the test says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Instructions and checks."""
+
+    instructions: str
+    checks: tuple[str, ...]
+    """Each in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a session took, and by what it was asked for."""
+
+    started: int
+    """Microseconds since 1970, UTC."""
+    origin: str
+    """`run`, `recorded`, or the format it was imported from."""
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    reasoning_tokens: int | None
+    cost: float | None
+    """USD"""
+    latency: float
+    """Seconds of all turns together."""
+    temperature: float | None
+    seed: int | None
+    finish_reason: str
+    cut_at: int | None
+    """The token limit that cut the answer off."""
+    resolved: tuple[str, ...]
+    """The models that the provider says have answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """An answer with all that belongs to it; without an answer, what is asked."""
+
+    id: str | None
+    """None: there is no answer."""
+    file: str
+    row: str
+    said: tuple[Said, ...]
+    answer: str
+    """The last answer, with JSON laid out."""
+    opinions: tuple[Opinion, ...]
+    """What the verdict is made of first, of these what people say; then the newest."""
+    told: Mapping[str, Told]
+    """By the id of the evaluation version, that of the case first."""
+    together: tuple[tuple[str, str], ...]
+    """All sessions that are judged together with this one: id and answer; or empty."""
+    failures: tuple[str, ...]
+    """Why an answer or a judgement is missing, newest first."""
+    offered: tuple[str, ...]
+    """What else the candidate is shown or held to: its tools, the schema, options."""
+    facts: Facts | None
+    ids: tuple[tuple[str, str], ...]
+    """Kinds and ids."""
+
+
+def session_of(where: Where, id: str, result: Result | None = None) -> SessionView:
+    """An answer as the case has it whose result this is; without one, as the newest run has it.
+
+    Raises `EvalstoreError` when the store does not have it.
+    """
+    with open_store(where) as store:
+        session = store.find_sessions([id]).get(id)
+        if session is None:
+            raise StoreError(f"the store has no session {id}", hint="run 'evalstore fsck'")
+        current: set[str]
+        if result is not None:
+            file, row, judged = result.file, result.row, list(result.evaluations)
+            current = {result.evaluation} if result.evaluation else set()
+        else:
+            cells, _ = cells_with(store, id)
+            file, row = (cells[0].file, cells[0].row) if cells else ("", "")
+            judged = list(dict.fromkeys(key for one in cells for key in one.evaluations))
+            current = {one.evaluation for one in cells if one.evaluation}
+        subjects, opinions = opinions_on(
+            store, id, judged, current, partial(_evaluations_elsewhere, store, id, result)
+        )
+        model = store.load_contents("model", [session.question.model])
+        asked = session.question
+        contents = _Contents(where, store)
+        together = next((one for one in subjects if len(one) > 1), ())
+        return SessionView(
+            id=id,
+            file=file,
+            row=row,
+            said=tuple(_said(contents, asked.test, asked.prompt, session.turns)),
+            answer=answer_text(session.answer),
+            opinions=opinions,
+            told=_told(contents, [*sorted(current), *(one.evaluation for one in opinions)]),
+            together=_together(store, together),
+            failures=()
+            if any(not one.why_not for one in opinions)
+            else _failures(store, (), {id, *map(hashing.subject_of, subjects)}),
+            offered=_offered(contents, asked.test, model.get(asked.model) or {}),
+            facts=_facts(session),
+            ids=tuple(
+                (kind, key)
+                for kind, key in (
+                    ("session", id),
+                    ("question", hashing.question_id(asked)),
+                    ("test", asked.test),
+                    ("prompt", asked.prompt),
+                    ("model", asked.model),
+                    ("instructions", result.evaluation if result else None),
+                )
+                if key
+            ),
+        )
+
+
+def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[str]:
+    """What a session is judged under in other cases than that of this result."""
+    if result is None:
+        return set()
+    cells, _ = cells_with(store, id)
+    others = [one for one in cells if (one.file, one.row) != (result.file, result.row)]
+    return {one.evaluation for one in others if one.evaluation}
+
+
+def question_of(where: Where, result: Result, run: str | None) -> SessionView:
+    """What is asked of a candidate that has not answered, and why it has not."""
+    with open_store(where) as store:
+        contents = _Contents(where, store)
+        if run is None:
+            questions = _asked_now(where, result, contents)
+        else:
+            asked = asked_in_run(store, store.load_any("run", run).content, [result])
+            questions = next(iter(asked.values()), ())
+        return SessionView(
+            id=None,
+            file=result.file,
+            row=result.row,
+            said=tuple(_said(contents, result.test, result.prompt, ())),
+            answer="",
+            opinions=(),
+            told=_told(contents, [result.evaluation] if result.evaluation else []),
+            together=(),
+            failures=_failures(store, questions, ()),
+            offered=_offered(contents, result.test, {}),
+            facts=None,
+            ids=tuple(
+                (kind, id)
+                for kind, id in (("test", result.test), ("prompt", result.prompt))
+                if id is not None
+            ),
+        )
+
+
+def last_asked(where: Where, tests: Sequence[str]) -> dict[str, str]:
+    """The last thing that a user says in each of these test versions, if the store has it."""
+    with open_store(where) as store:
+        found = store.load_contents("test", tests)
+    asked: dict[str, str] = {}
+    for id, content in found.items():
+        for message in deserialize.restore_messages(content.get("messages", ())):
+            if message.role == "user" and not message.filled:
+                asked[id] = text_of(message.parts)
+    return asked
+
+
+class _Contents:
+    """Contents of versions; those that no run has stored yet are read from the workspace."""
+
+    def __init__(self, where: Where, store: Store) -> None:
+        self._where = where
+        self._store = store
+        self.fresh: Mapping[str, tuple[str, str]] | None = None
+        """What the workspace has been read as; None: it has not been read."""
+
+    def load(self, kind: str, ids: Collection[str]) -> dict[str, Json]:
+        """The contents of those of these versions that are anywhere."""
+        found = self._store.load_contents(kind, ids) if ids else {}
+        missing = [id for id in ids if id not in found]
+        if missing and self.fresh is None:
+            self.fresh = {}
+            with suppress(EvalstoreError), open_desk(self._where) as desk:
+                self.fresh = desk.reading.contents
+        fresh = self.fresh or {}
+        return found | {id: json.loads(fresh[id][1]) for id in missing if id in fresh}
+
+    def find(self, kind: str, id: str | None) -> Json:
+        """One content; empty when it is nowhere."""
+        return self.load(kind, [id]).get(id, {}) if id else {}
+
+
+def _said(
+    contents: _Contents, test: str, prompt: str | None, turns: Sequence[Reply]
+) -> Iterator[Said]:
+    """The conversation with the candidate's answers in their places."""
+    messages = joined(
+        deserialize.restore_messages(contents.find("prompt", prompt).get("messages", ())),
+        deserialize.restore_messages(contents.find("test", test).get("messages", ())),
+    )
+    number = 0
+    for message in messages:
+        if not message.filled:
+            yield Said(message.role, text_of(message.parts), message.name or "")
+        elif number < len(turns) - 1:
+            number += 1
+            yield Said("assistant", answer_text(turns[number - 1]), answer=number)
+        else:
+            yield Said("assistant", "", answer=0)
+    if turns:
+        yield Said("assistant", answer_text(turns[-1]), answer=len(turns))
+
+
+def _told(contents: _Contents, ids: Iterable[str]) -> dict[str, Told]:
+    wanted = list(dict.fromkeys(ids))
+    found = contents.load("evaluation", wanted)
+    return {
+        id: Told(
+            text_of(deserialize.restore_parts(found[id].get("instructions", ()))),
+            tuple(map(check_text, found[id].get("checks", ()))),
+        )
+        for id in wanted
+        if id in found
+    }
+
+
+def _together(store: Store, sessions: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    found = store.find_sessions(sessions)
+    return tuple(
+        (id, answer_text(found[id].answer) if id in found else "[not in the store]")
+        for id in sessions
+    )
+
+
+def _failures(
+    store: Store, questions: Collection[str], subjects: Collection[str]
+) -> tuple[str, ...]:
+    """The newest failures of these, in words; each message once."""
+    found: dict[str, None] = {}
+    for _, one in store.find_failures_of(questions, subjects):
+        hint = hint_for(one["type"], one.get("status"), one["message"])
+        who = f"{one['model']}: " if one.get("model") else ""
+        found.setdefault(f"{who}{one['message']}" + (f"\nhint: {hint}" if hint else ""))
+    return tuple(found)[:_FAILURES]
+
+
+def _asked_now(where: Where, result: Result, contents: _Contents) -> tuple[str, ...]:
+    """The questions of a case as the workspace has it; none when the case is gone."""
+    with suppress(EvalstoreError), open_desk(where) as desk:
+        contents.fresh = desk.reading.contents
+        here = Wanted(paths=(f"{result.file}::{result.row}",), models=(result.model,))
+        for cell in desk.lay_out(here).cells:
+            if (cell.file, cell.case.row, cell.prompt) == (result.file, result.row, result.prompt):
+                return tuple(dict.fromkeys(cell.questions))
+    return ()
+
+
+def _offered(contents: _Contents, test: str, model: Json) -> tuple[str, ...]:
+    """What the candidate is shown or held to beside the messages."""
+    content = contents.find("test", test)
+    tools = contents.load("tool", content.get("tools", ()))
+    lines = [f"tool {one['name']}" for one in tools.values()]
+    lines += ["answers in a JSON schema"] if content.get("schema") else []
+    lines += [
+        f"{name} {json.dumps(value, ensure_ascii=False)}"
+        for name, value in content.get("options", {}).items()
+    ]
+    if model.get("options") and "answers" not in model["options"]:  # of recorded answers
+        lines.append(f"model options {json.dumps(model['options'], ensure_ascii=False)}")
+    return tuple(lines)
+
+
+def _facts(session: Session) -> Facts:
+    usages = [turn.usage for turn in session.turns]
+
+    def total(name: str) -> int | None:
+        counted = [getattr(one, name) for one in usages if getattr(one, name) is not None]
+        return sum(counted) if counted else None
+
+    return Facts(
+        started=session.started,
+        origin=session.origin,
+        input_tokens=total("input_tokens"),
+        output_tokens=total("output_tokens"),
+        cached_tokens=total("cached_tokens"),
+        reasoning_tokens=total("reasoning_tokens"),
+        cost=session.cost.usd if session.cost else None,
+        latency=sum(turn.latency for turn in session.turns),
+        temperature=session.question.temperature,
+        seed=session.question.seed,
+        finish_reason=session.answer.finish_reason or "",
+        cut_at=session.limit,
+        resolved=tuple(
+            dict.fromkeys(turn.resolved_model for turn in session.turns if turn.resolved_model)
+        ),
+    )

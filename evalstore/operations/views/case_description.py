@@ -1,0 +1,98 @@
+"""All that a case shows to candidates and tells evaluators, as `ls cases --full` lists it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore import deserialize
+from evalstore.errors import FileProblem
+from evalstore.files.access import LARGEST_TEXT, normalise
+from evalstore.values import AnswerRef, Case, Json, Message, Part, SampleRef, Text
+from evalstore.workspace.testfiles.parser import read_test
+
+if TYPE_CHECKING:
+    from evalstore.planning.project import Desk
+    from evalstore.workspace.testfiles.conversations import Run
+
+
+class CaseDescriber:
+    """Describes cases of a workspace; the runs of the last test file are kept."""
+
+    def __init__(self, desk: Desk, cases: Sequence[Case]) -> None:
+        """What `cases` are made of is read at once; raises `StoreError` when a part is missing."""
+        self._desk = desk
+        tests = [id for case in cases for id in case.tests]
+        told = [case.evaluation for case in cases if case.evaluation]
+        self._contents = desk.load_contents("test", tests) | desk.load_contents("evaluation", told)
+        self._runs: tuple[str, tuple[Run, ...]] = ("", ())
+
+    def describe(self, path: str, case: Case) -> dict[str, Json]:
+        """The messages, system prompts, instructions and checks of a case of a test file."""
+        evaluation = self._contents[case.evaluation] if case.evaluation else {}
+        instructions = deserialize.restore_parts(evaluation.get("instructions", ()))
+        conversations = [deserialize.restore_test(self._contents[id]).messages for id in case.tests]
+        runs = self._runs_of(path, conversations)
+        return {
+            "messages": [
+                list(_messages(messages, run))
+                for messages, run in zip(conversations, runs, strict=True)
+            ],
+            "systemPrompts": list(case.prompts),
+            "instructions": _parts(instructions) if instructions else "",
+            "checks": evaluation.get("checks", []),
+        }
+
+    def _runs_of(
+        self, path: str, conversations: Sequence[tuple[Message, ...]]
+    ) -> Iterator[Run | None]:
+        """The run of its file that each conversation is one of: versions do not have the names."""
+        if not any(message.filled for messages in conversations for message in messages):
+            yield from [None] * len(conversations)
+            return
+        if self._runs[0] != path:
+            self._runs = (path, self._read(path))
+        held = [run for run in self._runs[1] for _ in range(run.count)]
+        for number, messages in enumerate(conversations):
+            in_order = held[number : number + 1] if len(held) == len(conversations) else []
+            yield next((run for run in (*in_order, *held) if _is_of(messages, run)), None)
+
+    def _read(self, path: str) -> tuple[Run, ...]:
+        try:
+            text = normalise(self._desk.workspace.read_bytes(path, LARGEST_TEXT))
+            return read_test(path, text)[0].runs
+        except FileProblem:  # it has just gone, or been edited
+            return ()
+
+
+def _is_of(messages: Sequence[Message], run: Run) -> bool:
+    """Whether messages have the roles of a run, and the same turns to fill."""
+    shown = [(message.role, message.filled) for message in messages]
+    return shown == [(turn.role, turn.name is not None) for turn in run.turns]
+
+
+def _messages(messages: Sequence[Message], run: Run | None) -> Iterator[Json]:
+    names = iter(run.turn_names if run else ())
+    for message in messages:
+        if message.filled:
+            yield {"role": message.role, "fill": next(names, None)}
+        else:
+            speaker = {"name": message.name} if message.name else {}
+            yield {"role": message.role, **speaker, "content": _parts(message.parts)}
+
+
+def _parts(parts: tuple[Part, ...]) -> Json:
+    """Text as text; with files or answers, a list of parts."""
+    if all(isinstance(part, Text) for part in parts):
+        return "".join(part.text for part in parts if isinstance(part, Text))
+    return [_part(part) for part in parts]
+
+
+def _part(part: Part) -> Json:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, AnswerRef):
+        return {"type": "answers", "places": [list(place) for place in part.places]}
+    if isinstance(part, SampleRef):
+        return {"type": "sample", "expression": part.expression}
+    return {"type": "file", "path": part.path, "mediaType": part.media_type, "id": part.id}

@@ -1,0 +1,258 @@
+"""What the browser shows: runs, their cases, and what belongs to one case.
+
+Everything is read in bulk and kept in memory as long as it is shown. No model is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from evalstore.operations.log import in_order
+from evalstore.operations.status_cache import see
+from evalstore.operations.views.failed_results import failed_in_run, failed_now, place_of
+from evalstore.operations.views.labels import Opinions, read_opinions
+from evalstore.operations.views.prompt_names import prompt_label
+from evalstore.planning.opening import (
+    open_catalogue,
+    open_desk,
+    open_store,
+    open_workspace,
+    require_store,
+    store_path,
+)
+from evalstore.planning.options import Wanted, describe_selection, is_partial
+from evalstore.planning.portions import take_out
+from evalstore.planning.results import as_result, settle
+from evalstore.store.results import Placed, iterate_leaves
+from evalstore.store.revisions import resolve_run
+from evalstore.values import RECORDED
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.failed_results import Place
+    from evalstore.planning.options import Where
+    from evalstore.planning.project import Desk
+    from evalstore.values import Json, Result
+
+
+_CELLS_AT_ONCE = 5_000
+"""How many are planned together."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run as the history lists it."""
+
+    id: str
+    started: int
+    """Microseconds since 1970, UTC."""
+    ended: int
+    status: str
+    message: str
+    verdicts: Mapping[str, int]
+    asked: int
+    recorded: int
+    judged: int
+    reused: int
+    failed: int
+    cost: float | None
+    git: str
+    """The commit of the workspace, with a `+` when it had changes; or empty."""
+    is_partial: bool
+    """Whether it was about a selection."""
+    selection: str
+    """What it was told to do, as on its command line; empty: all."""
+    models: tuple[str, ...]
+
+    @property
+    def counted(self) -> int:
+        """How many cases have a verdict."""
+        return sum(count for word, count in self.verdicts.items() if word != "pending")
+
+    @property
+    def rate(self) -> float | None:
+        """The share of passes among them; its interval is known to the statistics of the run."""
+        return self.verdicts.get("pass", 0) / self.counted if self.counted else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseRow:
+    """A case with one system prompt, and what each candidate came to.
+
+    There may be very many: they are told apart by what they are, not by what they hold.
+    """
+
+    file: str
+    row: str
+    prompt: str
+    """The name of the system prompt, when the file has several; or empty."""
+    tags: tuple[str, ...]
+    results: tuple[Result | None, ...]
+    """By candidate, in the order of `Cases.models`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """The cases of a run, or of the workspace with the verdicts that it has now."""
+
+    run: str | None
+    """None: the workspace."""
+    models: tuple[str, ...]
+    """By name; recorded answers come last."""
+    rows: Sequence[CaseRow]
+    said: Opinions = field(default_factory=Opinions)
+    """What people have said of the answers."""
+    labelled: frozenset[str] = frozenset()
+    """The candidates of whose answers that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What the store looks like from outside; it differs when anybody has written to it."""
+
+    seen: tuple[object, ...]
+    is_there: bool
+
+
+def runs(where: Where) -> list[RunLine]:
+    """All runs, newest first."""
+    with open_store(where) as store:
+        return [_line(id, content) for id, content in store.find_runs()]
+
+
+_CHANGES = {True: "+", False: "", None: "?"}
+
+
+def _line(id: str, content: Json) -> RunLine:
+    git = content.get("git") or {}
+    return RunLine(
+        id=id,
+        started=content["started"],
+        ended=content["ended"],
+        status=content["status"],
+        message=content.get("message") or "",
+        verdicts=in_order(content["verdicts"]),
+        asked=content["asked"],
+        recorded=content.get("recorded", 0),
+        judged=content["judged"],
+        reused=content["reused"],
+        failed=content.get("failed", 0),
+        cost=content.get("cost"),
+        git=f"{git['commit'][:8]}{_CHANGES[git.get('dirty')]}" if git else "",
+        is_partial=is_partial(content),
+        selection=describe_selection(content),
+        models=tuple(dict.fromkeys(one["id"] for one in content.get("candidates", ()))),
+    )
+
+
+def cases(where: Where, revision: str | None) -> Cases:
+    """The cases of a run; of the workspace as it is now when there is no revision."""
+    if revision is None:
+        with open_desk(where) as desk:
+            desk.require_sound(Wanted())
+            return _of_workspace(desk)
+    with open_catalogue(where) as desk:
+        id, content = resolve_run(desk.store, revision)
+        found = _arranged(desk, id, iterate_leaves(desk.store, content))
+        if content.get("failed"):
+            missing = [one for row in found.rows for one in row.results if one and one.is_missing]
+            found = _with_failed(found, failed_in_run(desk.store, content, missing))
+        return found
+
+
+def _of_workspace(desk: Desk) -> Cases:
+    """In portions: what is planned of one is forgotten before the next."""
+    layout = desk.lay_out(Wanted())
+    has_failures = desk.store.count_failures() > 0
+
+    def settled() -> Iterator[tuple[str, Placed]]:
+        cells = take_out(layout.cells)
+        while some := list(islice(cells, _CELLS_AT_ONCE)):
+            plan = desk.fill(layout, some)
+            found = settle(plan, desk.settings.verdict)
+            failed = failed_now(desk, plan, found) if has_failures else ()
+            for one in found:
+                result = _marked(as_result(one), failed)
+                yield one.cell.file, Placed(one.cell.index, result, one.cell.case.tags)
+
+    by_file = groupby(settled(), key=itemgetter(0))
+    files = ((path, (one for _, one in some)) for path, some in by_file)
+    return _arranged(desk, None, files)
+
+
+def _arranged(desk: Desk, run: str | None, files: Iterable[tuple[str, Iterable[Placed]]]) -> Cases:
+    """Results side by side, one row for each case and system prompt."""
+    numbers: dict[str, int] = {}
+    names: dict[str | None, str] = {}
+    rows: list[CaseRow] = []
+    said = read_opinions(desk.store)
+    labelled: set[str] = set()
+    for path, cells in files:
+        places: dict[int, list[Result | None]] = {}
+        tags: list[tuple[str, ...]] = []
+        prompts: set[str | None] = set()
+        for case, one, tagged in cells:
+            place = case << 16 | one.prompt_number
+            if place not in places:
+                places[place] = []
+                tags.append(tagged)
+            listed = places[place]
+            number = numbers.setdefault(one.model, len(numbers))
+            listed += [None] * (number + 1 - len(listed))
+            listed[number] = one
+            prompts.add(one.prompt)
+            if one.model not in labelled and said.of(one):
+                labelled.add(one.model)
+        if len(prompts) > 1:
+            names |= {one: prompt_label(desk, one) for one in prompts - names.keys()}
+        for found, tagged in zip(places.values(), tags, strict=True):
+            result = next(one for one in found if one)
+            prompt = names[result.prompt] if len(prompts) > 1 else ""
+            rows.append(CaseRow(path, result.row, prompt, tagged, tuple(found)))
+    models = tuple(sorted(numbers, key=lambda model: (model == RECORDED, model)))
+    if len(models) > 1:
+        order = [numbers[model] for model in models]
+        rows = [replace(one, results=_in_order(one.results, order)) for one in rows]
+    return Cases(run, models, rows, said, frozenset(labelled))
+
+
+def _marked(one: Result, failed: Collection[Place]) -> Result:
+    return replace(one, has_failed=True) if failed and place_of(one) in failed else one
+
+
+def _with_failed(found: Cases, failed: Collection[Place]) -> Cases:
+    """The same, with the results marked for which a call failed."""
+    rows = [
+        replace(row, results=tuple(one and _marked(one, failed) for one in row.results))
+        if any(one and one.is_missing for one in row.results)
+        else row
+        for row in found.rows
+    ]
+    return replace(found, rows=rows)
+
+
+def _in_order(found: tuple[Result | None, ...], order: Sequence[int]) -> tuple[Result | None, ...]:
+    return tuple(found[number] if number < len(found) else None for number in order)
+
+
+def test_files(where: Where) -> list[str]:
+    """The test files of the workspace."""
+    return list(open_workspace(where).find_files("tests", ".md"))
+
+
+def feedback(where: Where, evaluations: Sequence[str]) -> dict[str, str]:
+    """The feedback of these judgements by id, of those that have some."""
+    with open_store(where) as store:
+        return store.find_feedback(evaluations)
+
+
+def stamp(where: Where) -> Stamp:
+    """What the store looks like now."""
+    path = store_path(open_workspace(where), where)
+    require_store(path, where)
+    log = see(f"{path}-wal")
+    # Whoever only reads makes an empty log, and takes it away again.
+    return Stamp((see(str(path)), log if log[1] else None), path.exists())

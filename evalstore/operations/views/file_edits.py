@@ -1,0 +1,40 @@
+"""What was edited in test files: the first difference of each kind of edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from evalstore.planning.contents import Contents, in_portions
+from evalstore.reports.case_edits import (
+    differ_otherwise,
+    differ_pair,
+    pair_cases,
+    versions_compared,
+)
+
+if TYPE_CHECKING:
+    from evalstore.reports.version_diff import Difference
+    from evalstore.values import CaseFile
+
+
+def find_edits(
+    contents: Contents, files: Mapping[str, tuple[CaseFile, CaseFile]]
+) -> dict[str, list[Difference]]:
+    """What differs between the two versions under each of these names.
+
+    What it is found in is read for many cases together.
+    """
+    found: dict[str, dict[str, Difference]] = {name: {} for name in files}
+    pairs = ((name, *pair) for name, (was, now) in files.items() for pair in pair_cases(was, now))
+    for some in in_portions(pairs):
+        contents.read_ahead(
+            one for _, old, case in some if old for one in versions_compared(old, case)
+        )
+        for name, old, case in some:
+            for one in differ_pair(old, case, contents.find, lambda _kind, _id: None):
+                found[name].setdefault(one.what, one)
+    for name, (was, now) in files.items():
+        for one in differ_otherwise(was, now):
+            found[name].setdefault(one.what, one)
+    return {name: list(differences.values()) for name, differences in found.items()}

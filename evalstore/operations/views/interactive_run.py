@@ -1,0 +1,251 @@
+"""What the browser does beyond looking: plans a run, carries it out, tells how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from evalstore.errors import NothingSelectedError
+from evalstore.operations.diff import diff
+from evalstore.operations.failures import hint_for
+from evalstore.operations.run import offer_run, run
+from evalstore.planning.opening import open_desk, open_store, open_workspace
+from evalstore.planning.options import Orders, Wanted, is_partial
+from evalstore.store.results import read_results
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.operations.progress import Watcher
+    from evalstore.operations.run_report import RunReport
+    from evalstore.operations.status_report import Status
+    from evalstore.planning.options import Agreed, Where
+    from evalstore.store import Store
+    from evalstore.values import Json, Result
+
+
+_LOOKED_THROUGH = 4
+"""Of the newest failures so many times those of a run: others may have met some meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a person wants to be done, in words and as a command line would say it."""
+
+    title: str
+    wanted: Wanted = field(default_factory=Wanted)
+    judge_only: bool = False
+    before: tuple[Result, ...] = ()
+    """What is to be judged again, as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What would be done, and the bound on its cost."""
+
+    status: Status
+    max_cost: float | None
+    agreed: Agreed
+    """What a person agrees to who is shown this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Calls that brought nothing, in the same way."""
+
+    count: int
+    model: str
+    kind: str
+    """The class: `timeout`, `http` …"""
+    status: int | None
+    message: str
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended."""
+
+    run: str
+    status: str
+    asked: int
+    recorded: int
+    judged: int
+    reused: int
+    failed: int
+    verdicts: dict[str, int]
+    cost: float | None
+    seconds: float
+    time_is_up: bool
+    again: tuple[tuple[Result, Result], ...]
+    """What was judged again: as it was, and as it is in this run."""
+    troubles: tuple[Trouble, ...]
+    warnings: tuple[str, ...]
+    waiting: tuple[str, ...]
+    """Python files that checks wait for, each with what allows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """How many verdicts are others than in a run before."""
+
+    was: str
+    """That run."""
+    started: int
+    broke: int
+    fixed: int
+
+
+ALL = Intent("run what is missing")
+
+
+def of_file(where: Where, file: str) -> Intent:
+    """What a file asks for: what is missing of a test file, of everything for any other."""
+    workspace = open_workspace(where)
+    if file not in workspace.find_files("tests", ".md"):
+        return ALL
+    return Intent(f"run what is missing of {file}", Wanted(paths=(str(workspace.root / file),)))
+
+
+def again(where: Where, results: Sequence[Result]) -> Intent:
+    """To judge cells again, whose rows the workspace must still have.
+
+    Raises `NothingSelectedError` when it has none of them.
+    """
+    with open_desk(where) as desk:
+        rows = {
+            (path, case.row) for path, file in desk.reading.files.items() for case in file.cases
+        }
+        root = desk.workspace.root
+    places = list(dict.fromkeys((one.file, one.row) for one in results))
+    here = [place for place in places if place in rows]
+    if not here:
+        raise NothingSelectedError(
+            "the workspace has none of these cases any more",
+            hint="what a run has recorded stays as it is; only the workspace is judged again",
+        )
+    models = tuple(dict.fromkeys(one.model for one in results))
+    cells = {(one.file, one.row, one.model) for one in results}
+    every = len(cells) == len(places) * len(models)
+    count = len(here)
+    whose = f" of {models[0]}" if len(models) == 1 else ""
+    return Intent(
+        f"judge {count:,} case{'s' * (count != 1)}{whose} again",
+        Wanted(
+            paths=tuple(f"{root / file}::{row}" if row else str(root / file) for file, row in here),
+            models=models if every else (),
+            refresh=True,
+        ),
+        judge_only=True,
+        before=tuple(dict.fromkeys(one for one in results if (one.file, one.row) in rows)),
+    )
+
+
+def plan(
+    where: Where, intent: Intent, *, offline: bool = False, max_cost: float | None = None
+) -> Planned:
+    """What would be done, why, and its price; raises `EvalstoreError`."""
+    wanted = replace(intent.wanted, offline=offline)
+    found, agreed = offer_run(where, wanted, judge_only=intent.judge_only)
+    settled = open_workspace(where).settings.max_cost
+    return Planned(found, settled if max_cost is None else max_cost, agreed)
+
+
+def carry_out(
+    where: Where,
+    intent: Intent,
+    watcher: Watcher,
+    planned: Planned,
+    *,
+    offline: bool = False,
+) -> Ended:
+    """Do it, unless it would by now be more than was planned: that was shown and agreed to."""
+    orders = Orders(
+        judge_only=intent.judge_only,
+        yes=True,
+        agreed=planned.agreed,
+        max_cost=planned.max_cost,
+        fail_on="none",
+    )
+    report = run(where, replace(intent.wanted, offline=offline), orders, watcher)
+    return _ended(where, intent, report)
+
+
+def _ended(where: Where, intent: Intent, report: RunReport) -> Ended:
+    with open_store(where) as store:
+        troubles = tuple(_troubles(store, report)) if report.failures else ()
+        pairs = tuple(_pairs(store, intent, report.run)) if intent.before else ()
+    return Ended(
+        run=report.run,
+        status=report.status,
+        asked=report.asked,
+        recorded=report.recorded,
+        judged=report.judged,
+        reused=report.reused,
+        failed=report.failed,
+        verdicts=report.tally.verdicts,
+        cost=report.cost,
+        seconds=report.seconds,
+        time_is_up=report.time_is_up,
+        again=pairs,
+        troubles=troubles,
+        warnings=tuple(report.warnings),
+        waiting=tuple(f"{one.words} ({one.command})" for one in report.untrusted),
+    )
+
+
+def _troubles(store: Store, report: RunReport) -> list[Trouble]:
+    """The failures of a run, those that read the same together, the most frequent first.
+
+    The report counts them; the store has their classes, and also what others met meanwhile.
+    """
+    run = store.load_any("run", report.run).content
+    known = {
+        f"{one.get('model') or one.get('evaluator') or ''}: {one['message']}": one
+        for _, one in store.find_failures(limit=_LOOKED_THROUGH * report.failed)
+        if one["at"] >= run["started"]
+    }
+    found = sorted(report.failures.items(), key=lambda pair: -pair[1])
+    return [_trouble(line, count, known.get(line, {})) for line, count in found]
+
+
+def _trouble(line: str, count: int, stored: Json) -> Trouble:
+    """What a line of the report is about; what was never called is not stored."""
+    model, _, message = line.partition(": ")
+    kind, status = stored.get("type", "not called"), stored.get("status")
+    return Trouble(count, model, kind, status, message, hint_for(kind, status, message))
+
+
+def _pairs(store: Store, intent: Intent, run: str) -> Iterator[tuple[Result, Result]]:
+    found = read_results(store, store.load_any("run", run).content)
+    now = {(one.file, one.row, one.prompt_number, one.model): one for one in found}
+    for was in intent.before:
+        one = now.get((was.file, was.row, was.prompt_number, was.model))
+        if one:
+            yield was, one
+
+
+def flips(where: Where, run: str) -> Flips | None:
+    """What broke and what was fixed since the run before, of those that were about all cases.
+
+    Runs that were stopped are passed over. None when there is no run to compare with.
+    """
+    with open_store(where) as store:
+        found = iter(store.find_runs())
+        next((id for id, _ in found if id == run), None)
+        before = next((one for one in found if _is_whole(one[1])), None)
+    if before is None:
+        return None
+    was, content = before
+    compared = diff(where, was, run).comparison
+    return Flips(was, content["started"], len(compared.broke), len(compared.fixed))
+
+
+def _is_whole(run: Json) -> bool:
+    return run["status"] in ("complete", "incomplete") and not is_partial(run)
+
+
+def path_of(where: Where, file: str) -> Path:
+    """Where a file of the workspace is."""
+    return open_workspace(where).root / file

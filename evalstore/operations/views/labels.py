@@ -1,0 +1,90 @@
+"""What people have said of answers, beside the verdicts that runs have recorded.
+
+A run never changes: what somebody says later stands beside its verdict, and counts in the
+workspace and in the runs to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evalstore.store import Store
+    from evalstore.values import Result, Word
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A word of a person on an answer."""
+
+    id: str
+    """Of the judgement."""
+    person: str
+    verdict: Word
+    """`none`: a label is taken back."""
+    note: str
+    at: int
+    """Microseconds since 1970, UTC."""
+    sessions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opinions:
+    """All words of people, by what they are about."""
+
+    by_place: Mapping[tuple[str, str], Sequence[Said]] = field(default_factory=dict)
+    """By the evaluation version and the first session of what was judged; oldest first."""
+
+    def of(self, result: Result) -> list[Said]:
+        """What people have said of a cell, under what it was judged by.
+
+        That is what counts in its verdict, and the last word of each person since then. A label
+        that does not count and is taken back is left out.
+        """
+        if not self.by_place or result.evaluation is None:
+            return []
+        words = [
+            one
+            for session in dict.fromkeys(result.sessions)
+            for one in self.by_place.get((result.evaluation, session), ())
+            if set(one.sessions) <= set(result.sessions)
+        ]
+        if not words:
+            return []
+        last = {(one.person, one.sessions): one.id for one in words}
+        counted = {(one.person, one.sessions) for one in words if one.id in result.evaluations}
+        return [
+            one
+            for one in words
+            if one.id in result.evaluations
+            or (
+                one.id == last[one.person, one.sessions]
+                and (one.verdict != "none" or (one.person, one.sessions) in counted)
+            )
+        ]
+
+    def later(self, result: Result) -> list[Said]:
+        """Those of them that its verdict does not count: they were said after the run."""
+        return [one for one in self.of(result) if one.id not in result.evaluations]
+
+    def word(self, result: Result) -> Word | None:
+        """What people have said later; `undecided` when they disagree."""
+        words = {one.verdict for one in self.later(result)}
+        words = words - {"none"} or words
+        return None if not words else words.pop() if len(words) == 1 else "undecided"
+
+    def decides(self, result: Result) -> bool:
+        """Whether its verdict is what people have said."""
+        return any(one.id in result.evaluations for one in self.of(result))
+
+
+def read_opinions(store: Store) -> Opinions:
+    """What people have said, of everything that is stored."""
+    found: dict[tuple[str, str], list[Said]] = {}
+    for label in store.find_labels():
+        one = label.evaluation
+        said = Said(label.id, label.person, one.verdict, one.feedback, label.at, one.sessions)
+        found.setdefault((one.evaluation, one.sessions[0]), []).append(said)
+    return Opinions(found)

@@ -1,0 +1,56 @@
+"""What system prompts are called, for pages that read nothing but the store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError
+from evalstore.planning.opening import open_catalogue
+from evalstore.planning.results import CellResult
+from evalstore.values import Result
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Where
+    from evalstore.planning.plan import Item
+    from evalstore.planning.project import Desk
+
+
+def name_prompts(where: Where, ids: Collection[str | None]) -> dict[str | None, str]:
+    """The names that files use for system prompts now, else the first digits of their ids.
+
+    No file is read when there are no ids.
+    """
+    if not ids:
+        return {}
+    with suppress(EvalstoreError), open_catalogue(where) as desk:
+        return {id: prompt_label(desk, id) for id in ids}
+    return {id: "no prompt" if id is None else id[:8] for id in ids}
+
+
+def prompt_labels(
+    desk: Desk, places: Iterable[CellResult | Result | Item]
+) -> dict[str, dict[str | None, str]]:
+    """What to call each system prompt, for the test files that have several."""
+    prompts: dict[str, dict[str | None, None]] = {}
+    for one in places:
+        file = one.cell.file if isinstance(one, CellResult) else one.file
+        prompt = one.cell.prompt if isinstance(one, CellResult) else one.prompt
+        prompts.setdefault(file, {})[prompt] = None
+    return {
+        file: {prompt: prompt_label(desk, prompt) for prompt in found}
+        for file, found in prompts.items()
+        if len(found) > 1
+    }
+
+
+def prompt_label(desk: Desk, prompt: str | None) -> str:
+    """What to call a system prompt: its name now, else its id."""
+    if prompt is None:
+        return "no prompt"
+    place = desk.place_of_version("prompt", prompt)
+    if place is None:
+        return prompt[:8]
+    name, number = place
+    return name if len(desk.reading.names["prompts"][name]) == 1 else f"{name} {number + 1}"

@@ -1,0 +1,250 @@
+"""Cases x models: the cells of a command, each a case put to one candidate with one prompt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from evalstore import hashing
+from evalstore.planning.selection import suits
+from evalstore.values import RECORDED, Case, CaseFile, Evaluator, Question
+
+Subject = tuple[str, ...]
+"""Ids of the sessions that are judged together, in the order of their conversations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model that answers, with all a plan needs of it."""
+
+    id: str
+    model: str
+    """Id of the model version."""
+    temperature: float | None
+    limit: int | None = None
+    """Token limit of an answer."""
+    attempts: int = 1
+    lacks: Callable[[tuple[str, ...]], Sequence[str]] = lambda _needs: ()
+    """Which of some capabilities the model is declared not to have."""
+    required_tags: tuple[str, ...] = ()
+    prohibited_tags: tuple[str, ...] = ()
+    reachable: bool = True
+    """Whether it may be called in this command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A model that judges with one evaluator prompt."""
+
+    id: str
+    evaluator: str
+    """Id of the evaluator."""
+    prompt: str
+    """Id of the evaluator prompt's version."""
+    times: int = 1
+    required_tags: tuple[str, ...] = ()
+    prohibited_tags: tuple[str, ...] = ()
+    reachable: bool = True
+    """Whether it may be called in this command."""
+    model: str = ""
+    """Id of the model version."""
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One case, put to one candidate with one system prompt: what gets a verdict."""
+
+    file: str
+    index: int
+    """Of the case in its file."""
+    case: Case
+    prompt: str | None
+    candidate: Candidate
+    questions: tuple[str, ...]
+    """Ids of the questions, one for each conversation of the case."""
+    attempts: int
+    """How often each conversation is held, and what comes of it judged."""
+    judges: tuple[Judge, ...]
+    prompt_number: int
+    """Of the system prompt among those of the case."""
+
+    @property
+    def question(self) -> Question:
+        """What the candidate is asked first."""
+        return ask_of(self.case, self.prompt, self.candidate)
+
+    @property
+    def wanted(self) -> int:
+        """How many answers."""
+        return self.attempts * len(self.questions)
+
+    def wanted_of(self, question: str) -> int:
+        """How many answers to one question."""
+        return self.attempts * self.questions.count(question)
+
+    def asked(self) -> Iterator[tuple[str, int, int]]:
+        """Each question once: its id, the number of its conversation, how many answers."""
+        if len(self.questions) == 1:
+            yield self.questions[0], 0, self.attempts
+            return
+        counts = Counter(self.questions)
+        first = {id: number for number, id in reversed(list(enumerate(self.questions)))}
+        for id, count in counts.items():
+            yield id, first[id], self.attempts * count
+
+    def subjects(self, answers: Mapping[str, Sequence[str]]) -> Iterator[Subject]:
+        """What is judged, as far as all its answers are there: one session, or several together.
+
+        `answers` are the ids of sessions by question, those that count first.
+        """
+        if len(self.questions) == 1:
+            for session in answers.get(self.questions[0], ())[: self.attempts]:
+                yield (session,)
+            return
+        counts = Counter(self.questions)
+        for attempt in range(self.attempts):
+            taken = {
+                id: iter(answers.get(id, ())[attempt * count : (attempt + 1) * count])
+                for id, count in counts.items()
+            }
+            found = [next(taken[id], None) for id in self.questions]
+            if None not in found:
+                yield tuple(id for id in found if id is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A pair that is not asked because the model lacks a capability."""
+
+    file: str
+    row: str
+    model: str
+    lacks: tuple[str, ...]
+
+
+def ask_of(case: Case, prompt: str | None, candidate: Candidate, number: int = 0) -> Question:
+    """The question that a conversation of a case puts to a candidate, with a system prompt."""
+    temperature = candidate.temperature if case.temperature is None else case.temperature
+    return Question(case.tests[number], prompt, candidate.model, temperature, case.seed)
+
+
+def ask_all(case: Case, prompt: str | None, candidate: Candidate) -> tuple[str, ...]:
+    """The ids of the questions of all conversations of a case."""
+    if len(case.tests) == 1:
+        return (hashing.question_id(ask_of(case, prompt, candidate)),)
+    known = {
+        test: hashing.question_id(ask_of(case, prompt, candidate, number))
+        for number, test in enumerate(case.tests)
+    }
+    return tuple(known[test] for test in case.tests)
+
+
+def lay_out(
+    files: Mapping[str, CaseFile],
+    candidates: Sequence[Candidate],
+    judges: Sequence[Judge],
+    selected: Callable[[str, Case], bool],
+    *,
+    attempts: int | None = None,
+    most: int | None = None,
+) -> tuple[list[Cell], list[Skipped]]:
+    """Every selected case with every candidate and system prompt it is meant for.
+
+    `attempts` wins over what files and settings say. With `most`, only the first so many of the
+    cases that have a candidate.
+    """
+    cells: list[Cell] = []
+    skipped: list[Skipped] = []
+    for one in lay_out_each(files, candidates, judges, selected, attempts=attempts, most=most):
+        if isinstance(one, Skipped):
+            skipped.append(one)
+        else:
+            cells.append(one)
+    return cells, skipped
+
+
+def lay_out_each(
+    files: Mapping[str, CaseFile],
+    candidates: Sequence[Candidate],
+    judges: Sequence[Judge],
+    selected: Callable[[str, Case], bool],
+    *,
+    attempts: int | None = None,
+    most: int | None = None,
+) -> Iterator[Cell | Skipped]:
+    """The same as an iterator, which makes each of them when it is asked for it."""
+    taken = 0
+    shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
+    for path, file in files.items():
+        known: dict[tuple[tuple[str, ...], ...], tuple[Judge, ...]] = {}
+        for index, case in enumerate(file.cases):
+            if not selected(path, case):
+                continue
+            is_taken = False
+            if (alike := (case.tags, case.judge_prompts)) not in known:
+                wanted_judges = _wanted_judges(judges, file, case)
+                known[alike] = shared.setdefault(wanted_judges, wanted_judges)
+            wanted_judges = known[alike]
+            for candidate in [_recorded(case.recorded)] if case.recorded else candidates:
+                if not suits(case, candidate.required_tags, candidate.prohibited_tags):
+                    continue
+                lacks = candidate.lacks(case.needs) if case.needs else ()
+                if lacks:
+                    is_taken = True
+                    yield Skipped(path, case.row, candidate.id, tuple(lacks))
+                    continue
+                for number, prompt in enumerate(case.prompts):
+                    is_taken = True
+                    yield Cell(
+                        path,
+                        index,
+                        case,
+                        prompt,
+                        candidate,
+                        ask_all(case, prompt, candidate),
+                        1 if case.recorded else attempts or file.attempts or candidate.attempts,
+                        wanted_judges,
+                        number,
+                    )
+            taken += is_taken
+            if taken == most:
+                return
+
+
+def _recorded(model: str) -> Candidate:
+    """The candidate that stands for answers which a file brings itself."""
+    return Candidate(RECORDED, model, None)
+
+
+def _wanted_judges(judges: Sequence[Judge], file: CaseFile, case: Case) -> tuple[Judge, ...]:
+    """The judges of a case; one that has several names has one voice."""
+    wanted: dict[str, Judge] = {}
+    for judge in judges:
+        if _is_wanted(judge, file, case):
+            for one in _with_prompts(judge, case.judge_prompts):
+                wanted.setdefault(one.evaluator, one)
+    return tuple(wanted.values())
+
+
+@lru_cache(maxsize=1024)
+def _with_prompts(judge: Judge, prompts: tuple[str, ...]) -> tuple[Judge, ...]:
+    """The judge with each of these prompts, or with its own when there are none."""
+    voices = [Evaluator(judge.model, prompt, judge.temperature) for prompt in prompts]
+    return tuple(
+        replace(judge, prompt=prompt, evaluator=hashing.evaluator_id(voice))
+        for prompt, voice in zip(prompts, voices, strict=True)
+    ) or (judge,)
+
+
+def _is_wanted(judge: Judge, file: CaseFile, case: Case) -> bool:
+    if file.evaluators is not None and judge.id not in file.evaluators:
+        return False
+    return suits(case, judge.required_tags, judge.prohibited_tags)
+
+
+def limit_of(cell: Cell) -> int | None:
+    """The token limit of an answer: the test's, else the settings'."""
+    return cell.candidate.limit if cell.case.limit is None else cell.case.limit

@@ -1,0 +1,148 @@
+"""Which Python checks wait because their file is not trusted on this machine."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.checks.types.python import CodeFile
+from evalstore.errors import FileProblem
+from evalstore.files.user_lists import default_place
+from evalstore.workspace.trust import TrustList, digest
+
+if TYPE_CHECKING:
+    from evalstore.planning.cells import Cell
+    from evalstore.planning.options import Where
+    from evalstore.store import Store
+    from evalstore.values import CaseFile
+    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.reader import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Untrusted:
+    """A file that checks wait for."""
+
+    path: str
+    """Relative to the workspace, with forward slashes."""
+    typed: str
+    """The path as it is typed where the command was started."""
+    network: bool
+    """Whether it is to be trusted with the network."""
+    was_trusted: bool = False
+    """Whether the file had another content when it was trusted."""
+
+    @property
+    def command(self) -> str:
+        """What allows it."""
+        options = "--network " if self.network else ""
+        return f"evalstore trust {options}{shlex.quote(self.typed)}"
+
+    @property
+    def words(self) -> str:
+        """Why checks wait."""
+        return f"{self.fact}, so its checks wait"
+
+    @property
+    def fact(self) -> str:
+        """That it is not trusted, whether something waits for it or not."""
+        if self.was_trusted:
+            return f"{self.path} has changed since you trusted it"
+        what = "trusted with the network" if self.network else "trusted"
+        return f"{self.path} is not {what} on this machine"
+
+
+class CodeTrust:
+    """Looks up the files that cases run, each once."""
+
+    def __init__(
+        self, where: Where, workspace: Workspace, store: Store | None, reading: Reading
+    ) -> None:
+        self._directory = where.directory
+        self._workspace = workspace
+        self._store = store
+        self._reading = reading
+        self._list: TrustList | None = None
+        self._answers: dict[str, bool] = {}
+        self.untrusted: dict[str, Untrusted] = {}
+        """What has been found to be missing, by the text that cases have."""
+
+    @property
+    def named(self) -> list[Untrusted]:
+        """The files that checks wait for, each once."""
+        return sorted(set(self.untrusted.values()), key=lambda one: (one.path, one.network))
+
+    def allows(self, sha256: str, network: bool) -> bool:
+        """Whether a file of this hash may run."""
+        return self._trusted().allows(sha256, network=network)
+
+    def find_blocked(self, cells: Iterable[Cell]) -> set[str]:
+        """Ids of the evaluation versions that run a file which is not trusted."""
+        return {
+            cell.case.evaluation or ""
+            for cell in cells
+            if not all(map(self._may_run, cell.case.code))
+        }
+
+    def note_waiting(self, cells: Iterable[Cell], waiting: Collection[str]) -> None:
+        """Remember the files that these evaluation versions wait for."""
+        for cell in cells:
+            if cell.case.evaluation in waiting:
+                for text in cell.case.code:
+                    if not self._may_run(text):
+                        self._note(text, cell.file)
+
+    def look_at(self, files: Iterable[tuple[str, CaseFile]]) -> list[tuple[str, Untrusted]]:
+        """Test files, each with a file that it runs and that is not trusted."""
+        found: dict[tuple[str, str], Untrusted] = {}
+        for path, file in files:
+            for text in file.runs:
+                if not self._may_run(text):
+                    found[path, text] = self._note(text, path)
+        return [(path, one) for (path, _), one in found.items()]
+
+    def _trusted(self) -> TrustList:
+        if self._list is None:
+            self._list = TrustList(default_place())
+        return self._list
+
+    def _may_run(self, text: str) -> bool:
+        if text not in self._answers:
+            code = CodeFile.read(text)
+            version = self._reading.blobs.get(code.id)
+            if version is None and self._store is not None:
+                version = self._store.load_files([code.id])[code.id]
+            self._answers[text] = version is not None and self.allows(
+                digest(version.data), code.network
+            )
+        return self._answers[text]
+
+    def _was_trusted(self, path: str, code: CodeFile) -> bool:
+        """Whether a file was trusted with a content that is not the one of this check."""
+        version = self._reading.blobs.get(code.id)
+        now = digest(version.data) if version else None
+        place = os.path.realpath(self._workspace.root / path)
+        return any(one.path == place and one.sha256 != now for one in self._trusted().entries) and (
+            now is None or self._trusted().find(now) is None
+        )
+
+    def _note(self, text: str, test: str) -> Untrusted:
+        """Remember a file that is missing, by the path that a test file finds it under."""
+        code = CodeFile.read(text)
+        if text not in self.untrusted:
+            depends = self._reading.depends.get(test, {})
+            mentioned = next(
+                (name.partition(":")[2] for name, id in depends.items() if id == code.id), code.id
+            )
+            try:
+                path = self._reading.references.locate(mentioned, test)
+            except FileProblem:
+                path = mentioned
+            typed = os.path.relpath(self._workspace.root / path, self._directory)
+            self.untrusted[text] = Untrusted(
+                path, typed, code.network, self._was_trusted(path, code)
+            )
+        return self.untrusted[text]

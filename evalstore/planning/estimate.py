@@ -1,0 +1,101 @@
+"""What a plan is likely to cost, before anything of it is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.planning.cells import limit_of
+from evalstore.planning.pricing import sum_usage
+from evalstore.values import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from evalstore.planning.cells import Cell
+    from evalstore.planning.plan import Ask, Judgement
+    from evalstore.planning.project import Desk
+    from evalstore.planning.reasons import Reason
+
+_CHARACTERS = 4
+"""Of a token, on average."""
+_SHORTEST, _LONGEST = 40, 300
+"""Tokens of an answer that nothing is known of: as many as it is shown, within these bounds."""
+_VERDICT = 60
+"""Tokens of a judgement."""
+
+
+class Estimate(NamedTuple):
+    """A price before the fact."""
+
+    usd: float | None
+    """None: a price is not known."""
+    guess: int | None
+    """Tokens that an answer is guessed to have, on average; None: all have stored relatives."""
+
+
+def estimate(
+    desk: Desk, asks: list[tuple[Ask, Reason]], judgements: list[tuple[Judgement, Reason]]
+) -> Estimate:
+    """What the plan would cost, by the usage of the nearest relatives, else by lengths of texts."""
+    relatives = {reason.relative for _, reason in asks if reason.relative}
+    samples = desk.store.find_samples(relatives) if relatives else {}
+    sessions = desk.store.load_sessions([found[0].id for found in samples.values()])
+    usages = {
+        question: sum_usage(sessions[found[0].id].turns) for question, found in samples.items()
+    }
+    by_models = [one for one, _ in judgements if one.judge]
+    new = [ask for ask, reason in asks if (reason.relative or "") not in usages]
+    lengths = _Lengths(desk, [*(one.cell for one in new), *(one.cell for one in by_models)])
+    prompts = _characters(desk, "prompt", {one.judge.prompt for one in by_models if one.judge})
+    told = _characters(desk, "evaluation", {one.cell.case.evaluation or "" for one in by_models})
+    total, guessed, count = 0.0, 0, 0
+    for ask, reason in asks:
+        found = desk.price_of(ask.cell.candidate.id)
+        if found is None:
+            return Estimate(None, None)
+        usage = usages.get(reason.relative or "")
+        if usage is None:
+            shown = lengths.shown(ask.question.test, ask.question.prompt)
+            usage = Usage(shown, _guess(shown, ask.cell))
+            guessed += ask.count * (usage.output_tokens or 0)
+            count += ask.count
+        total += ask.count * found.cost(usage).usd
+    for one in by_models:
+        assert one.judge
+        found = desk.price_of(one.judge.id)
+        if found is None:
+            return Estimate(None, None)
+        asked = max(lengths.shown(test, one.cell.prompt) for test in one.cell.case.tests)
+        texts = prompts.get(one.judge.prompt, 0) + told.get(one.cell.case.evaluation or "", 0)
+        usage = Usage(texts // _CHARACTERS + _guess(asked, one.cell), _VERDICT)
+        total += one.count * found.cost(usage).usd
+    return Estimate(round(total, 6), round(guessed / count) if count else None)
+
+
+def _guess(shown: int, cell: Cell) -> int:
+    """Tokens of an answer to so many tokens."""
+    tokens = min(max(shown, _SHORTEST), _LONGEST)
+    limit = limit_of(cell)
+    return tokens if limit is None else min(tokens, limit)
+
+
+class _Lengths:
+    """How many tokens candidates are shown."""
+
+    def __init__(self, desk: Desk, cells: Iterable[Cell]) -> None:
+        listed = list(cells)
+        self._tests = _characters(
+            desk, "test", {test for cell in listed for test in cell.case.tests}
+        )
+        self._prompts = _characters(desk, "prompt", {cell.prompt or "" for cell in listed})
+
+    def shown(self, test: str, prompt: str | None) -> int:
+        """Tokens of a test and a system prompt."""
+        return (self._tests.get(test, 0) + self._prompts.get(prompt or "", 0)) // _CHARACTERS
+
+
+def _characters(desk: Desk, kind: str, ids: set[str]) -> dict[str, int]:
+    """Characters of versions, read now or stored."""
+    contents = desk.reading.contents
+    fresh = {id: len(contents[id][1]) for id in ids if id in contents}
+    return fresh | desk.store.load_lengths(kind, ids - fresh.keys() - {""})

@@ -1,0 +1,167 @@
+"""Which cases a command is about, by what the runs before knew of them, and what counts as old.
+
+The order is fixed: what paths, tags and `-k` select; of it what has changed, has failed or
+is to be retried; of it a sample; of it a shard; of it the first few.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.clock import now
+from evalstore.errors import EvalstoreError, NothingSelectedError
+from evalstore.planning.plan import EVER, Bound, Plan
+from evalstore.planning.renames import Renames, pair_with_workspace
+from evalstore.planning.results import CellResult, as_result
+from evalstore.planning.selection import Placed, Portion, read_shard
+from evalstore.reports.comparison import Known
+from evalstore.store.results import read_results
+from evalstore.store.trees import read_tree
+from evalstore.values import Case, CaseFile
+from evalstore.workspace.settings import AGE_HINT, Settings, read_age
+
+if TYPE_CHECKING:
+    from evalstore.planning.cells import Cell
+    from evalstore.planning.options import Wanted
+    from evalstore.planning.project import Desk
+    from evalstore.values import Result
+
+_RUNS_BACK = 100
+"""How many runs are searched for the verdict that a case had."""
+_ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases"
+
+
+def portion_of(wanted: Wanted) -> Portion:
+    """The part of the cases that the command line names; raises for one that makes no sense."""
+    if wanted.seed is not None and wanted.sample is None:
+        raise EvalstoreError("'--seed' says nothing without '--sample'", hint="add '--sample N'")
+    shard = None if wanted.shard is None else read_shard(wanted.shard)
+    return Portion(wanted.sample, wanted.seed or 0, shard, wanted.limit)
+
+
+def is_plain(wanted: Wanted) -> bool:
+    """Whether a command takes the cases in their order, whatever runs knew of them."""
+    others = wanted.sample is not None or wanted.shard is not None or wanted.changed
+    return not (others or wanted.last_failed or wanted.retry_errors)
+
+
+def take_portion(cases: Sequence[Placed], portion: Portion) -> list[Placed]:
+    """The part of these cases; raises when nothing is in it."""
+    found = portion.take(cases)
+    if cases and not found and portion.shard:
+        number, count = portion.shard
+        raise NothingSelectedError(
+            f"nothing is selected: no case falls into shard {number}/{count}",
+            hint="use fewer shards than there are cases",
+        )
+    return found
+
+
+# --- how old
+
+_SECOND = 1_000_000
+"""Microseconds."""
+
+
+def bounds_of(
+    wanted: Wanted, settings: Settings, *, judge_only: bool, begun: float = math.inf
+) -> tuple[Bound, Bound]:
+    """From when on answers count, and judgements; raises for an age that makes no sense.
+
+    The command line speaks of answers, in `judge` of judgements; the settings speak of answers.
+    `begun` is when the run did: what it brings itself counts, whatever it refreshes.
+    """
+    given = EVER
+    if wanted.max_age is not None:
+        given = _bound(wanted.max_age, "judgement" if judge_only else "answer")
+    if wanted.refresh:
+        given = Bound(begun, "refresh")
+    settled = EVER if settings.max_age is None else _bound(settings.max_age, "answer")
+    if judge_only:
+        return settled, given
+    return (settled if given == EVER else given), EVER
+
+
+def _bound(age: str, what: str) -> Bound:
+    seconds = read_age(age)
+    if seconds is None:
+        raise EvalstoreError(f"'--max-age {age}' cannot be read", hint=AGE_HINT)
+    return Bound(now() - seconds * _SECOND, f"{what} is older than {age.strip()}")
+
+
+def stands_until(plan: Plan, settings: Settings) -> float:
+    """When the plan changes though nothing else does: an answer becomes too old then."""
+    age = read_age(settings.max_age) if settings.max_age else None
+    return math.inf if age is None or plan.oldest is None else plan.oldest + age * _SECOND
+
+
+# --- changed
+
+
+def only_changed(desk: Desk, cases: Sequence[Placed]) -> list[Placed]:
+    """The cases that the snapshot of the newest run does not have; raises when it has all."""
+    runs = desk.store.find_runs(limit=1)
+    if not runs:
+        return list(cases)
+    entries = read_tree(runs[0][1]["snapshot"], desk.store.load_nodes)
+    files = desk.store.load_case_files(list(set(entries.values())))
+    pairs = pair_with_workspace(desk, entries, files)
+    gone = [files[id] for path, id in entries.items() if path not in desk.reading.nodes]
+    moved = _contents(gone)
+    known = {path: _contents([files[entries[old]]]) | moved for path, old in pairs.items()}
+    found = [(path, case) for path, case in cases if _content(case) not in known.get(path, moved)]
+    if not found:
+        raise NothingSelectedError(
+            "nothing is selected: nothing has changed since the newest run", hint=_ALL
+        )
+    return found
+
+
+_Content = tuple[object, ...]
+
+
+def _content(case: Case) -> _Content:
+    return case.tests, case.prompts, case.evaluation
+
+
+def _contents(files: Sequence[CaseFile]) -> set[_Content]:
+    return {_content(case) for file in files for case in file.cases}
+
+
+# --- failed
+
+
+def only_failed(desk: Desk, cells: Sequence[Cell]) -> list[Cell]:
+    """The cells that did not pass in the newest run that has them; raises when there are none.
+
+    Rows are paired by their values, else by their label.
+    """
+    waiting, failed, is_first = list(cells), set[int](), True
+    renames = Renames(desk)
+    for _, run in desk.store.find_runs(limit=_RUNS_BACK):
+        is_first = False
+        if not waiting:
+            break
+        results = read_results(desk.store, run)
+        before = Known(renames.follow(run, results, {cell.file for cell in waiting}))
+        left = []
+        for cell in waiting:
+            result = before.find(as_result(CellResult(cell, None, None, (), ())), cell.case.prompts)
+            if result is None:
+                left.append(cell)
+            elif _has_failed(result):
+                failed.add(id(cell))
+        waiting = left
+    if cells and not failed:
+        words = "there is no run yet" if is_first else "nothing failed when it last ran"
+        raise NothingSelectedError(f"nothing is selected: {words}", hint=_ALL)
+    return [cell for cell in cells if id(cell) in failed]
+
+
+def _has_failed(result: Result) -> bool:
+    """Whether it did not pass; an answered case that nothing judges has not failed."""
+    if result.verdict is None:
+        return result.evaluation is not None or len(result.sessions) < result.wanted
+    return result.verdict != "pass"

@@ -1,0 +1,127 @@
+"""Opens what a command needs: the workspace, its store alone, or a desk with both.
+
+What only a desk needs is imported when one is opened: reading the store alone is quicker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, StoreError
+from evalstore.store import Store
+from evalstore.workspace.folder import Workspace
+from evalstore.workspace.settings import find_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.planning.options import Where
+    from evalstore.planning.project import Desk
+
+
+@contextmanager
+def open_desk(
+    where: Where,
+    *,
+    create: bool = False,
+    keep: bool = False,
+    workspace: Workspace | None = None,
+) -> Iterator[Desk]:
+    """Find and read the workspace, and open its store.
+
+    With `keep`, the versions that are read must be stored.
+    """
+    from evalstore.planning.project import Desk, Keeper
+    from evalstore.workspace.reader import read_workspace
+
+    workspace = workspace or open_workspace(where)
+    store = _open(workspace, where, create=create)
+    try:
+        keeper = Keeper(store, strict=keep)
+        reading = read_workspace(workspace, store.find_case_files, keeper.take)
+        keeper.finish(workspace, reading)
+        yield Desk(where, workspace, store, reading)
+    finally:
+        store.close()
+
+
+@contextmanager
+def open_catalogue(where: Where) -> Iterator[Desk]:
+    """A desk that knows no tests: for what is about runs, but wants names, prices and rates."""
+    from evalstore.planning.project import Desk
+    from evalstore.workspace.reader import read_workspace
+
+    workspace = open_workspace(where)
+    store = _open(workspace, where)
+    try:
+        reading = read_workspace(workspace, store.find_case_files, tests=False)
+        yield Desk(where, workspace, store, reading)
+    finally:
+        store.close()
+
+
+@contextmanager
+def open_store(where: Where, *, inspect: bool = False) -> Iterator[Store]:
+    """Open the store alone, for what does not need the files.
+
+    With `inspect`, also one that only `fsck` may read.
+    """
+    workspace = open_workspace(where)
+    store = _open(workspace, where, inspect=inspect)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _open(
+    workspace: Workspace, where: Where, *, create: bool = False, inspect: bool = False
+) -> Store:
+    path = store_path(workspace, where)
+    require_store(path, where)
+    store = Store.open(path, create=create or not where.store, inspect=inspect)
+    if not inspect:
+        for one in store.foreign:
+            where.warn(f"{one.words} in the store '{path}'; 'evalstore fsck' lists what is wrong")
+    return store
+
+
+def require_store(path: Path, where: Where) -> None:
+    """Raise `StoreError` when a store that was there before has gone: none is made instead."""
+    if not where.was_seen:
+        return
+    try:
+        size = path.stat().st_size
+    except OSError:
+        size = None
+    if not size:
+        raise StoreError(
+            f"the store '{path}' is {'gone' if size is None else 'empty'}",
+            hint="it is read again when it is back",
+        )
+
+
+def open_workspace(where: Where) -> Workspace:
+    """Find the workspace and read its settings."""
+    root = find_root(where.directory)
+    return Workspace(
+        root,
+        where.config,
+        allow_outside=where.allow_outside,
+        overrides=where.overrides,
+        tell=where.warn,
+    )
+
+
+def store_path(workspace: Workspace, where: Where) -> Path:
+    """Where the store is; raises `OutsideError` when the workspace may not name this place."""
+    text = where.store or workspace.settings.store
+    if re.match(r"[a-z][a-z0-9+]+://", text):
+        raise EvalstoreError(
+            f"the store '{text}' is not a file",
+            hint="this version keeps its store in a SQLite file",
+        )
+    return where.directory / where.store if where.store else workspace.locate_store()

@@ -1,0 +1,166 @@
+"""Who takes part in a command: the models that answer and judge, their versions and prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.clock import today
+from evalstore.errors import EvalstoreError
+from evalstore.files.fields import suggest
+from evalstore.planning.cells import Candidate, Judge
+from evalstore.planning.pricing import Price, find
+from evalstore.providers.kinds import SCRIPTED
+from evalstore.values import RECORDED, Evaluator, ModelVersion
+from evalstore.workspace.catalogue import is_known_kind
+from evalstore.workspace.model_files import Model, ProviderFile, bare_model
+from evalstore.workspace.settings import Participant, Settings
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Wanted
+    from evalstore.workspace.reader import Reading
+
+
+class Participants:
+    """The models of a workspace, as its settings and the command line name them."""
+
+    def __init__(self, settings: Settings, reading: Reading) -> None:
+        self.settings = settings
+        self.reading = reading
+        self.contents: dict[str, tuple[str, str]] = {}
+        """Id -> kind and content of model versions and evaluators that are in use."""
+        self.warnings: list[str] = []
+        self._prices: dict[str, Price | None] = {}
+
+    def candidates(self, wanted: Wanted) -> list[Candidate]:
+        """The models that answer; none when there are none."""
+        found = []
+        for one in self._participants(self.settings.candidates, wanted.models, "candidates"):
+            if one.id == RECORDED:
+                continue  # answers that files bring count in any case
+            model = self.find_model(one.id, "candidates")
+            if not model.active and not wanted.models:
+                self._warn(f"candidate '{one.id}' is not active and is left out")
+                continue
+            temperature = (
+                self.settings.candidates_temperature if one.temperature is None else one.temperature
+            )
+            found.append(
+                Candidate(
+                    id=one.name or one.id,
+                    model=self._keep_model(model.version("candidate")),
+                    temperature=model.temperature("candidate", temperature),
+                    limit=self.settings.max_test_output_tokens,
+                    attempts=self.settings.attempts,
+                    lacks=model.lacks,
+                    required_tags=one.required_tags,
+                    prohibited_tags=one.prohibited_tags,
+                    reachable=_is_reachable(model, wanted),
+                )
+            )
+        return found
+
+    def judges(self, wanted: Wanted) -> list[Judge]:
+        """The models that judge, once for each version of their evaluator prompt."""
+        assert self.reading.library is not None
+        prompts = self.reading.library.evaluator_prompts
+        found: list[Judge] = []
+        for one in self._participants(self.settings.evaluators, wanted.evaluators, "evaluators"):
+            model = self.find_model(one.id, "evaluators")
+            if not model.active and not wanted.evaluators:
+                self._warn(f"evaluator '{one.id}' is not active and is left out")
+                continue
+            if one.prompt not in prompts:
+                raise EvalstoreError(
+                    f"evalstore.yaml: there is no evaluator prompt '{one.prompt}'",
+                    hint=suggest(one.prompt, prompts, "evaluator prompts"),
+                )
+            version = self._keep_model(model.version("evaluator"))
+            temperature = (
+                self.settings.evaluators_temperature if one.temperature is None else one.temperature
+            )
+            effective = model.temperature("evaluator", temperature)
+            for prompt in prompts[one.prompt]:
+                found.append(
+                    Judge(
+                        id=one.id,
+                        evaluator=self._keep_evaluator(Evaluator(version, prompt, effective)),
+                        prompt=prompt,
+                        model=version,
+                        temperature=effective,
+                        times=self.settings.evaluations_per_evaluator,
+                        required_tags=one.required_tags,
+                        prohibited_tags=one.prohibited_tags,
+                        reachable=_is_reachable(model, wanted),
+                    )
+                )
+        self._keep_evaluator(Evaluator(checks=True))
+        return found
+
+    def keep_judges(self, judges: Iterable[Judge]) -> None:
+        """Keep the contents of evaluators that judge by the prompt of a test."""
+        for one in judges:
+            if one.evaluator not in self.contents:
+                self._keep_evaluator(Evaluator(one.model, one.prompt, one.temperature))
+
+    def find_model(self, id: str, part: str) -> Model:
+        """The model of a model file, of a litellm name, or of a candidate's name."""
+        named = {} if id in self.reading.models else self._names_of_candidates()
+        return find_model(self.reading, named.get(id, id), part)
+
+    def _names_of_candidates(self) -> dict[str, str]:
+        return {one.name: one.id for one in self.settings.candidates}
+
+    def price_of(self, id: str) -> Price | None:
+        """The price of a model today; None when it is not known."""
+        if id not in self._prices:
+            model = self.find_model(id, "price")
+            self._prices[id] = find(model, self.reading.currencies, today())
+        return self._prices[id]
+
+    @staticmethod
+    def _participants(
+        listed: tuple[Participant, ...], named: tuple[str, ...], part: str
+    ) -> Iterator[Participant]:
+        if not named:
+            yield from listed
+            return
+        for id in dict.fromkeys(named):
+            same = [one for one in listed if id in (one.id, one.name)]
+            yield from same or [Participant(id)]
+
+    def _keep_model(self, version: ModelVersion) -> str:
+        id, content = hashing.identify(hashing.describe_model(version))
+        self.contents[id] = ("model", content)
+        return id
+
+    def _keep_evaluator(self, evaluator: Evaluator) -> str:
+        id, content = hashing.identify(hashing.describe_evaluator(evaluator))
+        self.contents[id] = ("evaluator", content)
+        return id
+
+    def _warn(self, message: str) -> None:
+        if message not in self.warnings:
+            self.warnings.append(message)
+
+
+def find_model(reading: Reading, id: str, part: str) -> Model:
+    """The model of a model file, or of a litellm name; raises `EvalstoreError`."""
+    if id == RECORDED and part != "evaluators":
+        return Model(id, ProviderFile(RECORDED, SCRIPTED), RECORDED)
+    model = reading.models.get(id) or bare_model(id, is_known_kind)
+    if model is None:
+        raise EvalstoreError(
+            f"there is no model '{id}' ({part})",
+            hint=suggest(id, reading.models, "models")
+            if reading.models
+            else "write a model file, or a litellm name such as 'openai/gpt-4o-mini'",
+        )
+    return model
+
+
+def _is_reachable(model: Model, wanted: Wanted) -> bool:
+    if model.provider.type == RECORDED:
+        return False  # what it answered was recorded elsewhere; it cannot be asked
+    return not wanted.offline or model.provider.type == SCRIPTED

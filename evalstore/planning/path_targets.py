@@ -1,0 +1,84 @@
+"""`PATH` and `PATH::row` on a command line to what they name in the workspace."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, NothingSelectedError
+from evalstore.files.fields import suggest
+from evalstore.planning.selection import Target
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Where
+    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.reader import Reading
+
+
+_PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
+"""How commands print a row."""
+
+
+def find_targets(
+    where: Where, workspace: Workspace, reading: Reading, paths: tuple[str, ...]
+) -> tuple[Target, ...]:
+    """What the paths name: relative to the current folder, the workspace, or its tests folder.
+
+    Raises `EvalstoreError` for a path that names no test file, and `NothingSelectedError`
+    for a row that is not there.
+    """
+    return tuple(_find(where, workspace, reading, path) for path in paths)
+
+
+def _find(where: Where, workspace: Workspace, reading: Reading, text: str) -> Target:
+    path, separator, row = text.partition("::")
+    found = _named(where, workspace, reading, path, row if separator else None)
+    if found is None and not separator and (printed := _PRINTED.fullmatch(text)):
+        found = _named(where, workspace, reading, printed["path"], printed["row"])
+    if found is not None:
+        return _with_row(found, reading, text)
+    name = workspace.name_of((where.directory / path).absolute())
+    raise EvalstoreError(
+        f"there is no test file '{path}'", hint=suggest(name, reading.tests, "test files")
+    )
+
+
+def _named(
+    where: Where, workspace: Workspace, reading: Reading, path: str, row: str | None
+) -> Target | None:
+    for base in (where.directory, workspace.root, workspace.folder("tests")):
+        target = Target(workspace.name_of((base / path).absolute()), row)
+        if any(target.covers(file) for file in reading.tests):
+            return target
+    return None
+
+
+def _with_row(target: Target, reading: Reading, text: str) -> Target:
+    """The target with its row as the file labels it; a part of a label will do if it is unique."""
+    if target.row is None:
+        return target
+    file = reading.files.get(target.path)
+    rows = [case.row for case in file.cases] if file else []
+    if target.row in rows:
+        return target
+    near = [row for row in rows if target.row.casefold() in row.casefold()]
+    if len(near) == 1:
+        return replace(target, row=near[0])
+    if rows == [""]:
+        hint = f"'{target.path}' has one row: leave out '::{target.row}'"
+    elif file is not None:
+        hint = suggest(target.row, rows, "rows")
+    elif target.path in reading.tests:
+        hint = f"'{target.path}' has errors: 'evalstore check' lists them"
+    else:
+        hint = "a row is a part of one test file: 'evalstore ls cases' lists them"
+    raise NothingSelectedError(f"no row is called '{text}'", hint=hint)
+
+
+def name_file(where: Where, workspace: Workspace, file: str) -> str:
+    """The name in the workspace of a test file as a person writes it; one that is gone stays."""
+    for base in (where.directory, workspace.root, workspace.folder("tests")):
+        if (base / file).is_file():
+            return workspace.name_of((base / file).absolute())
+    return file

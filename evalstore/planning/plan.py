@@ -1,0 +1,384 @@
+"""Cases x models - what is stored = questions to ask and judgements to make.
+
+Pure: everything is a set difference on ids. An answer is reused for as long as its
+question stands, so a change of instructions alone leads to judgements but to no
+question; and after a complete run nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from evalstore import hashing
+from evalstore.judging.aggregation import wants_models
+from evalstore.planning.cells import Cell, Judge, Skipped, Subject, ask_of, limit_of
+from evalstore.values import Evaluator, Question, Sample, Verdict, Vote, Word
+
+CHECKS = hashing.evaluator_id(Evaluator(checks=True))
+"""The id of the evaluator that stands for the checks."""
+UNSETTLED: tuple[Verdict, ...] = ("undecided", "error")
+"""Verdicts of a judge that could not be read, and of a check that could not be computed."""
+
+
+class Bound(NamedTuple):
+    """From when on stored answers, or stored judgements, count in one command."""
+
+    since: float = -math.inf
+    """Microseconds since 1970; infinity: none counts."""
+    why: str = ""
+    """The reason to ask, or to judge, in the place of one that does not count."""
+
+
+EVER = Bound()
+"""All count, however old."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """An answer to get; cells that share a question share it."""
+
+    cell: Cell
+    count: int
+    cut_at: int | None = None
+    """The lower token limit that cut the stored answer off."""
+    why: str = ""
+    """Why stored answers do not count in this command, when some do not."""
+    number: int = 0
+    """Of the conversation in its case."""
+
+    @property
+    def question_id(self) -> str:
+        """The id of the question."""
+        return self.cell.questions[self.number]
+
+    @property
+    def question(self) -> Question:
+        """The question."""
+        return ask_of(self.cell.case, self.cell.prompt, self.cell.candidate, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict to get on a session; `judge` None: by the checks."""
+
+    cell: Cell
+    sessions: Subject
+    """Empty: they are still to be asked."""
+    judge: Judge | None
+    count: int = 1
+    why: str = ""
+    """Why stored judgements do not count in this command, when some do not."""
+
+    @property
+    def subject(self) -> str | None:
+        """The id of what is judged; None: it is still to be asked."""
+        return hashing.subject_of(self.sessions) if self.sessions else None
+
+    @property
+    def evaluator(self) -> str:
+        """Id of the evaluator."""
+        return self.judge.evaluator if self.judge else CHECKS
+
+    @property
+    def place(self) -> tuple[tuple[str, ...], str | None, str]:
+        """What it is about, answered or not: the questions, the evaluation version, by whom."""
+        return self.cell.questions, self.cell.case.evaluation, self.evaluator
+
+
+@dataclass
+class Plan:
+    """What a run would do."""
+
+    cells: list[Cell] = field(default_factory=list)
+    asks: list[Ask] = field(default_factory=list)
+    judgements: list[Judgement] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    sessions: dict[str, list[str]] = field(default_factory=dict)
+    """Question id -> ids of the stored sessions that count, oldest first."""
+    newest: dict[str, int] = field(default_factory=dict)
+    """Question id -> when its newest stored session started, whether it counts or not."""
+    votes: dict[str, list[Vote]] = field(default_factory=dict)
+    """Id of a subject -> its stored votes that may count in this command."""
+    passed_over: set[str] = field(default_factory=set)
+    """Ids of the stored votes that do not."""
+    oldest: int | None = None
+    """When the oldest of the sessions that count started."""
+    left_asks: int = 0
+    """Answers that are missing and stay so, as their model may not be called in this command."""
+    left_judgements: int = 0
+    """Judgements of stored and coming answers, likewise; and those that no evaluator is there
+    for."""
+    blocked: set[str] = field(default_factory=set)
+    """Ids of the evaluation versions that run Python files which are not trusted."""
+    blocked_judgements: int = 0
+    """Judgements that are missing and stay so because of that."""
+    waiting: set[str] = field(default_factory=set)
+    """Ids of the evaluation versions of those judgements."""
+
+    @property
+    def questions(self) -> set[str]:
+        """The ids of all questions."""
+        return {id for cell in self.cells for id in cell.questions}
+
+    def subjects(self) -> Iterator[str]:
+        """The ids of all that can be judged already."""
+        for cell in self.cells:
+            if cell.case.evaluation is not None:
+                yield from map(hashing.subject_of, cell.subjects(self.sessions))
+
+    def todo(self) -> Iterator[object]:
+        """The ids of the questions to ask, and the places of the judgements to make."""
+        yield from (ask.question_id for ask in self.asks)
+        yield from (judgement.place for judgement in self.judgements)
+
+    @property
+    def ask_count(self) -> int:
+        """How many answers a run would ask for."""
+        return sum(ask.count for ask in self.asks if not ask.cell.case.recorded)
+
+    @property
+    def recorded_count(self) -> int:
+        """How many answers a run would take from the files that bring them."""
+        return sum(ask.count for ask in self.asks if ask.cell.case.recorded)
+
+    @property
+    def judge_count(self) -> int:
+        """How many judgements a run would make, at most: failed checks save the models'."""
+        return sum(judgement.count for judgement in self.judgements)
+
+    @property
+    def reused(self) -> int:
+        """How many stored answers count."""
+        return sum(len(sessions) for sessions in self.sessions.values())
+
+
+def counts(sample: Sample, limit: int | None) -> bool:
+    """Whether a stored answer counts: one cut off does only while the limit has not been raised."""
+    return sample.limit is None or (limit is not None and limit <= sample.limit)
+
+
+def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: Bound = EVER) -> None:
+    """Fill in which stored sessions count, and the questions that have too few."""
+    wanted: dict[str, tuple[Cell, int, int]] = {}
+    for cell in plan.cells:
+        for question, number, count in cell.asked():
+            known = wanted.get(question)
+            if known is None or known[2] < count:
+                wanted[question] = (cell, number, count)
+    for question, (cell, number, most) in wanted.items():
+        limit = limit_of(cell)
+        stored = samples.get(question, ())
+        whole = [sample for sample in stored if counts(sample, limit)]
+        counted = [sample for sample in whole if sample.started >= bound.since][:most]
+        if counted:
+            plan.sessions[question] = [sample.id for sample in counted]
+            oldest = min(sample.started for sample in counted)
+            plan.oldest = oldest if plan.oldest is None else min(plan.oldest, oldest)
+        if stored:
+            plan.newest[question] = max(sample.started for sample in stored)
+        missing = most - len(counted)
+        if missing and not cell.candidate.reachable:
+            plan.left_asks += missing
+        elif missing:
+            cut = [one.limit for one in stored if one.limit and not counts(one, limit)]
+            is_old = any(sample.started < bound.since for sample in whole)
+            plan.asks.append(
+                Ask(cell, missing, max(cut, default=None), bound.why if is_old else "", number)
+            )
+
+
+def plan_judgements(
+    plan: Plan,
+    votes: Mapping[str, Sequence[Vote]],
+    bound: Bound = EVER,
+    again: Collection[Verdict] = (),
+    begun: float = math.inf,
+) -> None:
+    """Fill in the judgements that stored and coming sessions lack; each is listed once.
+
+    Votes with a verdict of `again` from before the run has `begun` do not count, nor do those
+    before the bound.
+    """
+    found: dict[tuple[str | Subject, str, str], Judgement] = {}
+    asked = {ask.question_id: ask.count for ask in plan.asks}
+    for cell in plan.cells:
+        if cell.case.evaluation is None:
+            continue
+        complete = 0
+        for sessions in cell.subjects(plan.sessions):
+            complete += 1
+            subject = hashing.subject_of(sessions)
+            stored = votes.get(subject, ())
+            counting = plan.votes.get(subject)
+            if counting is None:
+                counting = plan.votes[subject] = [
+                    vote
+                    for vote in stored
+                    if vote.human
+                    or (
+                        vote.started >= bound.since
+                        and not (vote.verdict in again and vote.started < begun)
+                    )
+                ]
+                plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
+            for judge, count in _lacking(cell, counting, before_checks=True):
+                one = Judgement(cell, sessions, judge, count)
+                why = _why_again(one, stored, bound, again)
+                found.setdefault(
+                    (subject, cell.case.evaluation, one.evaluator), replace(one, why=why)
+                )
+            plan.left_judgements += lacks_evaluator(cell, counting)
+        coming = _coming(cell, plan, asked) - complete if complete < cell.attempts else 0
+        if coming > 0:
+            for judge, count in _lacking(cell, (), before_checks=True):
+                one = Judgement(cell, (), judge, count * coming)
+                key = (cell.questions, cell.case.evaluation, one.evaluator)
+                known = found.get(key)
+                if known is None or known.count < one.count:
+                    found[key] = one
+    for (about, evaluation, _), one in found.items():
+        if evaluation in plan.blocked and (about, evaluation, CHECKS) in found:
+            plan.blocked_judgements += one.count if one.judge is None else 0
+            plan.waiting.add(evaluation)
+        elif one.judge is None or one.judge.reachable:
+            plan.judgements.append(one)
+        else:
+            plan.left_judgements += one.count
+
+
+def _coming(cell: Cell, plan: Plan, asked: Mapping[str, int]) -> int:
+    """How many subjects a cell will have when all is asked."""
+    if len(cell.questions) == 1:
+        question = cell.questions[0]
+        have = len(plan.sessions.get(question, ())) + asked.get(question, 0)
+        return min(have, cell.attempts)
+    return min(
+        cell.attempts,
+        *(
+            (len(plan.sessions.get(question, ())) + asked.get(question, 0))
+            // (most // cell.attempts)
+            for question, _, most in cell.asked()
+        ),
+    )
+
+
+def _why_again(
+    one: Judgement, stored: Iterable[Vote], bound: Bound, again: Collection[Verdict]
+) -> str:
+    """Why the newest vote in the place of a judgement does not count; empty if there is none."""
+    why = ""
+    for vote in stored:
+        if (vote.evaluation, vote.evaluator) != (one.cell.case.evaluation, one.evaluator):
+            continue
+        if vote.verdict in again:
+            why = f"retry of {_article(vote.verdict)}"
+        elif vote.started < bound.since:
+            why = bound.why
+    return why
+
+
+def _article(verdict: Word) -> str:
+    return "an error of a check" if verdict == "error" else "an undecided judgement"
+
+
+def missing_judgements(
+    cell: Cell, stored: Iterable[Vote], *, before_checks: bool = False
+) -> Iterator[tuple[Judge | None, int]]:
+    """What a session lacks under the cell's evaluation version: by whom, and how often.
+
+    Which models judge depends on what the checks say, so they are wanted once the checks are
+    made, or when `before_checks`. Judges that may not be called in this
+    command are left out.
+    """
+    for judge, count in _lacking(cell, stored, before_checks=before_checks):
+        if judge is None or judge.reachable:
+            yield judge, count
+
+
+def _lacking(
+    cell: Cell, stored: Iterable[Vote], *, before_checks: bool
+) -> Iterator[tuple[Judge | None, int]]:
+    votes = _decided_first(cell, stored)
+    if any(vote.human for vote in votes):
+        return
+    if "checks" in cell.case.judged_by:
+        checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
+        if checked is None:
+            yield None, 1
+            if not before_checks:
+                return
+        elif not wants_models(cell.case.judged_by, checked):
+            return
+    if "models" not in cell.case.judged_by:
+        return
+    for judge in cell.judges:
+        have = sum(1 for vote in votes if vote.evaluator == judge.evaluator)
+        if have < judge.times:
+            yield judge, judge.times - have
+
+
+def lacks_evaluator(cell: Cell, stored: Iterable[Vote]) -> bool:
+    """Whether a model must judge a session, and there is no evaluator for the case."""
+    if cell.judges or "models" not in cell.case.judged_by:
+        return False
+    votes = _decided_first(cell, stored)
+    if any(vote.human for vote in votes):
+        return False
+    if "checks" not in cell.case.judged_by:
+        return True
+    checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
+    return checked is not None and wants_models(cell.case.judged_by, checked)
+
+
+def counted_votes(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
+    """The votes on a session that count: under its evaluation version, by people and its judges.
+
+    Each person's last word counts, unless it takes the label back. Of too many others, `pass`
+    and `fail` come before `undecided` and `error`, then the oldest: so a repeated judgement that
+    can be read takes the place of one that could not, for ever and in every store it is merged
+    into. `stored` is oldest first.
+    """
+    votes = _decided_first(cell, stored)
+    counted = [vote for vote in votes if vote.human]
+    if "checks" in cell.case.judged_by:
+        counted += [vote for vote in votes if vote.evaluator == CHECKS][:1]
+    if "models" in cell.case.judged_by:
+        for judge in cell.judges:
+            counted += [vote for vote in votes if vote.evaluator == judge.evaluator][: judge.times]
+    return counted
+
+
+def _decided_first(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
+    """The votes under the cell's evaluation version, in the order in which they count.
+
+    Of a person there is the last word, or none when it takes back what was said before.
+    """
+    evaluation = cell.case.evaluation
+    votes = [vote for vote in stored if vote.evaluation == evaluation]
+    if people := sorted(vote for vote in votes if vote.human):
+        last = {vote.evaluator: vote for vote in people}.values()
+        words = [vote for vote in last if vote.verdict != "none"]
+        votes = [*words, *(vote for vote in votes if not vote.human)]
+    if len(votes) > 1:
+        votes.sort(key=lambda vote: vote.verdict in UNSETTLED)
+    return votes
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing a run would do."""
+
+    kind: str
+    """`ask`, `record` (take an answer that a file brings) or `judge`"""
+    file: str
+    row: str
+    prompt: str | None
+    model: str
+    evaluator: str | None
+    count: int
+    reason: str
+    was: str | None
+    now: str | None

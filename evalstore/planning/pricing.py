@@ -1,0 +1,145 @@
+"""What calls cost, in USD: the model file's prices, else litellm's local table.
+
+The price that was used is stored with the answer, so a later change of prices changes no
+history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.providers.price_table import find_price
+from evalstore.values import Cost, Json, Reply, Usage
+
+if TYPE_CHECKING:
+    from evalstore.workspace.model_files import Cost as ModelCost
+    from evalstore.workspace.model_files import Currency, Model
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The price of a model on a day, in USD."""
+
+    source: str
+    per_input_token: float = 0.0
+    per_output_token: float = 0.0
+    per_cached_token: float | None = None
+    per_call: float = 0.0
+    per_hour: float = 0.0
+    """For the time of the call: a machine that is rented by the hour."""
+    currency: str | None = None
+    """The currency of the model file, when it is not USD."""
+    rate: float | None = None
+    """What one unit of it was worth in USD."""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything costs something."""
+        return any((self.per_call, self.per_hour, self.per_input_token, self.per_output_token))
+
+    def covers(self, usage: Usage) -> bool:
+        """Whether all tokens that have a price were counted."""
+        return not (
+            (self.per_input_token and usage.input_tokens is None)
+            or (self.per_output_token and usage.output_tokens is None)
+        )
+
+    def cost(self, usage: Usage, seconds: float = 0.0) -> Cost:
+        """What a call with this usage costs."""
+        cached = usage.cached_tokens or 0 if self.per_cached_token is not None else 0
+        fresh = max((usage.input_tokens or 0) - cached, 0)
+        usd = (
+            self.per_call
+            + fresh * self.per_input_token
+            + cached * (self.per_cached_token or 0.0)
+            + (usage.output_tokens or 0) * self.per_output_token
+            + seconds / 3600 * self.per_hour
+        )
+        return Cost(round(usd, 10), self.describe())
+
+    def describe(self) -> Json:
+        """The price as it is stored: in USD, with the rate it was converted at."""
+        described = {
+            "source": self.source,
+            "currency": self.currency,
+            "rate": self.rate,
+            "inputToken": self.per_input_token,
+            "outputToken": self.per_output_token,
+            "cachedToken": self.per_cached_token,
+            "call": self.per_call,
+            "hour": self.per_hour,
+        }
+        # Tokens from the cache without a price cost as much as any other, so theirs may be 0.
+        return {
+            name: value
+            for name, value in described.items()
+            if value or (name == "cachedToken" and value is not None)
+        }
+
+
+def find(model: Model, currencies: Mapping[str, Currency], day: str) -> Price | None:
+    """The price of a model on a day (`YYYY-MM-DD`); None when it is not known."""
+    in_force = [cost for cost in model.costs if cost.valid_from <= day]
+    if in_force:
+        cost = in_force[-1]
+        rate = _rate(cost.currency, currencies, day)
+        if rate is None:
+            return None
+        converted = cost.currency != "USD" or rate != 1.0
+        cached = cost.per_cached_prompt_token
+        return Price(
+            source="costs",
+            per_input_token=cost.per_prompt_token * rate,
+            per_output_token=cost.per_completion_token * rate,
+            per_cached_token=None if cached is None else cached * rate,
+            per_call=cost.per_call * rate,
+            per_hour=cost.per_hour * rate,
+            currency=cost.currency if converted else None,
+            rate=rate if converted else None,
+        )
+    if model.provider.type == "scripted":
+        return Price(source="scripted")
+    found = find_price(model.provider.type, model.code)
+    if found is None:
+        return None
+    return Price(
+        found.source, found.input_per_token, found.output_per_token, found.cached_per_token
+    )
+
+
+def find_unpriced(
+    model: Model, currencies: Mapping[str, Currency], day: str
+) -> Iterator[tuple[ModelCost, str]]:
+    """The prices of a model, in force on a day or later, that have no rate then; and the day.
+
+    A price that was replaced before that day is history, and needs no rate any more.
+    """
+    in_force = [cost for cost in model.costs if cost.valid_from <= day]
+    later = [cost for cost in model.costs if cost.valid_from > day]
+    for cost in (*in_force[-1:], *later):
+        then = max(day, cost.valid_from)
+        if _rate(cost.currency, currencies, then) is None:
+            yield cost, then
+
+
+def _rate(currency: str, currencies: Mapping[str, Currency], day: str) -> float | None:
+    if currency in currencies:
+        return currencies[currency].rate(day)
+    return 1.0 if currency == "USD" else None
+
+
+def sum_usage(replies: Sequence[Reply]) -> Usage:
+    """The tokens of several replies together."""
+
+    def total(values: list[int | None]) -> int | None:
+        known = [value for value in values if value is not None]
+        return sum(known) if known else None
+
+    return Usage(
+        total([reply.usage.input_tokens for reply in replies]),
+        total([reply.usage.output_tokens for reply in replies]),
+        total([reply.usage.cached_tokens for reply in replies]),
+        total([reply.usage.reasoning_tokens for reply in replies]),
+    )

@@ -1,0 +1,400 @@
+"""Why a question or a judgement is in the plan: what differs from its nearest stored relative.
+
+The nearest relative is the same file and row in the newest run that knew it otherwise.
+No reason is guessed: each is a difference between two stored descriptions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from evalstore import hashing
+from evalstore.planning.contents import Contents, in_portions
+from evalstore.planning.plan import CHECKS, Ask, Judgement, Plan
+from evalstore.planning.renames import pair_with_workspace
+from evalstore.planning.retries import failed_judgements, failed_questions
+from evalstore.reports.case_edits import differ_cases, versions_compared
+from evalstore.reports.version_diff import (
+    Difference,
+    differ_evaluations,
+    differ_models,
+    differ_prompts,
+    differ_tests,
+    shorten,
+)
+from evalstore.store.trees import read_tree
+from evalstore.values import RECORDED, Case, CaseFile, Json, Question
+
+if TYPE_CHECKING:
+    from evalstore.planning.cells import Cell
+    from evalstore.planning.project import Desk
+    from evalstore.store.failures import Place, Trouble
+
+_NAMED = (
+    *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
+    *("recorded answer", "repetitions", "conversation ", "order of ", "judged by"),
+    "evaluator prompt ",
+)
+"""Differences that say by themselves what changed."""
+_RUNS_BACK = 20
+"""How many runs are searched for a relative."""
+
+_FEW_PROMPTS = 8
+"""System prompts of a case that are looked through one by one."""
+
+T = TypeVar("T")
+
+
+class Reason(NamedTuple):
+    """Why something is to be done, and the first thing that differs."""
+
+    text: str
+    was: str | None = None
+    now: str | None = None
+    relative: str | None = None
+    """Id of the question that is the nearest relative, when there is one."""
+
+
+class _Known(NamedTuple):
+    """How a run knew a case."""
+
+    case: Case
+    run: Json
+
+
+class _Run(NamedTuple):
+    """A run that may know a case otherwise."""
+
+    content: Json
+    snapshot: str
+    candidates: str
+    """As JSON."""
+
+
+class RowIndex:
+    """The rows of a test file as it was, to be found among many."""
+
+    def __init__(self, file: CaseFile) -> None:
+        self._cases = file.cases
+        self._by_key: dict[str, int] = {}
+        self._by_row: dict[str, int] = {}
+        for number, case in enumerate(file.cases):  # of equal rows the first one is found
+            self._by_key.setdefault(case.key, number)
+            self._by_row.setdefault(case.row, number)
+
+    def find(self, case: Case) -> Case | None:
+        """The case of the same row: by its values, by its label, or the only one."""
+        number = self._by_key.get(case.key, self._by_row.get(case.row))
+        if number is None and len(self._cases) == 1 and not case.row:
+            number = 0
+        return None if number is None else self._cases[number]
+
+
+@dataclass
+class Explainer:
+    """Explains the items of one plan."""
+
+    desk: Desk
+    _runs: list[_Run] | None = None
+    _trees: dict[str, dict[str, str]] = field(default_factory=dict)
+    _pairs: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By snapshot: the path that each test file had in it."""
+    _files: dict[str, CaseFile] = field(default_factory=dict)
+    """By node."""
+    _rows: dict[str, RowIndex] = field(default_factory=dict)
+    """The rows of some of them."""
+    _prompts: dict[int, tuple[Case, Collection[str | None]]] = field(default_factory=dict)
+    """Of cases that have many: each case with them, so that its number stays its own."""
+
+    def __post_init__(self) -> None:
+        """Know where contents are."""
+        desk = self.desk
+        self._contents = Contents(desk.store, desk.reading.contents, desk.contents)
+        self.find = self._contents.find
+
+    def asks(self, plan: Plan) -> list[tuple[Ask, Reason]]:
+        """Every question with its reason."""
+        failed = failed_questions(self.desk, plan) if self.runs else {}
+        found: list[tuple[Ask, Reason]] = []
+        for some in in_portions(plan.asks):
+            self._contents.read_ahead(one for ask in some for one in self._compared(ask))
+            found += [(ask, self._ask(ask, failed)) for ask in some]
+        return found
+
+    def judgements(self, plan: Plan) -> list[tuple[Judgement, Reason]]:
+        """Every judgement with its reason."""
+        failed = failed_judgements(self.desk, plan) if plan.judgements else {}
+        found: list[tuple[Judgement, Reason]] = []
+        for some in in_portions(plan.judgements):
+            self._contents.read_ahead(found for one in some for found in self._judged(one, plan))
+            found += [(one, self._judgement(one, plan, failed)) for one in some]
+        return found
+
+    # --- history
+
+    @property
+    def runs(self) -> list[_Run]:
+        """The newest runs, newest first."""
+        if self._runs is None:
+            self._runs = [
+                _Run(content, content["snapshot"], json.dumps(content.get("candidates")))
+                for _, content in self.desk.store.find_runs(limit=_RUNS_BACK)
+            ]
+        return self._runs
+
+    def tree(self, root: str) -> dict[str, str]:
+        """The entries of a snapshot."""
+        if root not in self._trees:
+            self._trees[root] = read_tree(root, self.desk.store.load_nodes)
+            missing = set(self._trees[root].values()) - self._files.keys()
+            self._files |= self.desk.store.find_case_files(list(missing))
+        return self._trees[root]
+
+    def known(self, file: str, case: Case) -> Iterator[_Known]:
+        """How earlier runs knew this case, newest first; equal snapshots count once."""
+        seen: set[tuple[str, str]] = set()
+        for run in self.runs:
+            path = self._path_in(run.snapshot, file)
+            node = self.tree(run.snapshot)[path] if path else None
+            if node is None or (node, run.candidates) in seen:
+                continue
+            seen.add((node, run.candidates))
+            rows = self._rows_of(node)
+            found = rows.find(case) if rows else None
+            if found:
+                yield _Known(found, run.content)
+
+    def _rows_of(self, node: str) -> RowIndex | None:
+        """The rows of a test file as it was; None when the store does not have them."""
+        if node not in self._rows and node in self._files:
+            self._rows[node] = RowIndex(self._files[node])
+        return self._rows.get(node)
+
+    def _path_in(self, root: str, file: str) -> str | None:
+        """The path that a test file had in a snapshot; None: it was not there."""
+        if root not in self._pairs:
+            self._pairs[root] = pair_with_workspace(self.desk, self.tree(root), self._files)
+        return self._pairs[root].get(file)
+
+    # --- contents
+
+    def _compared(self, ask: Ask) -> Iterator[tuple[str, str | None]]:
+        """What the reason of a question is likely to be found in, by kind and id."""
+        case = ask.cell.case
+        for known in self.known(ask.cell.file, case):
+            old = known.case
+            if case.tests[ask.number] not in old.tests:
+                yield from (("test", case.tests[ask.number]), ("test", _at(old.tests, ask.number)))
+            elif case.prompts != old.prompts:
+                yield "prompt", ask.cell.prompt
+                yield "prompt", _at(old.prompts, ask.cell.prompt_number)
+            elif case.recorded != old.recorded:
+                yield from (("model", case.recorded), ("model", old.recorded))
+            else:
+                continue
+            return
+
+    def _judged(self, one: Judgement, plan: Plan) -> Iterator[tuple[str, str | None]]:
+        """The same of a judgement."""
+        votes = plan.votes.get(one.subject, ()) if one.subject else ()
+        now = one.cell.case.evaluation
+        if one.subject and not votes:
+            old = next((old for old in self._relatives(one) if old != one.cell.case), None)
+            yield from versions_compared(old, one.cell.case) if old else ()
+        elif votes and now and all(vote.evaluation != now for vote in votes):
+            yield "evaluation", now
+            yield "evaluation", self._evaluation_before(one, votes[-1].evaluation)
+
+    # --- reasons
+
+    def _ask(self, ask: Ask, failed: dict[str, Trouble]) -> Reason:
+        cell = ask.cell
+        if ask.cut_at:
+            limit = cell.case.limit or cell.candidate.limit
+            return Reason(
+                f"answer was cut at {ask.cut_at} tokens, limit is now {limit or 'none'}",
+                str(ask.cut_at),
+                str(limit) if limit else None,
+                ask.question_id,
+            )
+        if ask.why:
+            return Reason(ask.why, relative=ask.question_id)
+        if ask.question_id in failed:
+            return Reason(f"retry of a failure: {shorten(failed[ask.question_id].message)}")
+        wanted = cell.wanted_of(ask.question_id)
+        if ask.count < wanted:
+            have = wanted - ask.count
+            what = "attempts" if wanted == cell.attempts else "answers"
+            return Reason(f"{what} {have} -> {wanted}", str(have), str(wanted), ask.question_id)
+        is_known = False
+        for known in self.known(cell.file, cell.case):
+            is_known = True
+            reason = self._differences(ask, known)
+            if reason:
+                return reason
+        if is_known:
+            return Reason("not taken yet" if cell.case.recorded else "not answered yet")
+        if any(self._path_in(run.snapshot, cell.file) for run in self.runs):
+            return Reason("new row")
+        return Reason("new test")
+
+    def _differences(self, ask: Ask, known: _Known) -> Reason | None:
+        """What differs from a relative; None when nothing does."""
+        case, cell, number = known.case, ask.cell, ask.number
+        model = next(
+            (one for one in known.run.get("candidates", ()) if one["id"] == cell.candidate.id),
+            None,
+        )
+        relative = self._relative(cell, case, model)
+        if cell.case.tests[number] not in case.tests:
+            old = _at(case.tests, number)
+            if len(case.tests) > 1 and old in cell.case.tests:
+                return Reason("new conversation", relative=relative)
+            found = differ_tests(
+                self.find("test", old) or {},
+                self.find("test", cell.case.tests[number]) or {},
+                self.find,
+                self.desk.name_of_version,
+            )
+            return _reason(found, "test changed", relative)
+        if cell.prompt not in self._prompts_of(case):
+            position = cell.prompt_number
+            before = case.prompts[position] if position < len(case.prompts) else None
+            if before is None or cell.prompt is None:
+                return Reason(
+                    "system prompt is new" if cell.prompt else "without a system prompt now",
+                    relative=relative,
+                )
+            found = differ_prompts(
+                self.find("prompt", before) or {}, self.find("prompt", cell.prompt) or {}
+            )
+            return _reason(found, "system prompt changed", relative)
+        if cell.case.recorded:
+            if case.recorded == cell.case.recorded:
+                return None
+            was, now = self._recorded(case), self._recorded(cell.case)
+            return _reason([Difference("recorded answer", was, now)], "recorded answer")
+        if model is None:
+            return Reason(f"new candidate {cell.candidate.id}")
+        if model["model"] != cell.question.model:
+            found = differ_models(
+                self.find("model", model["model"]) or {},
+                self.find("model", cell.question.model) or {},
+            )
+            return _reason(found, "model changed", relative)
+        if model.get("temperature") != cell.candidate.temperature and cell.case.temperature is None:
+            was, now = str(model.get("temperature")), str(cell.candidate.temperature)
+            return Reason(f"model option temperature {was} -> {now}", was, now, relative)
+        return None
+
+    def _recorded(self, case: Case) -> str:
+        """The answers that a row brings itself."""
+        version = self.find("model", case.recorded) if case.recorded else None
+        return "\n".join(version["options"]["answers"]) if version else ""
+
+    def _prompts_of(self, case: Case) -> Collection[str | None]:
+        """The system prompts of a case as it was, to be found among many."""
+        if len(case.prompts) <= _FEW_PROMPTS:
+            return case.prompts
+        if id(case) not in self._prompts:
+            self._prompts[id(case)] = case, frozenset(case.prompts)
+        return self._prompts[id(case)][1]
+
+    def _relative(self, cell: Cell, case: Case, model: Json) -> str | None:
+        if model is None:
+            return None
+        prompt = cell.prompt if cell.prompt in self._prompts_of(case) else case.prompts[0]
+        temperature = model.get("temperature") if case.temperature is None else case.temperature
+        return hashing.question_id(
+            Question(case.tests[0], prompt, model["model"], temperature, case.seed)
+        )
+
+    def _judgement(self, one: Judgement, plan: Plan, failed: dict[Place, Trouble]) -> Reason:
+        subject = one.subject
+        if subject is None:
+            return Reason("new answer")
+        if one.why:
+            return Reason(one.why)
+        evaluation = one.cell.case.evaluation
+        assert evaluation is not None
+        votes = plan.votes.get(subject, [])
+        here = [vote for vote in votes if vote.evaluation == evaluation]
+        same = [vote for vote in here if vote.evaluator == one.evaluator]
+        if same and one.judge:
+            was, now = str(len(same)), str(one.judge.times)
+            return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
+        if not here and votes:
+            relative = self._evaluation_before(one, votes[-1].evaluation)
+            found = differ_evaluations(
+                self.find("evaluation", relative) or {},
+                self.find("evaluation", evaluation) or {},
+                self.find,
+            )
+            return _reason(found, "evaluation changed")
+        place = (subject, evaluation, one.evaluator)
+        if place in failed:
+            message = failed[place].message
+            return Reason(f"retry of a failure: {shorten(message)}")
+        by_others = [vote for vote in here if vote.evaluator != CHECKS]
+        if by_others and one.judge:
+            return self._other_evaluator(by_others[-1].evaluator, one.judge.evaluator, one.judge.id)
+        return self._judged_otherwise(one) or Reason("not judged yet")
+
+    def _judged_otherwise(self, one: Judgement) -> Reason | None:
+        """What differs from the nearest relative that this candidate answered; None: nothing."""
+        for old in self._relatives(one):
+            name = self.desk.name_of_version
+            found = list(differ_cases(old, one.cell.case, self.find, name))
+            if found:
+                return _reason(found, "case changed")
+        return None
+
+    def _relatives(self, one: Judgement) -> Iterator[Case]:
+        """The case of a judgement as runs had it whose answers it is about, newest first."""
+        cell = one.cell
+        for known in self.known(cell.file, cell.case):
+            ids = [candidate["id"] for candidate in known.run.get("candidates", ())]
+            if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._prompts_of(
+                known.case
+            ):
+                yield replace(known.case, prompts=cell.case.prompts)
+
+    def _evaluation_before(self, one: Judgement, newest: str) -> str:
+        """The evaluation version this case had last, else the newest that judged the session."""
+        for known in self.known(one.cell.file, one.cell.case):
+            if known.case.evaluation and known.case.evaluation != one.cell.case.evaluation:
+                return known.case.evaluation
+        return newest
+
+    def _other_evaluator(self, old: str, new: str, id: str) -> Reason:
+        was, now = self.find("evaluator", old) or {}, self.find("evaluator", new) or {}
+        if was.get("model") != now.get("model"):
+            return Reason(f"new evaluator {id}")
+        if was.get("prompt") != now.get("prompt"):
+            found = differ_prompts(
+                self.find("prompt", was.get("prompt", "")) or {},
+                self.find("prompt", now.get("prompt", "")) or {},
+            )
+            return _reason(found, "evaluator prompt changed")
+        return Reason(
+            f"evaluator temperature {was.get('temperature')} -> {now.get('temperature')}",
+            str(was.get("temperature")),
+            str(now.get("temperature")),
+        )
+
+
+def _reason(found: list[Difference], what: str, relative: str | None = None) -> Reason:
+    if not found:
+        return Reason(what, relative=relative)
+    first, *rest = found
+    more = f" (and {len(rest)} more)" if rest else ""
+    text = str(first) if first.what.startswith(_NAMED) else f"{what}: {first}"
+    return Reason(text + more, first.was, first.now, relative)
+
+
+def _at(ids: Sequence[T], number: int) -> T:
+    """The one with this number, or the last."""
+    return ids[min(number, len(ids) - 1)]

@@ -1,0 +1,138 @@
+"""The paths that test files had in earlier runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evalstore.reports.file_pairs import pair_files
+from evalstore.store.case_tree import find_same, is_tree
+from evalstore.store.trees import find_entry, read_tree
+from evalstore.workspace.file_ids import default_id
+
+if TYPE_CHECKING:
+    from evalstore.planning.project import Desk
+    from evalstore.store import Store
+    from evalstore.values import CaseFile, Json, Result
+
+
+def known_ids(
+    files: Mapping[str, CaseFile], folder: str, leaves: Mapping[str, str]
+) -> dict[str, str]:
+    """What these test files are known by, by path; `files` are all leaves by id."""
+    return {path: files[leaf].id or default_id(path, folder) for path, leaf in leaves.items()}
+
+
+def stored_ids(
+    store: Store, folder: str, files: dict[str, CaseFile], leaves: Mapping[str, str]
+) -> dict[str, str]:
+    """The same of a snapshot; what has to be read for it is put into `files`."""
+    files |= store.load_case_files(set(leaves.values()) - files.keys())
+    return known_ids(files, folder, leaves)
+
+
+def same_leaf(
+    was: Mapping[str, CaseFile], now: Mapping[str, CaseFile], leaf: str, others: Iterable[str]
+) -> str | None:
+    """Which of some leaves has the same cases as another, perhaps in other nodes; None: none."""
+    if not is_tree(now[leaf]):
+        return None
+    return find_same(leaf, now[leaf], {id: was[id] for id in others if is_tree(was[id])})
+
+
+def pair_with_workspace(
+    desk: Desk, was: Mapping[str, str], files: dict[str, CaseFile] | None = None
+) -> dict[str, str]:
+    """The path that each test file of the workspace had in a snapshot with these entries.
+
+    Leaves of the snapshot that have to be read for it are put into `files`.
+    """
+    folder, nodes = desk.settings.paths["tests"], desk.reading.nodes
+    read = {} if files is None else files
+    fresh = {leaf: desk.reading.files[path] for path, leaf in nodes.items()}
+    return pair_files(
+        was,
+        nodes,
+        partial(stored_ids, desk.store, folder, read),
+        partial(known_ids, fresh, folder),
+        partial(same_leaf, read, fresh),
+    )
+
+
+@dataclass
+class Renames:
+    """The paths that test files had in runs, for results under the paths that they have now."""
+
+    desk: Desk
+    _known: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def follow(self, run: Json, results: Iterable[Result], wanted: Iterable[str]) -> list[Result]:
+        """The results of a run; those of the `wanted` files that it had elsewhere are renamed."""
+        found = list(results)
+        if set(wanted) <= {one.file for one in found}:
+            return found
+        names = self._names(run["snapshot"])
+        return [replace(one, file=names.get(one.file, one.file)) for one in found]
+
+    def _names(self, root: str) -> dict[str, str]:
+        """The path that each test file has now, by the path that it had, where they differ."""
+        if root not in self._known:
+            was = read_tree(root, self.desk.store.load_nodes)
+            pairs = pair_with_workspace(self.desk, was)
+            self._known[root] = {old: new for new, old in pairs.items() if old != new}
+        return self._known[root]
+
+
+def name_in_newest_run(desk: Desk, file: str) -> str:
+    """The path that a test file of the workspace had in the newest run; else as it is."""
+    runs = desk.store.find_runs(limit=1)
+    if not runs or file not in desk.reading.nodes:
+        return file
+    root = runs[0][1]["snapshot"]
+    return pair_with_workspace(desk, read_tree(root, desk.store.load_nodes)).get(file, file)
+
+
+def name_in_workspace(desk: Desk, file: str) -> str:
+    """The path that a test file of the newest run has now; else as it was."""
+    runs = desk.store.find_runs(limit=1)
+    if not runs or file in desk.reading.nodes:
+        return file
+    was = read_tree(runs[0][1]["snapshot"], desk.store.load_nodes)
+    names = {old: new for new, old in pair_with_workspace(desk, was).items()}
+    return names.get(file, file)
+
+
+def follow_file(
+    store: Store, runs: Iterable[Json], file: str, folder: str
+) -> Iterator[tuple[str, str | None]]:
+    """For each run, newest first: the path that a test file had then, and its leaf, if any.
+
+    `file` is its path in the newest run that knows it.
+    """
+    left = list(runs)
+    newer: str | None = None
+    while left:
+        nodes = find_entry({run["snapshot"] for run in left}, file, store.load_nodes)
+        for number, run in enumerate(left):
+            root = run["snapshot"]
+            if root in nodes:
+                newer = root
+            elif newer is not None:
+                name, newer = _name_before(store, root, newer, file, folder), None
+                if name is not None:
+                    file, left = name, left[number:]
+                    break
+            yield file, nodes.get(root)
+        else:
+            return
+
+
+def _name_before(store: Store, root: str, newer: str, file: str, folder: str) -> str | None:
+    """The path of a file in a snapshot that does not have it where a newer one has it."""
+    was = read_tree(root, store.load_nodes, unlike=newer)
+    now = read_tree(newer, store.load_nodes, unlike=root)
+    files: dict[str, CaseFile] = {}
+    ids = partial(stored_ids, store, folder, files)
+    return pair_files(was, now, ids, ids, partial(same_leaf, files, files)).get(file)

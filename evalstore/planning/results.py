@@ -1,0 +1,187 @@
+"""Cells to verdicts, verdicts to the result tree of a run, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.judging.aggregation import Judged, combine, judge_session, wants_models
+from evalstore.planning.plan import CHECKS, Plan, counted_votes
+from evalstore.store.case_tree import ResultBuilder, collect, is_tree
+from evalstore.store.results import conversations_of
+from evalstore.values import Json, Result, Sample, Verdict, Vote
+
+if TYPE_CHECKING:
+    from evalstore.planning.cells import Cell
+    from evalstore.store import Store
+    from evalstore.store.case_tree import Load
+    from evalstore.workspace.reader import Reading
+
+VERDICTS = ("pass", "fail", "undecided", "error", "pending")
+"""The words a case can end with, in the order they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """A cell with what is known about it."""
+
+    cell: Cell
+    verdict: Verdict | None
+    """None: pending, or nothing judges it."""
+    score: float | None
+    sessions: tuple[str, ...]
+    votes: tuple[Vote, ...]
+
+    @property
+    def pending(self) -> bool:
+        """Whether an answer or a judgement is missing."""
+        return self.verdict is None and (
+            self.cell.case.evaluation is not None or len(self.sessions) < self.cell.wanted
+        )
+
+    @property
+    def word(self) -> str | None:
+        """The verdict, or `pending`; None for an answered case that nothing judges."""
+        return self.verdict or ("pending" if self.pending else None)
+
+
+def settle(
+    plan: Plan,
+    rule: str,
+    new_sessions: Mapping[str, Sequence[Sample]] | None = None,
+    new_votes: Mapping[str, Sequence[Vote]] | None = None,
+) -> list[CellResult]:
+    """The verdict of every cell, from stored and new sessions and votes."""
+    new_sessions, new_votes = new_sessions or {}, new_votes or {}
+    results = []
+    for cell in plan.cells:
+        answers = {
+            question: _answers(question, most, plan, new_sessions)
+            for question, _, most in cell.asked()
+        }
+        sessions = [session for some in answers.values() for session in some]
+        votes: list[Vote] = []
+        judged: list[Judged] = []
+        for together in cell.subjects(answers):
+            subject = hashing.subject_of(together)
+            counted = counted_votes(
+                cell, [*plan.votes.get(subject, ()), *new_votes.get(subject, ())]
+            )
+            votes += counted
+            if cell.case.evaluation and _is_complete(cell, counted):
+                judged.append(judge_session(counted, cell.case.judged_by, CHECKS, rule))
+        if cell.case.evaluation and len(judged) == cell.attempts:
+            verdict, score = combine(judged, rule)
+        else:
+            verdict, score = None, None
+        results.append(CellResult(cell, verdict, score, tuple(sessions), tuple(votes)))
+    return results
+
+
+def _answers(
+    question: str, most: int, plan: Plan, new: Mapping[str, Sequence[Sample]]
+) -> list[str]:
+    """The ids of the sessions of a question that count."""
+    stored = plan.sessions.get(question, ())
+    fresh = sorted(new.get(question, ()), key=lambda sample: sample[:2])
+    return [*stored, *(sample.id for sample in fresh)][:most]
+
+
+def _is_complete(cell: Cell, votes: Sequence[Vote]) -> bool:
+    """Whether nothing more is wanted on a session."""
+    if any(vote.human for vote in votes):
+        return True
+    if "checks" in cell.case.judged_by:
+        checked = next((vote.verdict for vote in votes if vote.evaluator == CHECKS), None)
+        if checked is None or not wants_models(cell.case.judged_by, checked):
+            return checked is not None
+    if "models" not in cell.case.judged_by:
+        return True
+    wanted = sum(judge.times for judge in cell.judges)
+    return 0 < wanted == len([vote for vote in votes if vote.evaluator != CHECKS])
+
+
+class LeafBuilder:
+    """Builds the leaves of a result tree, one for each test file, portion by portion.
+
+    Of a long file it holds the results of the last few cases.
+    """
+
+    def __init__(self, reading: Reading, load: Load) -> None:
+        """`load` loads nodes of cases."""
+        self._reading = reading
+        self._load = load
+        self._contents: dict[str, tuple[str, str]] = {}
+        self._leaves: dict[str, str] = {}
+        self._file = ""
+        self._builder: ResultBuilder | None = None
+
+    def add(self, results: Iterable[CellResult]) -> None:
+        """Add the next cells, in the order of files and rows."""
+        for file, some in groupby(results, key=lambda one: one.cell.file):
+            if self._builder is None or file != self._file:
+                self.finish()
+                self._file, self._builder = file, self._begin(file)
+            self._builder.add(map(_describe, some))
+
+    def _begin(self, file: str) -> ResultBuilder:
+        load = self._load if is_tree(self._reading.files[file]) else None
+        return ResultBuilder(self._reading.nodes[file], load, collect(self._contents))
+
+    def take_contents(self) -> dict[str, tuple[str, str]]:
+        """The nodes since the last call, by id: kind and canonical JSON."""
+        taken = dict(self._contents)
+        self._contents.clear()
+        return taken
+
+    def finish(self) -> dict[str, str]:
+        """The leaves by file; the last file has no more cells."""
+        if self._builder is not None:
+            self._leaves[self._file] = self._builder.finish()
+            self._builder = None
+        return self._leaves
+
+
+def _describe(result: CellResult) -> Json:
+    cell = result.cell
+    described = {
+        "case": cell.index,
+        "prompt": cell.prompt_number or None,
+        "model": cell.candidate.id,
+        "wanted": cell.wanted if cell.wanted > 1 else None,
+        "verdict": result.verdict,
+        "score": result.score,
+        "sessions": list(result.sessions),
+        "evaluations": [vote.id for vote in result.votes],
+    }
+    return {name: value for name, value in described.items() if value not in (None, [])}
+
+
+def as_result(found: CellResult) -> Result:
+    """A settled cell in the form that runs are compared in."""
+    cell = found.cell
+    return Result(
+        file=cell.file,
+        row=cell.case.row,
+        key=cell.case.key,
+        prompt_number=cell.prompt_number,
+        prompt=cell.prompt,
+        model=cell.candidate.id,
+        test=cell.case.tests[0],
+        conversations=conversations_of(cell.case.tests),
+        evaluation=cell.case.evaluation,
+        verdict=found.verdict,
+        score=found.score,
+        sessions=found.sessions,
+        evaluations=tuple(vote.id for vote in found.votes),
+        wanted=cell.wanted,
+    )
+
+
+def feedback_of(store: Store, results: Iterable[CellResult]) -> dict[str, str]:
+    """The feedback of every vote of these cells, by id; empty ones are missing."""
+    ids = [vote.id for result in results for vote in result.votes]
+    return store.find_feedback(ids)

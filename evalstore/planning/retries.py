@@ -1,0 +1,151 @@
+"""What was tried and brought nothing: failed calls, and judgements that settled nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore import hashing
+from evalstore.errors import EvalstoreError, NothingSelectedError
+from evalstore.planning.plan import (
+    CHECKS,
+    UNSETTLED,
+    Bound,
+    Judgement,
+    Plan,
+    plan_asks,
+    plan_judgements,
+)
+
+if TYPE_CHECKING:
+    from evalstore.planning.cells import Cell
+    from evalstore.planning.options import Wanted
+    from evalstore.planning.project import Desk
+    from evalstore.store.failures import Place, Trouble
+
+_RUNS_BACK = 100
+"""How many runs are searched for the one that brought a success."""
+
+
+def failed_questions(desk: Desk, plan: Plan) -> dict[str, Trouble]:
+    """The newest failures of the plan's questions, where no later run brought an answer."""
+    asked = [ask.question_id for ask in plan.asks]
+    found = desk.store.find_failed(asked)
+    if not found:
+        return found
+    begun = _beginnings(desk)
+    return {
+        question: trouble
+        for question, trouble in found.items()
+        if trouble.at >= _start(begun, plan.newest.get(question))
+    }
+
+
+def failed_judgements(desk: Desk, plan: Plan) -> dict[Place, Trouble]:
+    """The newest failures of judgements, where no later run brought one."""
+    found = desk.store.find_failed_judgements()
+    if not found:
+        return found
+    begun = _beginnings(desk)
+    newest: dict[Place, int] = {}
+    for session, votes in plan.votes.items():
+        for vote in votes:
+            place = session, vote.evaluation, vote.evaluator
+            newest[place] = max(vote.started, newest.get(place, 0))
+    return {
+        place: trouble
+        for place, trouble in found.items()
+        if trouble.at >= _start(begun, newest.get(place))
+    }
+
+
+def _beginnings(desk: Desk) -> list[int]:
+    return [run["started"] for _, run in desk.store.find_runs(limit=_RUNS_BACK)]
+
+
+def _start(begun: Sequence[int], success: int | None) -> int:
+    """When the run of a success began: of several tries in it, it need not be the last."""
+    if success is None:
+        return 0
+    return max((one for one in begun if one <= success), default=success)
+
+
+class Tried(NamedTuple):
+    """What was tried and brought nothing."""
+
+    questions: set[str]
+    judgements: set[Place]
+
+
+def only_tried(
+    desk: Desk, cells: Sequence[Cell], wanted: Wanted, answers: Bound, judgements: Bound
+) -> tuple[list[Cell], Tried]:
+    """The cells that lack what was tried and brought nothing; raises when there are none."""
+    if wanted.refresh:
+        raise EvalstoreError(
+            "'--retry-errors' and '--refresh' do not go together",
+            hint="'--refresh' asks everything that is selected again, with what failed",
+        )
+    plan = Plan(cells=list(cells))
+    plan_asks(plan, desk.store.find_samples(plan.questions), answers)
+    votes = desk.store.find_votes(plan.subjects())
+    plan_judgements(plan, votes, judgements, UNSETTLED)
+    tried = Tried(set(failed_questions(desk, plan)), set(failed_judgements(desk, plan)))
+    drop_untried(plan, *tried)
+    found = busy_cells(plan)
+    if cells and not found:
+        raise NothingSelectedError(
+            "nothing is selected: no call failed, and no judgement is undecided or an error",
+            hint="'evalstore run' without '--retry-errors' does all that is missing",
+        )
+    return found, tried
+
+
+# --- of a plan
+
+
+def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[Place]) -> None:
+    """Leave in a plan only what was tried and brought nothing, and what follows from it.
+
+    `questions` and `judgements` are those whose call failed. The plan has been made without
+    the votes that are to be repeated.
+    """
+    plan.asks = [ask for ask in plan.asks if ask.question_id in questions]
+    asked = {ask.question_id for ask in plan.asks}
+
+    def is_tried(one: Judgement) -> bool:
+        if not one.sessions:
+            return not asked.isdisjoint(one.cell.questions)
+        place = (one.subject, one.cell.case.evaluation, one.evaluator)
+        return bool(one.why) or place in judgements
+
+    checked = {
+        (one.subject, one.cell.case.evaluation)
+        for one in plan.judgements
+        if one.sessions and one.judge is None and is_tried(one)
+    }
+    plan.judgements = [
+        one
+        for one in plan.judgements
+        if is_tried(one) or (one.subject, one.cell.case.evaluation) in checked
+    ]
+
+
+def busy_cells(plan: Plan) -> list[Cell]:
+    """The cells for which the plan asks or judges something."""
+    asked = {ask.question_id for ask in plan.asks}
+    judged = {
+        (one.subject, one.cell.case.evaluation, one.evaluator)
+        for one in plan.judgements
+        if one.sessions
+    }
+
+    def is_busy(cell: Cell) -> bool:
+        evaluators = [CHECKS, *(judge.evaluator for judge in cell.judges)]
+        return not asked.isdisjoint(cell.questions) or any(
+            (subject, cell.case.evaluation, evaluator) in judged
+            for subject in map(hashing.subject_of, cell.subjects(plan.sessions))
+            for evaluator in evaluators
+        )
+
+    return [cell for cell in plan.cells if is_busy(cell)]

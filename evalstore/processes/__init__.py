@@ -1,0 +1,1 @@
+"""Runs what may need any time or memory in processes with limits."""

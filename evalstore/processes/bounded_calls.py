@@ -1,0 +1,154 @@
+"""Calls functions of this package in a process with limits of processor time and memory.
+
+What a template, a schema, a pattern or a path computes can take any time and any memory, and
+Python cannot stop it from within. So whoever computes such a thing first decides whether it is
+plain, which means that its cost is bounded by its size; what is not plain is computed here. The
+process is one of those that run Python checks: it has no network, no keys and an empty folder,
+it is started when it is needed first, and it is ended when a limit is reached.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evalstore.data_item import FixedNames, Item, columns_of
+from evalstore.errors import NotRunError
+from evalstore.values import Json
+
+if TYPE_CHECKING:
+    from evalstore.processes.pool import Code, Workers
+
+CPU_SECONDS = 2.0
+"""Processor time that one computation may take."""
+_FILE_SECONDS, _CALL_SECONDS = 10.0, 0.02
+"""Processor time that those of one file may take together: so much, and so much more for each."""
+MEMORY = 768
+"""MiB of address space that the process may have; the packages it loads take some 200 of them."""
+LONGEST_RESULT = 40_000_000
+"""Characters of the result of one computation, as JSON."""
+_SECONDS = 8.0
+"""Time that one computation may take: a busy machine gives it less processor time."""
+_SOURCE = """
+import importlib
+import sys
+import time
+
+def compute(given):
+    function = getattr(importlib.import_module(given["module"]), given["function"])
+    started = time.process_time()
+    found = function(*given["arguments"])
+    return [found, time.process_time() - started]
+
+sys.path.append({root!r})
+importlib.import_module({module!r})
+"""
+
+
+class LimitReached(Exception):  # noqa: N818 - the caller says what has reached it
+    """A computation took more time or memory than it may; the message completes "it …"."""
+
+
+def call(
+    module: str,
+    function: str,
+    *arguments: Json,
+    cpu_seconds: float | None = None,
+    strict: bool = False,
+) -> Json:
+    """What a function of a module of this package returns; arguments and result are JSON.
+
+    Raises `LimitReached` when it takes more processor time than `cpu_seconds` (`CPU_SECONDS`
+    unless they are given), more memory than `MEMORY`, when its result is too long, or when all
+    computations of a file (`limited_together`) take too much time; and `NotRunError` when the
+    process cannot be had, or the machine is too busy for it. With `strict` that is also so where
+    the shell allows less than these limits. The function must not raise: it returns what went
+    wrong.
+    """
+    from evalstore.processes.pool import CodeError
+
+    cpu_seconds = cpu_seconds or CPU_SECONDS
+    request = {
+        "name": "compute",
+        "isClass": False,
+        "args": {},
+        "given": {"module": module, "function": function, "arguments": arguments},
+    }
+    try:
+        found, seconds = _workers().call(_code(module, strict), request, _SECONDS, cpu_seconds)
+    except CodeError as error:
+        message = str(error)
+        if "used more processor time" in message:
+            words = f"it takes more than {cpu_seconds:g} seconds of processor time"
+        elif "MemoryError" in message:
+            words = f"it needs more than {MEMORY} MiB of memory"
+        elif "characters, the most are" in message:
+            words = f"its result is longer than {LONGEST_RESULT:,} characters"
+        else:  # such as a machine that is too busy to compute it in time
+            raise NotRunError(f"it could not be computed: {message}") from None
+        raise LimitReached(words) from None
+    if (left := _left.get()) is not None:
+        left[0] += _CALL_SECONDS - seconds
+        if left[0] < 0:
+            words = f"with the others of this file it takes more than {_FILE_SECONDS:g} seconds"
+            raise LimitReached(f"{words} of processor time")
+    return found
+
+
+_left: ContextVar[list[float] | None] = ContextVar("left", default=None)
+"""The time that is left to the file that is read."""
+
+
+@contextmanager
+def limited_together() -> Iterator[None]:
+    """Limit the time of all computations within, which are those of one file."""
+    token = _left.set([_FILE_SECONDS])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+@cache
+def _workers() -> Workers:
+    from evalstore.processes.pool import Workers
+
+    workers = Workers()
+    atexit.register(workers.close)
+    return workers
+
+
+@cache
+def _code(module: str, strict: bool) -> Code:
+    """The program of a process, which loads the module before its time is taken."""
+    from evalstore.processes.pool import Code
+
+    root = str(Path(__file__).parent.parent.parent)
+    source = _SOURCE.format(root=root, module=module).encode()
+    return Code(source, module, MEMORY, longest=LONGEST_RESULT, strict=strict)
+
+
+# --- rows of data as JSON
+
+
+def encode_names(values: Mapping[str, Json]) -> Json:
+    """Values by name as JSON, among them rows of data with the names of their columns."""
+    items = {name: value for name, value in values.items() if isinstance(value, Item)}
+    columns = {name: columns_of(item) for name, item in items.items()}
+    return {
+        "values": {**values, **{name: dict(dict.items(one)) for name, one in items.items()}},
+        "items": {name: [sorted(one.known), dict(one.aliases)] for name, one in columns.items()},
+    }
+
+
+def decode_names(document: Json) -> dict[str, Json]:
+    """The other direction of `encode_names`."""
+    values: dict[str, Json] = document["values"]
+    for name, (known, aliases) in document["items"].items():
+        values[name] = Item(values[name], FixedNames(frozenset(known), aliases))
+    return values

@@ -1,0 +1,71 @@
+"""Regular expressions, compiled and searched within limits of time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from evalstore.errors import NotRunError
+from evalstore.processes.bounded_calls import LimitReached, call
+from evalstore.processes.pattern_cost import is_cheap_pattern, is_small
+
+if TYPE_CHECKING:
+    import regex
+
+_FLAGS = {"ignoreCase": "I", "multiline": "M", "dotAll": "S", "verbose": "X", "ascii": "A"}
+SECONDS = 1.0
+"""For one pattern on one answer; a pattern that needs more would need hours."""
+
+
+@lru_cache(maxsize=512)
+def compiled(pattern: str, flags: frozenset[str] = frozenset()) -> regex.Pattern[str]:
+    """A pattern that `pattern_problem` has found nothing wrong with."""
+    import regex
+
+    bits = regex.VERSION0
+    for flag in flags:
+        bits |= getattr(regex, _FLAGS[flag])
+    return regex.compile(pattern, bits)
+
+
+def pattern_problem(pattern: str, flags: frozenset[str] = frozenset()) -> str | None:
+    """Why something is not a regular expression; None when it is one.
+
+    A pattern that may be large when it is compiled is tried with limits of time and memory first.
+    """
+    if not is_small(pattern):
+        try:
+            problem: str | None = call(__name__, "compile_problem", pattern, sorted(flags))
+        except (LimitReached, NotRunError) as reason:
+            return f"when it is compiled, {reason}"
+        return problem
+    return compile_problem(pattern, flags)
+
+
+def compile_problem(pattern: str, flags: Iterable[str]) -> str | None:
+    """Why a pattern cannot be compiled; None when it can."""
+    import regex
+
+    try:
+        compiled(pattern, frozenset(flags))
+    except regex.error as error:
+        return str(error)
+    except (RecursionError, OverflowError, ValueError) as error:
+        return str(error) or "it is too deep"
+    return None
+
+
+def is_found(pattern: str, text: str, flags: frozenset[str] = frozenset()) -> bool:
+    """Whether a pattern is found in a text; raises `LimitReached`."""
+    if is_cheap_pattern(pattern, len(text)):
+        with suppress(TimeoutError):
+            return compiled(pattern, flags).search(text, timeout=SECONDS) is not None
+    found: bool = call(__name__, "search", pattern, text, sorted(flags))
+    return found
+
+
+def search(pattern: str, text: str, flags: Iterable[str]) -> bool:
+    """Whether a pattern is found in a text, however long that takes."""
+    return compiled(pattern, frozenset(flags)).search(text) is not None

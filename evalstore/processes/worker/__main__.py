@@ -1,0 +1,199 @@
+"""Runs one Python file of a workspace: a request a line in, what the file returned a line out.
+
+It is started as a script, in isolated mode, and imports nothing of evalstore. Before the file is
+loaded the process gives up what the file is not meant to have: memory without end, core dumps,
+the network, and the pipes that the requests come and go by.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import importlib.util
+import json
+import math
+import os
+import resource
+import signal
+import sys
+import types
+from pathlib import Path
+from typing import IO, Any
+
+NAME = "evalstore_check"
+"""The name of the module that the file becomes."""
+_LONGEST_MESSAGE = 2_000
+_FILE_BYTES = 64 * 2**20
+"""The largest file that may be written."""
+_OPEN_FILES = 256
+_OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.ENFILE)
+"""Errors that are not of a check: there is no room on the disk, or for files of all programs."""
+
+
+def main() -> None:
+    """Give up what the first line says, load the file of the second, then answer requests."""
+    requests, replies = _take_pipes()
+    setup = json.loads(requests.readline())
+    lacks = _limit(setup["memory"] * 2**20)
+    if not _limit_cpu(setup["seconds"]):
+        lacks = f"its shell does not allow {setup['seconds']:g} s of processor time (ulimit -t)"
+    if not setup["strict"]:
+        lacks = ""
+    if not lacks and not setup["network"]:
+        _module("network_block").shut_out_network()
+    _send(replies, {"number": setup["number"], **({"lacks": lacks} if lacks else {})})
+    load = json.loads(requests.readline())
+    _limit_cpu(setup["loadSeconds"])
+    answer = _Answerer(setup["path"], base64.b64decode(load["source"]), setup["longest"]).answer
+    _send(replies, {"number": load["number"]})
+    for line in requests:
+        request = json.loads(line)
+        is_allowed = _limit_cpu(request["seconds"]) or not setup["strict"]
+        found = answer(request) if is_allowed else {"isSpent": True}
+        _send(replies, {**found, "number": request["number"]})
+
+
+def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
+    """The two pipes, out of reach of `print`, `input` and programs that the file starts."""
+    pipes = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(null, number)
+    return pipes
+
+
+def _send(replies: IO[bytes], reply: dict[str, Any]) -> None:
+    replies.write(json.dumps(reply).encode() + b"\n")
+    replies.flush()
+
+
+# --- limits
+
+
+def _limit(memory: int) -> str:
+    """Set the limits; returns what the process lacks because its shell allows less than these.
+
+    With less, what a check finds could depend on the shell.
+    """
+    lacks = ""
+    for name, most, words in (
+        (resource.RLIMIT_CORE, 0, ""),
+        (resource.RLIMIT_AS, memory, f"{memory // 2**20} MiB of memory (ulimit -v)"),
+        (resource.RLIMIT_FSIZE, _FILE_BYTES, "files of 64 MiB (ulimit -f)"),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES, f"{_OPEN_FILES} open files (ulimit -n)"),
+    ):
+        _, hard = resource.getrlimit(name)
+        if hard != resource.RLIM_INFINITY and hard < most:
+            lacks = f"its shell does not allow {words}"
+            continue
+        try:
+            resource.setrlimit(name, (most, most))
+        except (OSError, ValueError):  # some systems know a limit and do not take it
+            continue
+    return lacks
+
+
+def _limit_cpu(seconds: float) -> bool:
+    """Allow so much more processor time, as far as the shell does; whether it allows all of it.
+
+    The timer is exact. Without a parent, the limit is what ends an endless loop, whatever the
+    file does with the timer.
+    """
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    most = math.ceil(used.ru_utime + used.ru_stime + seconds) + 1
+    allowed = hard == resource.RLIM_INFINITY or most <= hard
+    resource.setrlimit(resource.RLIMIT_CPU, (most if allowed else hard, hard))
+    return allowed
+
+
+# --- the file
+
+
+class _Answerer:
+    """The loaded file; one that cannot be loaded answers every request with the reason."""
+
+    def __init__(self, path: str, source: bytes, longest: int) -> None:
+        """`longest` is how many characters a function may return, as JSON."""
+        self._path = path
+        self._longest = longest
+        self._module = types.ModuleType(NAME)
+        self._module.__file__ = path
+        self._problem: dict[str, Any] | None = None
+        _module("lve_checkers").offer()
+        sys.modules[NAME] = self._module
+        try:
+            exec(compile(source, path, "exec"), self._module.__dict__)
+        except BaseException as error:  # noqa: BLE001 - also SystemExit
+            self._problem = self._describe(error)
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What the function returned, or what went wrong and where."""
+        if self._problem:
+            return self._problem
+        try:
+            text = json.dumps(self._call(request), default=_plain, allow_nan=False)
+            if len(text) > self._longest:
+                most = f"{self._longest:,}"
+                raise ValueError(f"it returned {len(text):,} characters, the most are {most}")
+            return {"result": json.loads(text)}
+        except BaseException as error:  # noqa: BLE001 - also SystemExit
+            return self._describe(error)
+
+    def _call(self, request: dict[str, Any]) -> Any:
+        name, given, arguments = request["name"], request["given"], request["args"]
+        target = getattr(self._module, name, None)
+        if getattr(target, "__module__", NAME) != NAME:
+            raise TypeError(f"'{name}' is not defined in the file itself, but imported")
+        if not request["isClass"]:
+            if not callable(target):
+                raise TypeError(f"'{name}' is not a function")
+            return target(given, **arguments)
+        if not isinstance(target, type):
+            raise TypeError(f"'{name}' is not a class")
+        shim = sys.modules["lve.checkers.base"]
+        if issubclass(target, shim.BaseChecker):
+            shim.refuse_own_names(name)
+            return shim.judge(target(**arguments), given)
+        return target(**arguments)(given)
+
+    def _describe(self, error: BaseException) -> dict[str, Any]:
+        if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+            return {"lacks": str(error)}
+        line = error.lineno if isinstance(error, SyntaxError) else self._line_of(error)
+        words = str(error.msg if isinstance(error, SyntaxError) else error)[:_LONGEST_MESSAGE]
+        kind = type(error).__name__
+        return {"error": f"{kind}: {words}" if words else kind, "line": line}
+
+    def _line_of(self, error: BaseException) -> int | None:
+        """The innermost line of the file itself."""
+        line, place = None, error.__traceback__
+        while place:
+            if place.tb_frame.f_code.co_filename == self._path:
+                line = place.tb_lineno
+            place = place.tb_next
+        return line
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as a number."""
+    if hasattr(value, "item") and hasattr(value, "dtype"):
+        return value.item()
+    raise TypeError(f"it returned a value of the type '{type(value).__name__}', which is not JSON")
+
+
+def _module(name: str) -> Any:
+    """A module beside this one: isolated mode finds no other way to it."""
+    path = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"_evalstore_{name}", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    main()

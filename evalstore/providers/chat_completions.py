@@ -1,0 +1,356 @@
+"""OpenAI's chat completions format: our requests in it, and replies out of it.
+
+What cannot be said in this format is refused before anything is sent: a model must
+never be asked less than the test says.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from evalstore.files.media_types import ADDRESS
+from evalstore.providers.base import ProviderError
+from evalstore.providers.errors import clean, require_finished
+from evalstore.values import (
+    FilePart,
+    Json,
+    OutgoingMessage,
+    Reply,
+    Request,
+    Text,
+    ToolCall,
+    ToolVersion,
+    Usage,
+)
+
+AUDIO_FORMATS = {
+    "audio/wav": "wav",
+    "audio/wave": "wav",
+    "audio/x-wav": "wav",
+    "audio/vnd.wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
+
+SHORTEST_KEY = 8
+"""A key shorter than this may be a word of an answer, as `none` or `test`."""
+
+_THINKING = ("<think>", "</think>")
+_MOST_TOKENS = 10**9
+_MOST_LEVELS = 100
+"""Levels of nested arguments; deeper ones stay text, for no reader has to expect them."""
+
+TEXT_PARTS = frozenset({"text", "output_text"})
+PASSED_OVER = frozenset({"thinking", "redacted_thinking", "reasoning", "reference"})
+"""Types of parts that accompany an answer: the model's reasoning, and Mistral's references."""
+OTHER_MEDIA = ("audio", "images")
+"""Fields of a message that hold an answer which is not text."""
+
+Body = dict[str, Json]
+
+
+def encode_request(
+    request: Request,
+    *,
+    supports_structured_outputs: bool = True,
+    limit_name: str = "max_tokens",
+) -> Body:
+    """The body of a call; settings nobody made are left to the provider.
+
+    `limit_name` is the field for the limit of output tokens. Provider options come
+    last and may replace any field; their tools join those of the test.
+    """
+    if request.provider_options.get("stream"):
+        raise unsupported("the provider option 'stream' cannot be used: answers are not streamed")
+    more_tools = request.provider_options.get("tools", [])
+    if not isinstance(more_tools, list):
+        raise unsupported("the provider option 'tools' must be a list")
+    optional = {
+        "temperature": request.temperature,
+        limit_name: request.max_output_tokens,
+        "top_p": request.top_p,
+        "seed": request.seed,
+        "stop": list(request.stop) or None,
+        "tools": [*map(encode_tool, request.tools), *more_tools] or None,
+        "tool_choice": "auto" if request.tools else None,
+        "response_format": encode_response_format(request, supports_structured_outputs),
+    }
+    return {
+        "model": request.code,
+        "messages": [encode_message(message) for message in request.messages],
+        **{name: value for name, value in optional.items() if value is not None},
+        **{name: value for name, value in request.provider_options.items() if name != "tools"},
+    }
+
+
+def encode_message(message: OutgoingMessage) -> Body:
+    """One turn; its content is a plain text unless files are shown in it."""
+    files = [part for part in message.parts if isinstance(part, FilePart)]
+    named: Body = {"name": message.name} if message.name else {}
+    if not files:
+        return {"role": message.role, "content": message.text, **named}
+    if message.role != "user":
+        raise unsupported(
+            f"'{files[0].path}' cannot be shown in a message of the role '{message.role}': "
+            "models take files from the user only"
+        )
+    parts = [part for part in message.parts if part != Text("")]
+    return {"role": message.role, "content": [encode_part(part) for part in parts], **named}
+
+
+def encode_part(part: Text | FilePart) -> Body:
+    """A text, or a file with its bytes inside."""
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    if part.media_type == ADDRESS:
+        return {"type": "image_url", "image_url": {"url": part.data.decode()}}
+    data = base64.b64encode(part.data).decode()
+    url = f"data:{part.media_type};base64,{data}"
+    if part.media_type.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": url}}
+    if part.media_type == "application/pdf":
+        name = PurePosixPath(part.path).name
+        return {"type": "file", "file": {"filename": name, "file_data": url}}
+    if part.media_type in AUDIO_FORMATS:
+        audio = {"data": data, "format": AUDIO_FORMATS[part.media_type]}
+        return {"type": "input_audio", "input_audio": audio}
+    raise unsupported(
+        f"'{part.path}' is of the type '{part.media_type}', which cannot be sent to a model: "
+        "images, PDF, WAV and MP3 can"
+    )
+
+
+def encode_tool(tool: ToolVersion) -> Body:
+    """A function the model may call."""
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    return {"type": "function", "function": function}
+
+
+def encode_response_format(request: Request, supports_structured_outputs: bool) -> Body | None:
+    """The shape of the answer to ask for, or none.
+
+    `strict` is off: OpenAI's strict mode takes only schemas without optional properties
+    and answers 400 to all others, the judge's own among them. Servers that constrain
+    the output by a grammar do so either way, and every answer is validated when it comes.
+    """
+    if request.schema is not None and supports_structured_outputs:
+        schema = {"name": "response", "schema": request.schema, "strict": False}
+        return {"type": "json_schema", "json_schema": schema}
+    if request.schema is not None or request.json_mode:
+        return {"type": "json_object"}
+    return None
+
+
+def dump(body: Body) -> bytes:
+    """The body as JSON; what JSON or UTF-8 cannot hold is refused."""
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError as problem:
+        raise unsupported(
+            "the request holds half of a surrogate pair, which is not a character "
+            f"(U+{ord(problem.object[problem.start]):04X})"
+        ) from problem
+    except ValueError as problem:
+        raise unsupported("the request holds a number that is not in JSON, as NaN") from problem
+
+
+def decode_reply(
+    document: Json,
+    *,
+    latency: float,
+    request_id: str | None = None,
+    api_key: str | None = None,
+    wait: float = 0.0,
+) -> Reply:
+    """The reply in the body of a successful answer, with `***` for the key it was asked with.
+
+    `request_id` is the one from the headers: it is what the provider's support asks
+    for, so it wins over the id in the body.
+    """
+    match document:
+        case {"choices": [{"message": dict(message)} as choice, *_]}:
+            pass
+        case _:
+            raise malformed("the server's answer holds no message")
+    finish_reason = _finish_reason(choice)
+    text = _content(message)
+    refusal = _text_field(message, "refusal") or None
+    if text is None and refusal is None and finish_reason == "content_filter":
+        refusal = "the provider's content filter withheld the answer"
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise malformed("the tool calls in the server's answer are not a list")
+    reply = Reply(
+        text=text,
+        tool_calls=tuple(_tool_call(call) for call in calls),
+        finish_reason=finish_reason,
+        refusal=refusal,
+        usage=_usage(document.get("usage")),
+        resolved_model=_text(document.get("model")),
+        request_id=_text(request_id) or _text(document.get("id")),
+        latency=latency,
+        wait=wait,
+    )
+    return reply if api_key is None or len(api_key) < SHORTEST_KEY else redact(reply, api_key)
+
+
+def without_thinking(reply: Reply) -> Reply:
+    """The reply without the `<think>` block in front, in which Ollama leaves reasoning."""
+    text = reply.text
+    if text is None or not text.lstrip().startswith(_THINKING[0]):
+        return reply
+    _, closed, answer = text.partition(_THINKING[1])
+    return replace(reply, text=answer.strip()) if closed else reply
+
+
+def redact(reply: Reply, secret: str) -> Reply:
+    """The reply with `***` wherever it repeats a secret: replies are stored and shown."""
+    return replace(
+        reply,
+        text=_hide(reply.text, secret),
+        tool_calls=tuple(
+            ToolCall(_hide(call.name, secret), _hide(call.arguments, secret))
+            for call in reply.tool_calls
+        ),
+        finish_reason=_hide(reply.finish_reason, secret),
+        refusal=_hide(reply.refusal, secret),
+        resolved_model=_hide(reply.resolved_model, secret),
+        request_id=_hide(reply.request_id, secret),
+    )
+
+
+def _hide(value: Json, secret: str) -> Json:
+    if isinstance(value, str):
+        return value.replace(secret, "***")
+    if isinstance(value, list):
+        return [_hide(one, secret) for one in value]
+    if isinstance(value, dict):
+        return {_hide(name, secret): _hide(one, secret) for name, one in value.items()}
+    return value
+
+
+def _finish_reason(choice: Body) -> str | None:
+    """Why the answer ends; raises when it ends because the provider failed.
+
+    OpenRouter and litellm put the model's own word beside theirs.
+    """
+    for name in ("finish_reason", "native_finish_reason"):
+        require_finished(_text_field(choice, name))
+    return _text_field(choice, "finish_reason")
+
+
+def _text_field(fields: Body, name: str) -> str | None:
+    """A text, or None when there is none; any other value is not an answer."""
+    value = fields.get(name)
+    if value and not isinstance(value, str):
+        raise malformed(f"the field '{name}' in the server's answer is not text")
+    return _text(value)
+
+
+def _content(message: Body) -> str | None:
+    """The text of a message, which some servers send in parts.
+
+    An answer of which a part is not text is refused: it is not judged by the rest of it.
+    """
+    for name in OTHER_MEDIA:
+        if message.get(name):
+            raise _not_text(name)
+    content = message.get("content")
+    if isinstance(content, list):
+        return _text("".join(map(_part, content)))
+    if content is not None and not isinstance(content, str):
+        raise malformed("the content of the server's answer is not text")
+    return _text(content)
+
+
+def _part(part: Json) -> str:
+    match part:
+        case {"type": str(kind)} if kind in PASSED_OVER:
+            return ""
+        case {"type": str(kind)} if kind not in TEXT_PARTS:
+            raise _not_text(kind)
+        case str(text) | {"text": str(text)}:
+            return text
+    raise malformed("a part of the server's answer is not text")
+
+
+def _not_text(kind: str) -> ProviderError:
+    """An answer in another medium: the next one would be no different."""
+    return ProviderError(
+        "malformed", f"the server's answer holds '{clean(kind)[:60]}', and only text can be judged"
+    )
+
+
+def _tool_call(call: Json) -> ToolCall:
+    match call:
+        case {"function": {"name": str(name), **function}}:
+            return ToolCall(_text(name) or "", _arguments(function.get("arguments")))
+    raise malformed("a tool call in the server's answer has no name")
+
+
+def _arguments(arguments: Json) -> Json:
+    """Arguments as JSON; as the text they are when they could not be stored as JSON."""
+    if arguments is None or arguments == "":
+        return {}
+    try:
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    except (ValueError, RecursionError):
+        raise malformed("the arguments of a tool call are nested too deeply") from None
+    try:
+        parsed = json.loads(text)
+        json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        return _text(text)
+    return _text(text) if _is_deeper(parsed, _MOST_LEVELS) else parsed
+
+
+def _is_deeper(value: Json, levels: int) -> bool:
+    """Whether a value has more levels of mappings and lists than these."""
+    if not isinstance(value, dict | list):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)
+
+
+def _usage(usage: Json) -> Usage:
+    """The tokens a server counted; a count that no call can have does not count."""
+
+    def count(*path: str) -> int | None:
+        value = usage
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        is_count = isinstance(value, int) and not isinstance(value, bool)
+        return value if is_count and 0 <= value <= _MOST_TOKENS else None
+
+    return Usage(
+        input_tokens=count("prompt_tokens"),
+        output_tokens=count("completion_tokens"),
+        cached_tokens=count("prompt_tokens_details", "cached_tokens"),
+        reasoning_tokens=count("completion_tokens_details", "reasoning_tokens"),
+    )
+
+
+def _text(value: Json) -> str | None:
+    """A text that can be stored as UTF-8: half a surrogate pair becomes U+FFFD."""
+    if not isinstance(value, str):
+        return None
+    if value.isascii():
+        return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def malformed(message: str) -> ProviderError:
+    """An answer that makes no sense; the next one may."""
+    return ProviderError("malformed", message, retry=True)
+
+
+def unsupported(message: str) -> ProviderError:
+    """A request that cannot be sent."""
+    return ProviderError("unsupported", message)

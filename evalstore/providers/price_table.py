@@ -1,0 +1,159 @@
+"""Prices and capabilities, from the table that comes with litellm.
+
+The table is a file beside the installed package, so that it is read without importing
+litellm and says the same for as long as its version stays. It forgets models that were
+retired: a price is to be stored with what it priced.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from evalstore.providers.kinds import OPENAI_COMPATIBLE, SCRIPTED, litellm_name
+from evalstore.providers.plugins import plugged_in
+from evalstore.values import Json
+
+TABLE = "model_prices_and_context_window_backup.json"
+ENDPOINTS = "provider_endpoints_support_backup.json"
+
+CAPABILITIES = {
+    "supports_function_calling": "tools",
+    "supports_response_schema": "structured",
+    "supports_vision": "image",
+    "supports_image_input": "image",
+    "supports_pdf_input": "pdf",
+    "supports_audio_input": "audio",
+    "supports_reasoning": "reasoning",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TablePrice:
+    """What a token costs, in USD, without the surcharges some models have for long requests."""
+
+    input_per_token: float
+    output_per_token: float
+    cached_per_token: float | None
+    """For input tokens that came from the provider's cache; None: as any other."""
+    source: str
+    """The table and its version."""
+
+
+def find_price(kind: str, code: str) -> TablePrice | None:
+    """The price of a model at this kind of provider; None: not known, which is not free."""
+    entry = _find_entry(kind, code)
+    if entry is None:
+        return None
+    input_price = _number(entry, "input_cost_per_token")
+    output_price = _number(entry, "output_cost_per_token")
+    if input_price is None or output_price is None:
+        return None
+    return TablePrice(
+        input_per_token=input_price,
+        output_per_token=output_price,
+        cached_per_token=_number(entry, "cache_read_input_token_cost"),
+        source=f"litellm {version('litellm')}",
+    )
+
+
+def find_capabilities(kind: str, code: str) -> frozenset[str] | None:
+    """What a model takes and does beyond text; None: the table does not know the model.
+
+    Of `tools`, `structured`, `image`, `pdf`, `audio` and `reasoning`. The table has gaps:
+    a missing word is a reason for a warning, not for skipping a test.
+    """
+    support = find_support(kind, code)
+    return None if support is None else frozenset(word for word, can in support.items() if can)
+
+
+def find_support(kind: str, code: str) -> Mapping[str, bool] | None:
+    """The same with what the table says a model lacks; a word it says nothing of is missing."""
+    entry = _find_entry(kind, code)
+    if entry is None:
+        return None
+    found: dict[str, bool] = {}
+    for field, word in CAPABILITIES.items():
+        if isinstance(can := entry.get(field), bool):
+            found[word] = found.get(word, False) or can
+    return found
+
+
+def is_known_provider(kind: str) -> bool:
+    """Whether there is a door for this kind of provider."""
+    return (
+        kind == SCRIPTED
+        or kind in OPENAI_COMPATIBLE
+        or kind in plugged_in()
+        or litellm_name(kind) in _litellm_providers()
+    )
+
+
+def is_listed(kind: str, code: str) -> bool:
+    """Whether the table has a model; also for a provider of which it has none at all."""
+    if kind in plugged_in() or _find_entry(kind, code) is not None:
+        return True
+    name = litellm_name(kind)
+    return not any(_belongs(str(one.get("litellm_provider")), name) for one in _table().values())
+
+
+def _find_entry(kind: str, code: str) -> Mapping[str, Json] | None:
+    """The entry of a model, listed with its provider's name in front or without it."""
+    name, table = litellm_name(kind), _table()
+    for key in (f"{name}/{code}", code):
+        entry = table.get(key)
+        if entry is not None and _belongs(str(entry.get("litellm_provider")), name):
+            return entry
+    return None
+
+
+def _belongs(provider: str, name: str) -> bool:
+    """Whether an entry's provider is this one, or a part of it: `vertex_ai-language-models`."""
+    return provider == name or provider.startswith((f"{name}-", f"{name}_"))
+
+
+def _number(entry: Mapping[str, Json], field: str) -> float | None:
+    value = entry.get(field)
+    return float(value) if isinstance(value, int | float) else None
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, Json]]:
+    table = _read(TABLE)
+    return {code: entry for code, entry in table.items() if code != "sample_spec"}
+
+
+@cache
+def _litellm_providers() -> frozenset[str]:
+    """Names from the table, from the list of endpoints, and from the source of litellm's enum."""
+    source = _find_file("types/utils.py")
+    enum = source.read_text(encoding="utf-8").partition("class LlmProviders(")[2] if source else ""
+    return frozenset(
+        {entry["litellm_provider"] for entry in _table().values() if "litellm_provider" in entry}
+        | set(_read(ENDPOINTS).get("providers", ()))
+        | set(re.findall(r'^    \w+ = "([^"]+)"', enum.partition("\nclass ")[0], re.MULTILINE))
+    )
+
+
+def _read(name: str) -> dict[str, Json]:
+    """A JSON file of litellm; empty when there is none."""
+    file = _find_file(name)
+    if file is None:
+        return {}
+    document: dict[str, Json] = json.loads(file.read_bytes())
+    return document
+
+
+def _find_file(name: str) -> Path | None:
+    """A file of litellm, found without importing it."""
+    spec = find_spec("litellm")
+    if spec is None or not spec.origin:
+        return None
+    file = Path(spec.origin).parent / name
+    return file if file.is_file() else None

@@ -1,0 +1,171 @@
+"""In what two versions of a test file differ, case by case and setting by setting."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from evalstore.reports.version_diff import (
+    Difference,
+    Find,
+    Name,
+    differ_evaluations,
+    differ_prompts,
+    differ_tests,
+)
+from evalstore.values import Case, CaseFile, Json
+
+_SETTINGS = ("attempts", "evaluators", "threshold", "id")
+"""Fields of a test file that no case has."""
+_OPTIONS = ("temperature", "seed", "limit")
+"""Fields of a case that its test versions have as options, too."""
+
+
+def differ_files(was: CaseFile, now: CaseFile, find: Find, name: Name) -> list[Difference]:
+    """In what two versions of a test file differ: the first difference of each kind.
+
+    Cases are paired by the values of their rows, else by their labels. Labels and plain tags are
+    left out.
+    """
+    found: dict[str, Difference] = {}
+    for old, case in pair_cases(was, now):
+        for one in differ_pair(old, case, find, name):
+            found.setdefault(one.what, one)
+    for one in differ_otherwise(was, now):
+        found.setdefault(one.what, one)
+    return list(found.values())
+
+
+def pair_cases(was: CaseFile, now: CaseFile) -> Iterator[tuple[Case | None, Case]]:
+    """The cases of the newer version, each with the one of the older that it was, if any."""
+    by_key = {case.key: case for case in was.cases}
+    by_row = {case.row: case for case in was.cases}
+    for case in now.cases:
+        yield by_key.get(case.key) or by_row.get(case.row), case
+
+
+def differ_pair(was: Case | None, now: Case, find: Find, name: Name) -> Iterator[Difference]:
+    """In what two versions of a case differ; None: there was none."""
+    if was is None:
+        yield Difference(f"row {now.row or now.key} is new")
+    elif was != now:
+        yield from differ_cases(was, now, find, name)
+
+
+def differ_otherwise(was: CaseFile, now: CaseFile) -> Iterator[Difference]:
+    """In what two versions of a test file differ beside the cases that both, or the newer, have."""
+    kept = {case.key for case in now.cases} | {case.row for case in now.cases}
+    for case in was.cases:
+        if case.key not in kept and case.row not in kept:
+            yield Difference(f"row {case.row or case.key} is gone")
+    for setting in _SETTINGS:
+        yield from _differ(setting, was, now)
+
+
+def versions_compared(was: Case, now: Case) -> Iterator[tuple[str, str | None]]:
+    """The kinds and ids of the versions that `differ_cases` looks into."""
+    for kind, old, new in (
+        ("test", was.tests, now.tests),
+        ("evaluation", (was.evaluation,), (now.evaluation,)),
+        ("prompt", was.prompts, now.prompts),
+        ("prompt", was.judge_prompts, now.judge_prompts),
+        ("model", (was.recorded,), (now.recorded,)),
+    ):
+        if old != new:
+            yield from ((kind, id) for id in (*old, *new))
+
+
+def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Difference]:
+    """In what two versions of a case differ; labels and plain tags are left out."""
+    if was.tests != now.tests:
+        yield from differ_conversations(was.tests, now.tests, find, name)
+    if set(was.tests) == set(now.tests):
+        for option in _OPTIONS:
+            yield from _differ(option, was, now)
+    if was.evaluation != now.evaluation:
+        old, new = (
+            (find("evaluation", one) or {}) if one else {}
+            for one in (was.evaluation, now.evaluation)
+        )
+        yield from differ_evaluations(old, new, find)
+    yield from _differ_prompts("system prompt", was.prompts, now.prompts, find, name)
+    yield from _differ_prompts("evaluator prompt", was.judge_prompts, now.judge_prompts, find, name)
+    yield from _differ("judged by", was, now)
+    if was.recorded != now.recorded:
+        yield Difference("recorded answer", *(_recorded(one, find) for one in (was, now)))
+
+
+def differ_conversations(
+    was: Sequence[str], now: Sequence[str], find: Find, name: Name
+) -> Iterator[Difference]:
+    """In what the conversations of a case differ, how often they are held included.
+
+    `was` and `now` are the ids of the test versions; one that is held often stands there often.
+    """
+    before, after = Counter(was), Counter(now)
+    old = [id for id in before if id not in after]
+    is_one = len(before) == len(after) == 1
+    changed = dict(zip((id for id in after if id not in before), old, strict=False))
+    for number, id in enumerate(after, 1):
+        partner = id if id in before else changed.get(id)
+        place = "" if is_one else f"conversation {number}, "
+        if partner is None:
+            yield Difference(f"conversation {number} is new")
+            continue
+        if partner != id:
+            content = find("test", partner) or {}
+            for one in differ_tests(content, find("test", id) or {}, find, name):
+                yield one._replace(what=place + one.what)
+        if before[partner] != after[id]:
+            yield Difference(f"{place}repetitions", str(before[partner]), str(after[id]))
+    gone = set(old[len(changed) :])
+    for number, id in enumerate(before, 1):
+        if id in gone:
+            yield Difference(f"conversation {number} is gone")
+    if before == after and tuple(was) != tuple(now):
+        yield Difference("order of the conversations")
+
+
+def _differ_prompts(
+    what: str, was: Sequence[str | None], now: Sequence[str | None], find: Find, name: Name
+) -> Iterator[Difference]:
+    """Prompts that are new or gone; two in the same place are an edit of one."""
+    if was == now:
+        return
+    before_all, now_all = set(was), set(now)
+    old = [id for id in was if id and id not in now_all]
+    new = [id for id in now if id and id not in before_all]
+    for before, after in zip_longest(old, new, fillvalue=""):
+        if before and after:
+            edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
+            for one in edits:
+                yield one._replace(what=f"{what} {one.what}")
+        else:
+            id = after or before
+            shown = name("prompt", id) or id[:8]
+            yield Difference(f"{what} {shown} is {'new' if after else 'gone'}")
+    if (None in was) != (None in now) and not (old and new):
+        yield Difference(f"case without {what} is {'new' if None in now else 'gone'}")
+    if not old and not new and before_all == now_all:
+        yield Difference(f"order of the {what}s")
+
+
+def _differ(field: str, was: Case | CaseFile, now: Case | CaseFile) -> Iterator[Difference]:
+    """The difference in one field, if there is one."""
+    old, new = (getattr(one, field.replace(" ", "_")) for one in (was, now))
+    if old != new:
+        yield Difference(field, _told(old), _told(new))
+
+
+def _told(value: Json) -> str | None:
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _recorded(case: Case, find: Find) -> str | None:
+    """The answers that a row brings itself."""
+    version = find("model", case.recorded) if case.recorded else None
+    return "\n".join(version["options"]["answers"]) if version else None

@@ -1,0 +1,205 @@
+"""Two sides paired cell by cell: what broke, what was fixed, what is new or gone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalstore.reports.paired_tests import Change, Moved, change_of
+from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
+from evalstore.values import Result
+
+JUDGED = ("pass", "fail", "undecided", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A cell on both sides; one of them None for what is new or gone."""
+
+    was: Result | None
+    now: Result | None
+
+    @property
+    def either(self) -> Result:
+        """The newer of the two."""
+        found = self.now or self.was
+        assert found is not None
+        return found
+
+
+@dataclass
+class Comparison:
+    """All pairs, sorted by what happened."""
+
+    broke: list[Pair] = field(default_factory=list)
+    """Passed, and does not any more."""
+    fixed: list[Pair] = field(default_factory=list)
+    """Did not pass, and does now."""
+    changed: list[Pair] = field(default_factory=list)
+    """Another verdict in another way, or another answer with the same verdict."""
+    new: list[Pair] = field(default_factory=list)
+    gone: list[Pair] = field(default_factory=list)
+    unchanged: list[Pair] = field(default_factory=list)
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Pairs judged on both sides."""
+        return [
+            pair
+            for group in (self.broke, self.fixed, self.changed, self.unchanged)
+            for pair in group
+            if pair.was and pair.now and pair.was.verdict and pair.now.verdict
+        ]
+
+    def rates(self) -> tuple[Rate, Rate]:
+        """The pass rates of both sides over the pairs."""
+        pairs = self.pairs
+        return _rate([one.was for one in pairs]), _rate([one.now for one in pairs])
+
+    def change(self) -> Change:
+        """How much more passes now than did before, over the pairs, and how sure that is."""
+        files: dict[str, Moved] = {}
+        for pair in self.pairs:
+            assert pair.was
+            assert pair.now
+            file = pair.now.file
+            known = files.get(file, Moved(0, 0))
+            gained = (pair.now.verdict == "pass") - (pair.was.verdict == "pass")
+            files[file] = Moved(known.pairs + 1, known.total + gained)
+        return change_of(files.values())
+
+    def swapped(self) -> Comparison:
+        """The same pairs looked at from the other side."""
+        return Comparison(
+            *(
+                [Pair(pair.now, pair.was) for pair in group]
+                for group in (
+                    self.fixed,
+                    self.broke,
+                    self.changed,
+                    self.gone,
+                    self.new,
+                    self.unchanged,
+                )
+            )
+        )
+
+
+def _rate(side: Iterable[Result | None]) -> Rate:
+    questions: Questions = {}
+    none = Counts()
+    for one in side:
+        if one:
+            question = one.file, one.row
+            questions[question] = add_verdict(questions.get(question, none), one.verdict)
+    return rate_of(questions)
+
+
+def compare(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
+    """Pair two sides: same file, same row, same prompt, same model.
+
+    Rows are paired by their values, else by their label; system prompts by their content, and
+    what is left, which was edited, by their place.
+    """
+    old = list(was)
+    new = list(now)
+    pairs: list[Pair] = []
+    for place_of in (_by("key", "prompt"), _by("row", "prompt"), *_BY_NUMBER):
+        waiting: dict[Place, list[Result]] = {}
+        for result in old:
+            waiting.setdefault(place_of(result), []).append(result)
+        left: list[Result] = []
+        for result in new:
+            partners = waiting.get(place_of(result))
+            if partners:
+                pairs.append(Pair(partners.pop(0), result))
+            else:
+                left.append(result)
+        old = [result for partners in waiting.values() for result in partners]
+        new = left
+    pairs += [Pair(None, result) for result in new]
+    pairs += [Pair(result, None) for result in old]
+    found = Comparison()
+    for pair in sorted(pairs, key=lambda one: (one.either.file, one.either.row, one.either.model)):
+        _sort(pair, found)
+    return found
+
+
+def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
+    """Pair what two candidates came to in the same cases, with the same system prompts.
+
+    Their answers differ in any case: only verdicts count as changed.
+    """
+    waiting = {(one.file, one.row, one.prompt_number): one for one in was}
+    pairs = [Pair(waiting.pop((one.file, one.row, one.prompt_number), None), one) for one in now]
+    pairs += [Pair(one, None) for one in waiting.values()]
+    found = Comparison()
+    for pair in sorted(pairs, key=lambda one: (one.either.file, one.either.row)):
+        _sort(pair, found, answers=False)
+    return found
+
+
+Place = tuple[str, str, str, Any]
+
+
+def _by(row: str, prompt: str) -> Callable[[Result], Place]:
+    """Where a result belongs, by these attributes of its row and its system prompt."""
+    return lambda one: (one.file, one.model, getattr(one, row), getattr(one, prompt))
+
+
+_BY_NUMBER = (_by("key", "prompt_number"), _by("row", "prompt_number"))
+
+
+class Known:
+    """What a run knew of a cell, found as `compare` pairs."""
+
+    def __init__(self, results: Iterable[Result]) -> None:
+        results = list(results)
+        self._places: dict[tuple[str, Place], Result] = {}
+        for prompt in ("prompt", "prompt_number"):
+            for one in results:
+                for row in ("row", "key"):
+                    self._places[prompt, _by(row, prompt)(one)] = one
+
+    def find(self, one: Result, prompts: Collection[str | None]) -> Result | None:
+        """The result of the same cell; `prompts` are all system prompts of its case now."""
+        for prompt in ("prompt", "prompt_number"):
+            for row in ("key", "row"):
+                found = self._places.get((prompt, _by(row, prompt)(one)))
+                # One with another system prompt of the case is the result of that one.
+                if found and (found.prompt == one.prompt or found.prompt not in prompts):
+                    return found
+        return None
+
+
+def change_of_tests(was: Result, now: Result) -> list[str]:
+    """What became of the test versions of a case, and of how often each is asked, in words."""
+    old, new = Counter(was.tests), Counter(now.tests)
+    if old.keys() != new.keys():
+        return ["test changed"]
+    if len(new) == 1 and old != new:
+        return [f"repetitions {len(was.tests)} -> {len(now.tests)}"]
+    if old != new:
+        return ["repetitions changed"]
+    if was.tests != now.tests:
+        return ["order of the conversations changed"]
+    attempts = [one.wanted // len(one.tests) for one in (was, now)]
+    return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []
+
+
+def _sort(pair: Pair, found: Comparison, *, answers: bool = True) -> None:
+    was, now = pair.was, pair.now
+    if was is None:
+        found.new.append(pair)
+    elif now is None:
+        found.gone.append(pair)
+    elif was.verdict == "pass" and now.verdict in ("fail", "undecided", "error"):
+        found.broke.append(pair)
+    elif now.verdict == "pass" and was.verdict in ("fail", "undecided", "error"):
+        found.fixed.append(pair)
+    elif was.verdict != now.verdict or (answers and was.sessions != now.sessions):
+        found.changed.append(pair)
+    else:
+        found.unchanged.append(pair)

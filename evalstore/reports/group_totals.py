@@ -1,0 +1,205 @@
+"""Results added up by group: rates, what the answers cost and took, how steady they are.
+
+An answer that several cases of a group share, and a judgement of it, count once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
+from evalstore.values import Json, Verdict
+
+if TYPE_CHECKING:
+    from evalstore.values import Result
+
+
+_NONE = Counts()
+
+
+class Fact(NamedTuple):
+    """What an answer or a judgement took."""
+
+    id: str
+    cost: float | None
+    """None: it has a price that was not known."""
+    seconds: float | None = None
+    """None: not known."""
+
+
+class Looked(NamedTuple):
+    """A result, as far as groups are about it."""
+
+    result: Result
+    verdict: Verdict | None
+    answers: Sequence[Fact]
+    judgements: Sequence[Fact]
+    attempts: Sequence[Verdict]
+    """The verdict on each attempt, when there are several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What the results of a group came to."""
+
+    key: tuple[str | None, ...]
+    """A model, a system prompt's id, a tag, a file; None: without any."""
+    name: str
+    """What people call it."""
+    rate: Rate
+    results: int
+    """Cases, each with every candidate and system prompt."""
+    tests: int
+    """Test files."""
+    cases: int
+    sessions: int
+    evaluations: int
+    latency: float | None
+    """Mean seconds of a session, of those that say it."""
+    answering: float | None
+    """What the sessions cost, in the currency of the statistics; None: no price is known."""
+    judging: float | None
+    unpriced: int
+    """Sessions and judgements that cost something nobody knows."""
+    attempted: int
+    """Results of several attempts that are all judged."""
+    flaky: int
+    """Those of them whose attempts disagree."""
+    flip: float | None
+    """How likely two attempts at the same case differ in passing; None without attempts."""
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of the results that are judged."""
+        return self.rate.judged / self.results if self.results else None
+
+    @property
+    def flakiness(self) -> float | None:
+        """The share of results of several attempts that disagree: it grows with the attempts."""
+        return self.flaky / self.attempted if self.attempted else None
+
+    @property
+    def cost(self) -> float | None:
+        """What both cost together."""
+        known = [one for one in (self.answering, self.judging) if one is not None]
+        return sum(known) if known else None
+
+    def per_100(self, cost: float | None) -> float | None:
+        """A cost for 100 sessions."""
+        return None if cost is None or not self.sessions else 100 * cost / self.sessions
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {
+            "name": self.name,
+            **self.rate.document(),
+            "results": self.results,
+            "coverage": self.coverage,
+            "tests": self.tests,
+            "cases": self.cases,
+            "sessions": self.sessions,
+            "evaluations": self.evaluations,
+            "latency": _rounded(self.latency, 4),
+            "cost": {
+                name: {"total": _rounded(one, 8), "per100Sessions": _rounded(self.per_100(one), 8)}
+                for name, one in (
+                    ("candidates", self.answering),
+                    ("judges", self.judging),
+                    ("all", self.cost),
+                )
+            }
+            | {"unpriced": self.unpriced},
+            "flakiness": {
+                "cases": self.attempted,
+                "flaky": self.flaky,
+                "share": self.flakiness,
+                "flip": self.flip,
+            },
+        }
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def flip_probability(passed: int, attempts: int) -> float:
+    """How likely two of the attempts differ in passing, whatever their number (at least 2).
+
+    Unbiased: the mean over all ways to draw two of them.
+    """
+    return 2 * passed * (attempts - passed) / (attempts * (attempts - 1))
+
+
+class Sum:
+    """Adds up the results of one group."""
+
+    def __init__(self) -> None:
+        self._results = self._attempted = self._flaky = 0
+        self._flips = 0.0
+        self._files: set[str] = set()
+        self._cases: Questions = {}
+        self._answers = _Facts()
+        self._judgements = _Facts()
+
+    def add(self, one: Looked) -> None:
+        """Add a result."""
+        self._results += 1
+        self._files.add(one.result.file)
+        case = one.result.file, one.result.row
+        self._cases[case] = add_verdict(self._cases.get(case, _NONE), one.verdict)
+        self._answers.add(one.answers)
+        self._judgements.add(one.judgements)
+        if len(one.attempts) > 1:
+            self._attempted += 1
+            self._flaky += len(set(one.attempts)) > 1
+            self._flips += flip_probability(one.attempts.count("pass"), len(one.attempts))
+
+    def group(self, key: tuple[str | None, ...], name: str) -> Group:
+        """What they came to."""
+        answers, judgements = self._answers, self._judgements
+        return Group(
+            key=key,
+            name=name,
+            rate=rate_of(self._cases),
+            results=self._results,
+            tests=len(self._files),
+            cases=len(self._cases),
+            sessions=len(answers.seen),
+            evaluations=len(judgements.seen),
+            latency=answers.seconds / answers.timed if answers.timed else None,
+            answering=answers.total,
+            judging=judgements.total,
+            unpriced=answers.unpriced + judgements.unpriced,
+            attempted=self._attempted,
+            flaky=self._flaky,
+            flip=self._flips / self._attempted if self._attempted else None,
+        )
+
+
+class _Facts:
+    """Adds up answers, or judgements, each once."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.unpriced = self.timed = 0
+        self.seconds = 0.0
+        self._cost = 0.0
+
+    def add(self, facts: Sequence[Fact]) -> None:
+        for one in facts:
+            if one.id in self.seen:
+                continue
+            self.seen.add(one.id)
+            if one.cost is None:
+                self.unpriced += 1
+            else:
+                self._cost += one.cost
+            if one.seconds is not None:
+                self.seconds += one.seconds
+                self.timed += 1
+
+    @property
+    def total(self) -> float | None:
+        return None if self.unpriced and self.unpriced == len(self.seen) else self._cost

@@ -1,0 +1,286 @@
+"""Whether two sides differ by more than chance: the sign-flip test and intervals, over files.
+
+An edit moves the rows of a file together, so files are compared, not rows. Under "the edit
+changes nothing" the difference of each file is as likely as its opposite.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any, Literal
+
+from evalstore.reports.statistics import Z95, mcnemar
+
+SURE = 0.05
+"""A p-value below this is taken for a change."""
+_LEAST = 1e-30
+"""Smaller p-values are not told apart."""
+_NOTHING = 1e-40
+"""Shares of the sign patterns below this are left out."""
+_STEPS = 1_000_000
+"""Steps that an exact p-value may take."""
+_DRAWS = 20_000
+"""Sign patterns that are drawn when all of them would be too many."""
+_DRAWN = 10_000_000
+"""Signs that they have in all, about, when there are very many files."""
+_BITS = bytes(number & 1 for number in range(256))
+_SCALE = 1_000_000
+"""Scores are counted in millionths."""
+
+Method = Literal["tango", "cluster-t"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What the paired cells of a file come to."""
+
+    pairs: int
+    total: int
+    """How many more of them pass later than earlier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How much the pass rates of two sides differ, and how sure that is."""
+
+    pairs: int
+    files: int
+    moved: int
+    """Files of which more, or fewer, cells pass than before."""
+    difference: float | None
+    """Of the pass rates, later minus earlier; None without pairs."""
+    low: float | None
+    """Of the 95 % interval of the difference; None when one file is not a sample of files."""
+    high: float | None
+    method: Method | None
+    """Of the interval."""
+    p: float
+    """Of the sign-flip test over files; 1 when one file moved, by construction."""
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "pairs": self.pairs,
+            "files": self.files,
+            "moved": self.moved,
+            "difference": {
+                "value": self.difference,
+                "low": self.low,
+                "high": self.high,
+                "method": self.method,
+            },
+            "p": self.p,
+        }
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it is taken for a change."""
+        return self.p < SURE
+
+    @property
+    def finding(self) -> str:
+        """What the test says, in words: the usual 5 % decide."""
+        if self.moved == 0:
+            return "no file moved: no evidence of change"
+        if self.moved == 1:
+            return "one file moved: nothing follows for the others"
+        found = "a change" if self.is_sure else "no evidence of change"
+        return f"p = {self.p:.2g} (sign-flip test over {self.moved:,} files that moved): {found}"
+
+    @property
+    def points(self) -> str:
+        """The difference in percentage points, with its interval."""
+        if self.difference is None:
+            return ""
+        if self.low is None or self.high is None:
+            return f"{100 * self.difference:+.1f} points"
+        return (
+            f"{100 * self.difference:+.1f} points "
+            f"(95% interval {100 * self.low:+.1f} to {100 * self.high:+.1f})"
+        )
+
+
+def change_of(files: Iterable[Moved]) -> Change:
+    """The change of the paired cells of these files."""
+    sums = list(files)
+    pairs = sum(one.pairs for one in sums)
+    moved = sum(1 for one in sums if one.total)
+    p = sign_flip([one.total for one in sums])
+    if not pairs:
+        return Change(0, 0, 0, None, None, None, None, p)
+    difference = sum(one.total for one in sums) / pairs
+    method, low, high = _interval(sums, pairs, moved)
+    return Change(pairs, len(sums), moved, difference, low, high, method, p)
+
+
+def _interval(
+    files: Sequence[Moved], pairs: int, moved: int
+) -> tuple[Method | None, float | None, float | None]:
+    if len(files) == 1:
+        return None, None, None
+    if pairs == len(files):
+        gained = sum(1 for one in files if one.total > 0)
+        lost = sum(1 for one in files if one.total < 0)
+        return "tango", *tango(gained, lost, pairs)
+    if not moved:
+        # The sums say nothing of the variance: as many pairs as files, none of which differs.
+        return "tango", *tango(0, 0, len(files))
+    found = clustered_difference(files)
+    return ("cluster-t", *found) if found else (None, None, None)
+
+
+# --- the test
+
+
+def sign_flip(sums: Sequence[float]) -> float:
+    """The two-sided p-value of the sign-flip test: exact, or of up to 20,000 random ones.
+
+    It is the share of the sign patterns of `sums` whose total is at least as far from zero.
+    Where all sums are as large it is the exact McNemar test; drawn only where the sums are
+    many and very different, and then always the same. Values below 1e-30 become 1e-30.
+    """
+    whole = all(one == int(one) for one in sums)
+    counted = [int(one) if whole else round(one * _SCALE) for one in sums]
+    observed = abs(sum(counted))
+    sizes = sorted(abs(one) for one in counted if one)
+    if observed == 0:
+        return 1.0
+    if sizes[0] == sizes[-1]:
+        fewer = (len(sizes) - observed // sizes[0]) // 2
+        return max(mcnemar(len(sizes) - fewer, fewer), _LEAST)
+    totals = _totals(sizes)
+    if totals is None:
+        return _drawn(sizes, observed)
+    share = math.fsum(share for total, share in totals.items() if abs(total) >= observed)
+    return min(1.0, max(share, _LEAST))
+
+
+def _totals(sizes: Sequence[int]) -> dict[int, float] | None:
+    """How likely each total of the sizes with random signs is; None when they are too many."""
+    found, steps = {0: 1.0}, 0
+    for size, count in sorted(Counter(sizes).items()):
+        signs = _binomial(count)
+        steps += len(found) * len(signs)
+        if steps > _STEPS:
+            return None
+        following: dict[int, float] = {}
+        for total, share in found.items():
+            for number, likely in signs:
+                place = total + size * (2 * number - count)
+                following[place] = following.get(place, 0.0) + share * likely
+        found = {total: share for total, share in following.items() if share > _NOTHING}
+    return found
+
+
+def _binomial(count: int) -> list[tuple[int, float]]:
+    """How likely each number of heads of so many coins is, without what never happens."""
+    whole = math.lgamma(count + 1) - count * math.log(2)
+    reach = 7 * math.sqrt(count) + 1
+    numbers = range(max(0, math.ceil(count / 2 - reach)), min(count, int(count / 2 + reach)) + 1)
+    if count <= 60:
+        return [(number, math.comb(count, number) / (1 << count)) for number in numbers]
+    return [
+        (number, math.exp(whole - math.lgamma(number + 1) - math.lgamma(count - number + 1)))
+        for number in numbers
+    ]
+
+
+def _drawn(sizes: Sequence[int], observed: int) -> float:
+    """The p-value of random sign patterns, with the observed one among them."""
+    source = random.Random(0)
+    total, draws = sum(sizes), min(_DRAWS, max(1_000, _DRAWN // len(sizes)))
+    hits = 0
+    for _ in range(draws):
+        signs = source.randbytes(len(sizes)).translate(_BITS)
+        hits += abs(total - 2 * sum(compress(sizes, signs))) >= observed
+    return (hits + 1) / (draws + 1)
+
+
+# --- intervals
+
+
+def tango(gained: int, lost: int, pairs: int) -> tuple[float, float]:
+    """The 95 % score interval of (gained - lost) / pairs, one pair a file (Tango 1998)."""
+    estimate = (gained - lost) / pairs
+
+    def score(difference: float) -> float:
+        linear = (2 * pairs - gained + lost) * difference - gained - lost
+        constant = -lost * difference * (1 - difference)
+        root = math.sqrt(max(0.0, linear**2 - 8 * pairs * constant))
+        share = (root - linear) / (4 * pairs)
+        variance = pairs * (2 * share + difference * (1 - difference))
+        distance = pairs * (estimate - difference)
+        if variance <= 0:
+            return math.copysign(math.inf, distance) if distance else 0.0
+        return distance / math.sqrt(variance)
+
+    low = _root(lambda one: score(one) - Z95, -1.0, estimate)
+    return low, _root(lambda one: score(one) + Z95, estimate, 1.0)
+
+
+def clustered_difference(files: Sequence[Moved]) -> tuple[float, float] | None:
+    """The 95 % interval of the mean difference, the pairs of a file clustered (Miller 2024).
+
+    Student's t with one degree of freedom less than files; None for one file, and when all
+    files have the same mean difference.
+    """
+    pairs = sum(one.pairs for one in files)
+    mean = sum(one.total for one in files) / pairs
+    error = standard_error(files)
+    if error is None or error < 1e-12:
+        return None
+    half = t_quantile(len(files) - 1) * error
+    return max(-1.0, mean - half), min(1.0, mean + half)
+
+
+def standard_error(files: Sequence[Moved]) -> float | None:
+    """The standard error of the mean difference, clustered by file; None for one file."""
+    count, pairs = len(files), sum(one.pairs for one in files)
+    if count < 2:
+        return None
+    mean = sum(one.total for one in files) / pairs
+    squares = math.fsum((one.total - one.pairs * mean) ** 2 for one in files)
+    return math.sqrt(count / (count - 1) * squares) / pairs
+
+
+def t_quantile(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t (Abramowitz and Stegun 26.7.3, 26.7.4, 26.7.5)."""
+    if freedom > 100:
+        z = Z95
+        return (
+            z
+            + (z**3 + z) / (4 * freedom)
+            + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+            + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+        )
+    return _root(lambda one: 0.95 - _within(one, freedom), 1.0, 13.0)
+
+
+def _within(bound: float, freedom: int) -> float:
+    """How likely Student's t lies between -bound and bound."""
+    angle = math.atan(bound / math.sqrt(freedom))
+    square = math.cos(angle) ** 2
+    odd = freedom % 2
+    term = series = math.sin(angle) * (math.cos(angle) if odd else 1.0)
+    for number in range(2 if odd else 1, freedom - 1, 2):
+        term *= square * number / (number + 1)
+        series += term
+    if not odd:
+        return series
+    return 2 / math.pi * (angle + (series if freedom > 1 else 0.0))
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a falling function crosses zero, to the last digits of a float."""
+    for _ in range(100):
+        middle = (low + high) / 2
+        if function(middle) > 0:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

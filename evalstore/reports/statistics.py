@@ -1,0 +1,218 @@
+"""Pass rates with their uncertainty, and the exact test of paired verdicts.
+
+Rows of one file are alike, and so are the answers of several candidates to one question.
+Intervals therefore are of the clustered sample: as wide as those of so many independent
+verdicts as would have the same variance (Miller 2024, "Adding error bars to evals").
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+from evalstore.display import percent
+from evalstore.values import Verdict
+
+Z95 = NormalDist().inv_cdf(0.975)
+_EXACT = 1000
+"""Up to so many flips whole numbers are summed; they would grow without bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A pass rate with its 95 % Wilson score interval; all None when nothing was judged."""
+
+    passed: int
+    judged: int
+    rate: float | None
+    low: float | None
+    high: float | None
+    effective: float | None = None
+    """How many independent verdicts have this interval."""
+    unresolved: int = 0
+    """Undecided verdicts and errors: they are judged, and have not passed."""
+    best_rate: float | None = None
+    """The rate if all that is unresolved were a pass."""
+    best_high: float | None = None
+    """The upper end of the interval of that rate."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The interval that holds whatever the unresolved verdicts would be."""
+        high = self.high if self.best_high is None else self.best_high
+        return None if self.low is None or high is None else (self.low, high)
+
+    @property
+    def text(self) -> str:
+        """The rate as a percentage, or `72.7 to 78.2%` when some verdicts are unresolved."""
+        if self.rate is None or not self.unresolved:
+            return percent(self.rate)
+        return f"{100 * self.rate:.1f} to {percent(self.best_rate)}"
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "passed": self.passed,
+            "judged": self.judged,
+            "rate": self.rate,
+            "low": self.low,
+            "high": self.high,
+            "effectiveSize": None if self.effective is None else round(self.effective, 6),
+            "unresolved": self.unresolved,
+            "best": {"rate": self.best_rate, "high": self.best_high},
+        }
+
+
+class Counts(NamedTuple):
+    """How many verdicts there are, of a question or of a file."""
+
+    judged: int = 0
+    passed: int = 0
+    unresolved: int = 0
+    """Undecided verdicts and errors."""
+
+
+Questions = dict[tuple[str, str], Counts]
+"""The verdicts on each question: a test file and a row of it."""
+
+
+@lru_cache(maxsize=4096)
+def add_verdict(counts: Counts, verdict: Verdict | None) -> Counts:
+    """The counts with one more verdict, None for a missing one; equal counts are one object."""
+    judged, passed, unresolved = counts
+    return Counts(
+        judged + (verdict is not None),
+        passed + (verdict == "pass"),
+        unresolved + (verdict in ("undecided", "error")),
+    )
+
+
+def wilson(passed: int, judged: int) -> Rate:
+    """The pass rate of independent verdicts (Wilson 1927, as in statsmodels)."""
+    if judged == 0:
+        return Rate(0, 0, None, None, None)
+    share = passed / judged
+    low, high = _wilson(share, judged)
+    return Rate(passed, judged, share, low, high, float(judged), 0, share, high)
+
+
+def _wilson(share: float, size: float) -> tuple[float, float]:
+    square = Z95**2
+    middle = (share + square / (2 * size)) / (1 + square / size)
+    half = Z95 / (1 + square / size) * math.sqrt(share * (1 - share) / size + square / 4 / size**2)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+class Clusters:
+    """Verdicts that belong together in clusters, added up in constant memory."""
+
+    def __init__(self) -> None:
+        self.count = self.judged = self.passed = self.unresolved = 0
+        self._sizes = 0
+        self._passed = _Products()
+        self._best = _Products()
+
+    def add(self, counts: Counts, times: int = 1) -> None:
+        """Add so many clusters; those without a verdict do not count."""
+        size, passed, unresolved = counts
+        if size == 0:
+            return
+        self.count += times
+        self.judged += times * size
+        self.passed += times * passed
+        self.unresolved += times * unresolved
+        self._sizes += times * size**2
+        self._passed.add(times, size, passed)
+        self._best.add(times, size, passed + unresolved)
+
+    def effective_size(self, *, best: bool = False) -> float:
+        """How many independent verdicts have the variance of these; at least 1.
+
+        `best` counts what is unresolved as passed. Without any variance it is the number of
+        clusters.
+        """
+        size = self.judged
+        passed = self.passed + (self.unresolved if best else 0)
+        if self.count == size or passed in (0, size) or self.count == 1:
+            return float(self.count)
+        share = passed / size
+        sums = self._best if best else self._passed
+        squares = sums.passed - 2 * share * sums.both + share**2 * self._sizes
+        variance = self.count / (self.count - 1) * squares / size**2
+        if variance <= 0:
+            return float(size)
+        return min(max(share * (1 - share) / variance, 1.0), float(size))
+
+
+class _Products:
+    """The sums of squares and products that a variance over clusters is made of."""
+
+    def __init__(self) -> None:
+        self.passed = self.both = 0
+
+    def add(self, times: int, size: int, passed: int) -> None:
+        self.passed += times * passed**2
+        self.both += times * passed * size
+
+
+def clustered_rate(files: Clusters, questions: Clusters) -> Rate:
+    """The pass rate of verdicts of several files, or of several questions of one file.
+
+    Both are the same verdicts. Answers to one question never count as more than one.
+    """
+    judged, passed, unresolved = files.judged, files.passed, files.unresolved
+    if judged == 0:
+        return Rate(0, 0, None, None, None)
+    clusters = files if files.count > 1 else questions
+    size, best_size = (
+        min(clusters.effective_size(best=best), float(questions.count)) for best in (False, True)
+    )
+    share, best_share = passed / judged, (passed + unresolved) / judged
+    low, high = _wilson(share, size)
+    best_high = max(high, _wilson(best_share, best_size)[1])
+    return Rate(passed, judged, share, low, high, size, unresolved, best_share, best_high)
+
+
+def rate_of(questions: Questions) -> Rate:
+    """The pass rate of the verdicts on these questions."""
+    by_file: dict[str, Counter[Counts]] = {}
+    for (file, _), counts in questions.items():
+        by_file.setdefault(file, Counter())[counts] += 1
+    files, rows = Clusters(), Clusters()
+    for alike in by_file.values():
+        sums = Counts(
+            *(sum(times * one[place] for one, times in alike.items()) for place in range(3))
+        )
+        files.add(sums)
+        for counts, times in alike.items():
+            rows.add(counts, times)
+    return clustered_rate(files, rows)
+
+
+def mcnemar(broke: int, fixed: int) -> float:
+    """The exact two-sided p-value of McNemar's test on paired verdicts.
+
+    How likely a split at least as uneven is when breaking and fixing are equally likely.
+    """
+    flips, fewer = broke + fixed, min(broke, fixed)
+    if broke == fixed:
+        return 1.0
+    if flips <= _EXACT:
+        tail = term = 1
+        for count in range(1, fewer + 1):
+            term = term * (flips - count + 1) // count
+            tail += term
+        return min(1.0, tail / (1 << (flips - 1)))
+    # The largest term by its logarithm, the others by their ratio to it.
+    largest = math.lgamma(flips + 1) - math.lgamma(fewer + 1) - math.lgamma(flips - fewer + 1)
+    share = total = 1.0
+    for count in range(fewer, 0, -1):
+        share *= count / (flips - count + 1)
+        total += share
+        if share < total * 1e-17:
+            break
+    return min(1.0, math.exp(largest + math.log(total) + (1 - flips) * math.log(2)))

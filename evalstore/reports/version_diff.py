@@ -1,0 +1,304 @@
+"""In what two stored descriptions differ, in words."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from evalstore.reports.line_diff import shared_ends
+from evalstore.values import AnswerRef, Json, SampleRef
+
+_SHOWN = 60
+_INLINE = 64
+"""Characters of two values that are shown in one line."""
+_BOUND = ("turns", "templates")
+"""What a check is bound to; its author has not written it."""
+
+
+class Difference(NamedTuple):
+    """One thing that differs: what, and how it was and is."""
+
+    what: str
+    was: str | None = None
+    now: str | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether both values can be shown in one line."""
+        return len(self.was or "") + len(self.now or "") <= _INLINE
+
+    def __str__(self) -> str:
+        if (self.was is None and self.now is None) or not self.fits:
+            return self.what
+        return f"{self.what}: {shorten(self.was)} -> {shorten(self.now)}"
+
+    def swapped(self) -> Difference:
+        """The same looked at from the other side."""
+        what = self.what
+        for old, new in ((" is new", " is gone"), (" is gone", " is new")):
+            if what.endswith(old):
+                return Difference(what.removesuffix(old) + new, self.now, self.was)
+        return Difference(what, self.now, self.was)
+
+    def document(self) -> Json:
+        """As JSON."""
+        return {"what": self.what, "was": self.was, "now": self.now}
+
+
+Find = Callable[[str, str], Json]
+"""From a kind and an id to its content; None when it is not at hand."""
+Name = Callable[[str, str], str | None]
+"""From a kind and an id to the name that files use for it now."""
+
+
+def focus(was: str | None, now: str | None, width: int) -> tuple[str, str]:
+    """Two texts in one short line each, cut so that their first difference can be seen."""
+    if was is None or now is None:
+        return shorten(was, width), shorten(now, width)
+    old, new = " ".join(was.split()), " ".join(now.split())
+    same = next((n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
+    start = 0
+    if max(len(old), len(new)) > width and same > width // 3:
+        start = old.rfind(" ", 0, same - width // 4) + 1 if same > width // 4 else 0
+    cut = "…" if start else ""
+    return cut + shorten(old[start:], width), cut + shorten(new[start:], width)
+
+
+def shorten(text: str | None, width: int = _SHOWN) -> str:
+    """One short line of a text."""
+    line = " ".join((text or "nothing").split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def differ_tests(was: Json, now: Json, find: Find, name: Name) -> list[Difference]:
+    """In what two test versions differ."""
+    return [
+        *_messages(was.get("messages", []), now.get("messages", [])),
+        *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
+        *_versions("tool", was.get("tools", []), now.get("tools", []), find, name),
+        *_versions("schema", _one(was.get("schema")), _one(now.get("schema")), find, name),
+        *(
+            Difference(f"option {path}", old, new)
+            for path, old, new in _paths(was.get("options", {}), now.get("options", {}))
+        ),
+    ]
+
+
+def differ_prompts(was: Json, now: Json) -> list[Difference]:
+    """In what two prompt versions differ."""
+    return [
+        *_messages(was.get("messages", []), now.get("messages", []), single="text"),
+        *_sets("special tag", was.get("specialTags", []), now.get("specialTags", [])),
+    ]
+
+
+def _nowhere(_kind: str, _id: str) -> Json:
+    return None
+
+
+def differ_evaluations(was: Json, now: Json, find: Find = _nowhere) -> list[Difference]:
+    """In what two evaluation versions differ."""
+    found = list(
+        _content("instructions changed:", was.get("instructions"), now.get("instructions"))
+    )
+    old, new = was.get("checks", []), now.get("checks", [])
+    for number in range(max(len(old), len(new))):
+        if number >= len(old):
+            found.append(Difference(f"check {number + 1} ({new[number]['type']}) is new"))
+        elif number >= len(new):
+            found.append(Difference(f"check {number + 1} ({old[number]['type']}) is gone"))
+        elif old[number] != new[number]:
+            file = old[number].get("file"), new[number].get("file")
+            if None not in file and file[0] != file[1] and file[0]["path"] == file[1]["path"]:
+                found.append(Difference(f"file {file[1]['path']} changed"))
+                continue
+            what, before, after = _in_check(old[number], new[number], find)
+            found.append(Difference(f"check {number + 1} changed: {what}", before, after))
+    return found
+
+
+def _in_check(was: Json, now: Json, find: Find) -> Difference:
+    """In what two versions of a check differ first; of its prompts, in what they say."""
+    found = (one for one in _paths(was, now) if not one[0].startswith(_BOUND))
+    path, before, after = next(found, ("which answers it looks at", None, None))
+    path = path.removeprefix("given.")
+    if path.startswith("prompts["):
+        old, new = (find("prompt", one) if one else None for one in (before, after))
+        inner = differ_prompts(old, new) if old and new else []
+        return (
+            inner[0]._replace(what=f"evaluator prompt, {inner[0].what}")
+            if inner
+            else Difference("evaluator prompt")
+        )
+    return Difference(path, before, after)
+
+
+def differ_models(was: Json, now: Json) -> list[Difference]:
+    """In what two model versions differ."""
+    return [
+        Difference(f"model {path.replace('options.', 'option ', 1)}", old, new)
+        for path, old, new in _paths(was, now)
+    ]
+
+
+def differ_any(was: Json, now: Json) -> list[Difference]:
+    """In what two descriptions differ, field by field."""
+    return [Difference(path, old, new) for path, old, new in _paths(was, now)]
+
+
+def _messages(was: list[Json], now: list[Json], single: str | None = None) -> Iterator[Difference]:
+    for number in range(max(len(was), len(now))):
+        place = single if single and len(now) < 2 else f"message {number + 1}"
+        if number >= len(was):
+            yield Difference(f"{place} ({now[number]['role']}) is new")
+        elif number >= len(now):
+            yield Difference(f"{place} ({was[number]['role']}) is gone")
+        elif was[number]["role"] != now[number]["role"]:
+            yield Difference(f"{place} role", was[number]["role"], now[number]["role"])
+        else:
+            yield from _content(place, was[number].get("content"), now[number].get("content"))
+
+
+def _content(place: str, was: Json, now: Json) -> Iterator[Difference]:
+    if was == now:
+        return
+    before, after = _flat(was), _flat(now)
+    old_files = (
+        {part["path"]: part["file"] for part in was if "file" in part}
+        if isinstance(was, list)
+        else {}
+    )
+    new_files = (
+        {part["path"]: part["file"] for part in now if "file" in part}
+        if isinstance(now, list)
+        else {}
+    )
+    changed = [path for path, id in new_files.items() if old_files.get(path, id) != id]
+    for path in changed:
+        yield Difference(f"file {path} changed")
+    if before != after:
+        line, old, new = first_line(before, after)
+        yield Difference(f"{place} line {line}", old, new)
+    elif not changed:  # the same words in other parts
+        yield Difference(f"{place} changed".replace("changed: changed", "changed"))
+
+
+def _flat(content: Json) -> str:
+    if isinstance(content, list):
+        return "".join(map(_as_text, content))
+    return content or ""
+
+
+def _as_text(part: Json) -> str:
+    if "answers" in part:
+        return str(AnswerRef(tuple((session, turn) for session, turn in part["answers"])))
+    if "sample" in part:
+        return str(SampleRef(part["sample"]))
+    return str(part["text"] if "text" in part else f"[file {part['path']}]")
+
+
+def first_line(was: str, now: str) -> tuple[int, str | None, str | None]:
+    """The first line in which two texts differ, counted from 1 in the new one."""
+    old, new = was.split("\n"), now.split("\n")
+    number = next(
+        (n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]),
+        min(len(old), len(new)),
+    )
+    return (
+        number + 1,
+        old[number] if number < len(old) else None,
+        new[number] if number < len(new) else None,
+    )
+
+
+def _sets(what: str, was: list[str], now: list[str]) -> Iterator[Difference]:
+    for gone in sorted(set(was) - set(now)):
+        yield Difference(f"{what} {gone} is gone")
+    for new in sorted(set(now) - set(was)):
+        yield Difference(f"{what} {new} is new")
+
+
+def _one(value: str | None) -> list[str]:
+    return [value] if value else []
+
+
+def _versions(
+    kind: str, was: list[str], now: list[str], find: Find, name: Name
+) -> Iterator[Difference]:
+    """Tools are told apart by their name; there is one schema at most."""
+
+    def by_name(ids: list[str]) -> dict[str, tuple[str, Json]]:
+        found: dict[str, tuple[str, Json]] = {}
+        for id in ids:
+            content = find(kind, id) or {}
+            key = str(content.get("name", ""))
+            found[f"{key} {id}" if key in found else key] = (id, content)
+        return found
+
+    old = by_name([id for id in was if id not in now])
+    new = by_name([id for id in now if id not in was])
+    for key, (id, content) in new.items():
+        shown = name(kind, id) or key or id[:8]
+        if key not in old:
+            yield Difference(f"{kind} {shown} is new")
+        else:
+            if kind == "schema":
+                found = next(_paths(old[key][1].get("schema", {}), content.get("schema", {})), None)
+            else:
+                found = next(_paths(old[key][1], content), None)
+            yield (
+                Difference(f"{kind} {shown} changed: {found[0]}", found[1], found[2])
+                if found
+                else Difference(f"{kind} {shown} changed")
+            )
+    for key, (id, _) in old.items():
+        if key not in new:
+            yield Difference(f"{kind} {name(kind, id) or key or id[:8]} is gone")
+
+
+def _paths(was: Json, now: Json, path: str = "") -> Iterator[tuple[str, str | None, str | None]]:
+    """Every place in which two JSON values differ: path, old and new value."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in sorted({*was, *now}):
+            place = f"{path}.{key}" if path else key
+            if key in was and key in now:
+                yield from _paths(was[key], now[key], place)
+            else:
+                old = _value(was[key]) if key in was else None
+                yield place, old, _value(now[key]) if key in now else None
+    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        for number, (old, new) in enumerate(zip(was, now, strict=True)):
+            yield from _paths(old, new, f"{path}[{number}]")
+    elif was != now or isinstance(was, bool) != isinstance(now, bool):
+        yield path or "content", _value(was), _value(now)
+
+
+def _value(value: Json) -> str | None:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+_MOST_LINES = 2_000
+"""Lines that are compared with each other."""
+
+
+def unified(was: str, now: str, was_name: str, now_name: str) -> list[str]:
+    """A unified diff of two texts, line by line, without line ends.
+
+    Where the texts differ in more than `_MOST_LINES`, what has changed is one block.
+    """
+    old, new = was.splitlines(), now.splitlines()
+    start, end = shared_ends(old, new)
+    if min(len(old), len(new)) - start - end <= _MOST_LINES:
+        return list(difflib.unified_diff(old, new, was_name, now_name, lineterm=""))
+    gone, come = old[start : len(old) - end], new[start : len(new) - end]
+    return [
+        f"--- {was_name}",
+        f"+++ {now_name}",
+        f"@@ -{start + 1},{len(gone)} +{start + 1},{len(come)} @@",
+        *(f"-{line}" for line in gone),
+        *(f"+{line}" for line in come),
+    ]

@@ -1,0 +1,70 @@
+"""What can be said of a store without opening it: nothing is made, migrated or written."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalstore.store.connection import harden
+from evalstore.store.migrations import HEAD, KNOWN
+from evalstore.store.schema import SCHEMA, find_foreign
+
+
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """A store's file as it lies there."""
+
+    path: Path
+    size: int | None
+    """Bytes, with what is still in its log; None: there is no such file."""
+    version: str | None = None
+    """The migration it is at; None: it cannot be read, or holds nothing yet."""
+    writable: bool = False
+    damage: str | None = None
+    """Why it cannot be read."""
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether a newer program has written it."""
+        return self.version is not None and self.version not in KNOWN
+
+    @property
+    def is_older(self) -> bool:
+        """Whether the next command migrates it."""
+        return self.version in KNOWN and self.version != HEAD
+
+
+def inspect_store(path: Path) -> StoreState:
+    """The state of the store at a path."""
+    try:
+        size = path.stat().st_size
+    except OSError:
+        folder = next(one for one in path.absolute().parents if one.exists())
+        return StoreState(path, None, writable=os.access(folder, os.W_OK))
+    log = Path(f"{path}-wal")
+    size += log.stat().st_size if log.exists() else 0
+    # SQLite writes its log beside the store.
+    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    # Where nothing can be written, SQLite cannot even read unless it is told that nothing changes.
+    mode = "mode=rw" if writable else "mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
+            harden(connection)
+            rows = connection.execute(SCHEMA).fetchall()
+            tables = {name for _, name, _ in rows}
+            unreadable = [one.words for one in find_foreign(rows) if one.blocks_reading]
+            if unreadable:
+                return StoreState(path, size, None, writable, unreadable[0])
+            if tables and "alembic_version" not in tables:
+                return StoreState(path, size, None, writable, "it is not a store of evalstore")
+            found = (
+                connection.execute("SELECT version_num FROM alembic_version").fetchone()
+                if tables
+                else None
+            )
+    except sqlite3.Error as error:
+        return StoreState(path, size, None, writable, str(error))
+    return StoreState(path, size, found[0] if found else None, writable)

@@ -1,0 +1,258 @@
+"""The cells of a run one after the other, for runs with very many of them.
+
+They are read piece by piece, so that what is thrown away again is never all there at once, and
+texts and tuples that are alike are one. In old stores a file with a hundred thousand cases is one
+node of the snapshot and one of the results.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evalstore.store.contents import damaged, iterate_members
+from evalstore.store.trees import read_tree
+from evalstore.values import VERDICTS, Case, Json, Result
+
+if TYPE_CHECKING:
+    from evalstore.store import Store
+    from evalstore.values import Json
+
+_FILES_AT_ONCE = 50
+
+
+_VERDICTS = {str(word): word for word in VERDICTS}
+_HAS_CELLS = re.compile(r'\{"cases":"[^"]*","cells":').match
+_CASES_OF = re.compile(r'"cases":"([0-9a-f]{32})"').search
+
+
+class _Case(NamedTuple):
+    """What a cell needs of its case."""
+
+    row: str
+    key: str
+    test: str
+    conversations: tuple[str, ...]
+    evaluation: str | None
+    prompts: tuple[str | None, ...]
+    tags: tuple[str, ...]
+
+
+class Placed(NamedTuple):
+    """A cell with the tags of its case."""
+
+    number: int
+    """Of its case in the file."""
+    result: Result
+    tags: tuple[str, ...]
+
+
+def iterate_leaves(store: Store, run: Json) -> Iterator[tuple[str, Iterator[Placed]]]:
+    """The files of a run by path, each with its cells."""
+    entries = read_tree(run["results"], store.load_nodes)
+    shared: dict[Any, Any] = {}
+    for path in sorted(entries):
+        yield path, _read_leaf(store, path, entries[path], shared)
+
+
+def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iterator[Placed]:
+    text = store.load_text(id)
+    if not _HAS_CELLS(text):
+        yield from _read_parts(store, path, id, shared)
+        return
+    named = _CASES_OF(text)
+    if named is None:
+        raise damaged("nodes", id, "it does not say which cases it is about")
+    cases, done = _read_cases(store, named[1], shared), 0
+    for cell in iterate_members("nodes", id, text, "cells"):
+        number, prompt = cell["case"], cell.get("prompt", 0)
+        if number < done:  # as a rule both are in the same order
+            cases, done = _read_cases(store, named[1], shared), 0
+        for one in range(done, min(number, len(cases))):
+            cases[one] = None  # its memory is for the results
+        done = number
+        case = cases[number] if number < len(cases) else None
+        if case is None or prompt >= len(case.prompts):
+            raise damaged("nodes", id, "a result in it belongs to no case")
+        yield _place(path, number, case, cell)
+
+
+def _place(path: str, number: int, case: _Case, cell: Json) -> Placed:
+    prompt = cell.get("prompt", 0)
+    result = Result(
+        file=path,
+        row=case.row,
+        key=case.key,
+        prompt_number=prompt,
+        prompt=case.prompts[prompt],
+        model=sys.intern(cell["model"]),
+        test=case.test,
+        conversations=case.conversations,
+        evaluation=case.evaluation,
+        verdict=_VERDICTS.get(cell.get("verdict")),
+        score=cell.get("score"),
+        sessions=tuple(cell.get("sessions", ())),
+        evaluations=tuple(cell.get("evaluations", ())),
+        wanted=cell.get("wanted", 1),
+    )
+    return Placed(number, result, case.tags)
+
+
+def _read_parts(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iterator[Placed]:
+    """The cells of a file whose results are in several nodes."""
+    test, evaluation = "", None
+    for parts in store.iterate_results([id]):
+        files = store.load_case_files({one.content["cases"] for one in parts})
+        for part in parts:
+            cases = files[part.content["cases"]].cases
+            for cell in part.content["cells"]:
+                case = case_of(cell, cases)
+                # Rows that differ in nothing stand side by side.
+                test = case.tests[0] if case.tests[0] != test else test
+                evaluation = case.evaluation if case.evaluation != evaluation else evaluation
+                known = _Case(
+                    case.row,
+                    case.key,
+                    test,
+                    conversations_of(case.tests),
+                    evaluation,
+                    shared.setdefault(case.prompts, case.prompts),
+                    shared.setdefault(case.tags, case.tags),
+                )
+                yield _place(path, part.first + cell["case"], known, cell)
+
+
+def _read_cases(store: Store, id: str, shared: dict[Any, Any]) -> list[_Case | None]:
+    found: list[_Case | None] = []
+    test, evaluation = "", None
+    for case in store.iterate_members(id, "cases"):
+        # Rows that differ in nothing stand side by side.
+        test = case["tests"][0] if case["tests"][0] != test else test
+        told = case.get("evaluation")
+        evaluation = told if told != evaluation else evaluation
+        prompts = tuple(case.get("prompts", (None,)))
+        tags = tuple(case.get("tags", ()))
+        found.append(
+            _Case(
+                case.get("row", ""),
+                case["key"],
+                test,
+                conversations_of(case["tests"]),
+                evaluation,
+                shared.setdefault(prompts, prompts),
+                shared.setdefault(tags, tags),
+            )
+        )
+    return found
+
+
+def read_results(store: Store, run: Json, only: str | None = None) -> list[Result]:
+    """The cells of a run; with `only`, of that file."""
+    return [result for some in iterate_results(store, run, only) for result in some]
+
+
+def iterate_results(store: Store, run: Json, only: str | None = None) -> Iterator[list[Result]]:
+    """The cells of a run in portions, by path; with `only`, of that file."""
+    for some in iterate_cases(store, run, only):
+        yield [result for result, _ in some]
+
+
+def iterate_cases(
+    store: Store, run: Json, only: str | None = None
+) -> Iterator[list[tuple[Result, Case]]]:
+    """The same, each with its case."""
+    entries = read_tree(run["results"], store.load_nodes)
+    if only is not None:
+        entries = {only: entries[only]} if only in entries else {}
+    yield from iterate_entries(store, entries)
+
+
+def iterate_entries(
+    store: Store, entries: Mapping[str, str]
+) -> Iterator[list[tuple[Result, Case]]]:
+    """The results of some files in portions, by path, each with its case.
+
+    `entries` are the entries of a result tree.
+    """
+    for some in iterate_cells(store, entries):
+        yield [(_result(path, case, cell), case) for path, case, cell in some]
+
+
+def iterate_cells(
+    store: Store, entries: Mapping[str, str]
+) -> Iterator[list[tuple[str, Case, Json]]]:
+    """The cells of some files in portions, by path, each with its case.
+
+    `entries` are the entries of a result tree.
+    """
+    paths = iter(sorted(entries))
+    while some := list(islice(paths, _FILES_AT_ONCE)):
+        for parts in store.iterate_results([entries[path] for path in some]):
+            files = store.load_case_files({one.content["cases"] for one in parts})
+            yield [
+                (some[one.number], case_of(cell, files[one.content["cases"]].cases), cell)
+                for one in parts
+                for cell in one.content["cells"]
+            ]
+
+
+def results_of(
+    store: Store, path: str, rows: Mapping[str, Collection[str]]
+) -> dict[str, list[Result]]:
+    """The cells of some rows of a file, by the node of its results; `rows` are those of each."""
+    found: dict[str, list[Result]] = {node: [] for node in rows}
+    for some in iterate_cells(store, {node: node for node in rows}):
+        for node, case, cell in some:
+            if case.row in rows[node]:
+                found[node].append(_result(path, case, cell))
+    return found
+
+
+def case_of(cell: Json, cases: Sequence[Case]) -> Case:
+    """The case that a cell of a result tree is about; raises `StoreError` when there is none."""
+    number = cell["case"]
+    if number >= len(cases) or cell.get("prompt", 0) >= len(cases[number].prompts):
+        raise damaged("nodes", "", "a result in it belongs to no case")
+    found: Case = cases[number]
+    return found
+
+
+def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:
+    """The cells of a run, each with the feedback on it."""
+    for some in iterate_results(store, run):
+        feedback = store.find_feedback(id for one in some for id in one.evaluations)
+        for one in some:
+            yield one, join_feedback(one.evaluations, feedback)
+
+
+def _result(path: str, case: Case, cell: Json) -> Result:
+    number = cell.get("prompt", 0)
+    return Result(
+        file=path,
+        row=case.row,
+        key=case.key,
+        prompt_number=number,
+        prompt=case.prompts[number],
+        model=cell["model"],
+        test=case.tests[0],
+        conversations=conversations_of(case.tests),
+        evaluation=case.evaluation,
+        verdict=cell.get("verdict"),
+        score=cell.get("score"),
+        sessions=tuple(cell.get("sessions", ())),
+        evaluations=tuple(cell.get("evaluations", ())),
+        wanted=cell.get("wanted", 1),
+    )
+
+
+def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:
+    """What a result keeps of the test versions of its case beside the first."""
+    return tuple(tests) if len(tests) > 1 else ()
+
+
+def join_feedback(votes: Iterable[str], feedback: Mapping[str, str]) -> str:
+    """All different feedback on one cell, one line each."""
+    return "\n".join(dict.fromkeys(feedback[id] for id in votes if feedback.get(id)))

@@ -1,0 +1,1 @@
+"""Keys, actions and the command palette."""

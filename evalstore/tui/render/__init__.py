@@ -1,0 +1,1 @@
+"""Draws verdicts, answers and runs as styled text."""

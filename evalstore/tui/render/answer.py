@@ -1,0 +1,221 @@
+"""An answer as lines to read: its verdicts, the conversation, what it was judged by, its facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evalstore.display import clip, money, safe, short
+from evalstore.reports.word_diff import words_apart
+from evalstore.tui.render.pair import ALIKE, question_lines
+from evalstore.tui.render.verdicts import verdict, when
+from evalstore.tui.widgets.text_view import BLANK, Line, Span, changed, heading, text_lines
+from evalstore.values import RECORDED
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.answer import Facts, Said, SessionView
+    from evalstore.operations.views.cases import CaseRow
+    from evalstore.operations.views.judgements import Opinion
+    from evalstore.reports.word_diff import Pieces
+    from evalstore.values import Result
+
+_INDENT = 2
+_SHOWN = 120
+"""Characters of an answer that others are judged together with."""
+
+
+def tell_place(case: CaseRow, result: Result, number: int) -> Iterator[Line]:
+    """Where the reader is, and what the case came to; `number` is that of the answer, from 0."""
+    parts = [case.file, case.row, f"({case.prompt})" if case.prompt else "", *case.tags]
+    yield heading("  ".join(part for part in parts if part))
+    cell = verdict(result.word)
+    yield Line(
+        (
+            Span(f"{cell.text}  ", cell.colour),
+            Span(safe(result.model)),
+            Span(safe("".join(f"  {one}" for one in facts_of(result, number))), "faint"),
+        )
+    )
+
+
+def facts_of(result: Result, number: int) -> list[str]:
+    """The score, and which of several answers this is."""
+    facts = [] if result.score is None else [f"score {result.score:g}"]
+    if result.wanted > 1 or len(result.sessions) > 1:
+        have = len(result.sessions)
+        facts.append(f"answer {number + 1} of {have}" if have else "no answer")
+        facts += [f"{result.wanted} wanted"] if have < result.wanted else []
+    return facts
+
+
+def tell(view: SessionView) -> Iterator[Line]:
+    """All of an answer but the verdicts."""
+    yield from _conversation(view)
+    yield from _told(view)
+    for one in view.opinions:
+        if one.reasoning:
+            yield BLANK
+            yield heading(f"reasoning of {one.by}")
+            yield from text_lines(one.reasoning, "faint", _INDENT)
+    if view.together:
+        yield BLANK
+        yield heading("judged together")
+        for number, (id, answer) in enumerate(view.together, 1):
+            mark = "▸" if id == view.id else " "
+            text = clip(answer[: 4 * _SHOWN], _SHOWN)
+            yield Line((Span(f"{mark} {number}  "), Span(f"{short(id)}  ", "faint"), Span(text)), 2)
+    yield BLANK
+    for text in (*view.offered, *(_facts(view.facts) if view.facts else ())):
+        yield from text_lines(text, "faint")
+    ids = ", ".join(f"{kind} {short(id)}" for kind, id in view.ids)
+    yield from text_lines(ids, "faint")
+
+
+def tell_verdicts(view: SessionView, result: Result, helps: str) -> Iterator[Line]:
+    """What was said of it; of what is missing it is said what `helps`."""
+    missing = ""
+    if view.id is None:
+        missing = "There is no answer yet."
+    elif result.evaluation and not any(not one.why_not for one in view.opinions):
+        missing = "It is not judged yet."
+    if missing:
+        yield BLANK
+        yield from text_lines(missing, "pending")
+        for text in view.failures:
+            yield from text_lines(f"The call failed: {text}", "error", _INDENT)
+        yield from text_lines(helps, "faint")
+    elif not result.evaluation:
+        yield from text_lines("Nothing judges it: it has no instructions and no checks.", "faint")
+    for one in view.opinions:
+        yield from _opinion(one)
+
+
+def _opinion(one: Opinion) -> Iterator[Line]:
+    cell = verdict(one.verdict)
+    facts = [] if one.score is None else [f"score {one.score:g}"]
+    facts += [f"choice {one.label}"] if one.label else []
+    marks = [when(one.started), short(one.id)]
+    marks += [f"{len(one.sessions)} judged together"] if len(one.sessions) > 1 else []
+    person = " (a person)" if one.is_person else ""
+    yield BLANK
+    yield Line(
+        (
+            Span(f"{cell.text}  ", cell.colour),
+            Span(safe(f"by {one.by}{person}" + "".join(f"  {fact}" for fact in facts))),
+            Span(f"  ({one.why_not})" if one.why_not else "", "pending"),
+            Span(safe("".join(f"  {mark}" for mark in marks)), "faint"),
+        )
+    )
+    for check in one.checks:
+        found = verdict(check.verdict) if check.verdict else None
+        told = check.feedback or check.name
+        if not told.startswith(check.name):
+            told = f"{check.name}: {told}"
+        for number, line in enumerate(text_lines(told)):
+            sign = (Span(f"{found.text}  ", found.colour),) if found and not number else ()
+            yield Line((*sign, *line.spans), 2 * _INDENT)
+    if one.feedback and not any(check.feedback for check in one.checks):
+        yield from text_lines(one.feedback, indent=_INDENT)
+
+
+def _conversation(view: SessionView) -> Iterator[Line]:
+    if not view.said:
+        yield BLANK
+        yield from text_lines("What was asked is not in the store.", "faint")
+    for one in view.said:
+        yield BLANK
+        if one.answer is None:
+            yield heading(title_of(one, view))
+            yield from text_lines(one.text, indent=_INDENT)
+            continue
+        yield heading(f"▌ {title_of(one, view)}")
+        if one.answer:
+            yield from text_lines(one.text, indent=_INDENT)
+        else:
+            yield from text_lines("(filled by the candidate)", "faint", _INDENT)
+
+
+def title_of(one: Said, view: SessionView) -> str:
+    """Who says this, or which of the candidate's answers it is."""
+    if one.answer is None:
+        return f"{one.role} {one.name}".rstrip()
+    answers = sum(1 for other in view.said if other.answer)
+    which = f"answer {one.answer} of {answers}" if answers > 1 else "answer"
+    return which if one.answer else "assistant"
+
+
+def _told(view: SessionView) -> Iterator[Line]:
+    """What evaluators were told: that of the case first."""
+    from evalstore.operations.views.judgements import EARLIER  # not before an answer is read
+
+    earlier = {one.evaluation for one in view.opinions if one.why_not == EARLIER}
+    for number, (id, told) in enumerate(view.told.items()):
+        when_told = "before" if id in earlier else "after"
+        which = f" {when_told} an edit ({short(id)})" if number else ""
+        if told.instructions:
+            yield BLANK
+            yield heading(f"instructions{which}")
+            yield from text_lines(told.instructions, "faint" if number else "", _INDENT)
+        if told.checks:
+            yield BLANK
+            yield heading(f"checks{which}")
+            for check in told.checks:
+                yield from text_lines(check, "faint" if number else "", _INDENT)
+
+
+def _facts(facts: Facts) -> Iterator[str]:
+    tokens = ""
+    if facts.input_tokens is not None or facts.output_tokens is not None:
+        tokens = f"{facts.input_tokens or 0:,} in + {facts.output_tokens or 0:,} out tokens"
+        inner = [f"{facts.cached_tokens:,} cached"] if facts.cached_tokens else []
+        inner += [f"{facts.reasoning_tokens:,} reasoning"] if facts.reasoning_tokens else []
+        tokens += f" ({', '.join(inner)})" if inner else ""
+    told = (
+        facts.origin if facts.origin == RECORDED else money(facts.cost),
+        tokens,
+        f"{facts.latency:.4g} s" if facts.latency else "",
+        "" if facts.temperature is None else f"temperature {facts.temperature:g}",
+        "" if facts.seed is None else f"seed {facts.seed}",
+        f"finish reason {facts.finish_reason}" if facts.finish_reason else "",
+        f"cut off at {facts.cut_at:,} tokens" if facts.cut_at else "",
+        ", ".join(facts.resolved),
+        when(facts.started),
+        f"from {facts.origin}" if facts.origin not in ("run", RECORDED) else "",
+    )
+    yield ", ".join(one for one in told if one)
+
+
+# --- two answers side by side
+
+
+def tell_beside(one: SessionView, other: SessionView) -> tuple[list[Line], list[Line]]:
+    """Two answers below the question, with the words marked that the other one does not have."""
+    apart = words_apart(one.answer, other.answer)
+    note = "" if apart else "(too long to be compared word by word)"
+    if apart and one.answer and other.answer:
+        same = sum(len(piece.text) for line in apart[0] for piece in line if not piece.differs)
+        if same < ALIKE * max(len(one.answer), len(other.answer)):
+            note = "(too little in common to be compared word by word)"
+    sides: list[list[Line]] = []
+    for number, view in enumerate((one, other)):
+        users = [said.text for said in view.said if said.role == "user" and said.answer is None]
+        lines = [*question_lines(users[-1] if users else ""), BLANK]
+        if view.id is None:
+            lines += text_lines("There is no answer yet.", "pending")
+        elif note or not apart or None in (one.id, other.id):
+            lines += [*(text_lines(note, "faint") if note else ()), *text_lines(view.answer)]
+        else:
+            lines += [_pieces(pieces, ("old", "new")[number]) for pieces in apart[number]]
+        for opinion in view.opinions:
+            if not opinion.why_not:
+                lines += _opinion(opinion)
+        sides.append(lines)
+    return sides[0], sides[1]
+
+
+def _pieces(pieces: Pieces, colour: str) -> Line:
+    spans: list[Span] = []
+    for one in pieces:
+        text = safe(one.text, lines=True).expandtabs(4)
+        spans += changed(text, colour) if one.differs else [Span(text)]
+    return Line(tuple(spans))

@@ -1,0 +1,135 @@
+"""What is shown as a file: a table or a text, as Markdown, CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalstore.display import safe
+from evalstore.errors import EvalstoreError
+from evalstore.files.atomic_write import write_whole
+from evalstore.tui.state.verdict_order import PERSON, SIGNS
+
+FORMS = (".md", ".csv", ".json"), (".txt", ".json"), (".md", ".txt", ".json")
+"""The endings of files with a table, with a text, and with an answer."""
+_WORDS = {sign: word for word, sign in SIGNS.items()}
+_SIGN = f"[{re.escape(''.join(_WORDS))}]"
+_VERDICT = re.compile(rf"{_SIGN} ({'|'.join(SIGNS)})( {PERSON}({_SIGN})?)?")
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?[\d.,]*%?")
+_MARKUP = re.compile(r"([\\`*_<\[\]|])")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that is shown."""
+
+    titles: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer with all that is said of it."""
+
+    text: str
+    """As it is shown."""
+    markdown: str
+
+
+Shown = Table | Told | str
+
+
+def forms(shown: Shown) -> Sequence[str]:
+    """The endings that a file of it can have, the usual one first."""
+    tables, texts, answers = FORMS
+    return tables if isinstance(shown, Table) else answers if isinstance(shown, Told) else texts
+
+
+def name_for(what: str, shown: Shown) -> str:
+    """What a file is called unless the user says otherwise."""
+    return f"evalstore-{what}-{time.strftime('%Y%m%d-%H%M%S')}{forms(shown)[0]}"
+
+
+def save(folder: Path, name: str, shown: Shown) -> Path:
+    """Write it into a new file; raises `EvalstoreError`."""
+    if not name.strip():
+        raise EvalstoreError("a file needs a name")
+    try:
+        path = folder / Path(name.strip()).expanduser()
+        if path.suffix.lower() not in forms(shown):
+            raise EvalstoreError(f"'{name}' ends in none of {', '.join(forms(shown))}")
+        text = as_text(path.suffix.lower(), shown)
+        write_whole(path, text.encode(errors="backslashreplace"), exclusive=True)
+    except FileExistsError:
+        raise EvalstoreError(
+            f"there is a '{name}' already", hint="nothing is overwritten: choose another name"
+        ) from None
+    except (OSError, ValueError, RuntimeError) as problem:
+        words = problem.strerror if isinstance(problem, OSError) else str(problem)
+        raise EvalstoreError(f"'{name}' cannot be written: {words}") from problem
+    return path
+
+
+def as_text(suffix: str, shown: Shown) -> str:
+    """In the form that the suffix stands for."""
+    if not isinstance(shown, Table):
+        text = shown if isinstance(shown, str) else shown.text
+        if isinstance(shown, Told) and suffix == ".md":
+            return shown.markdown
+        return json.dumps(text, ensure_ascii=False) + "\n" if suffix == ".json" else f"{text}\n"
+    if suffix == ".csv":
+        return _as_csv(shown)
+    if suffix == ".json":
+        titles = [title or f"column{number}" for number, title in enumerate(shown.titles, 1)]
+        rows = [dict(zip(titles, map(_plain, row), strict=False)) for row in shown.rows]
+        return json.dumps(rows, ensure_ascii=False, indent=2) + "\n"
+    return _as_markdown(shown)
+
+
+def _as_markdown(table: Table) -> str:
+    lines = [list(table.titles), ["---"] * len(table.titles), *table.rows]
+    return "".join(
+        "| "
+        + " | ".join(text if number == 1 else in_line(text) for text in _filled(line, table))
+        + " |\n"
+        for number, line in enumerate(lines)
+    )
+
+
+def in_line(text: str) -> str:
+    """One line that no reader of Markdown takes for anything but text."""
+    return _MARKUP.sub(r"\\\1", safe(" ".join(text.split())))
+
+
+def _as_csv(table: Table) -> str:
+    into = io.StringIO()
+    writer = csv.writer(into, lineterminator="\n")
+    for line in (table.titles, *table.rows):
+        writer.writerow([_defused(_plain(text)) for text in _filled(line, table)])
+    return into.getvalue()
+
+
+def _plain(text: str) -> str:
+    """A verdict without its sign; a word of a person beside it is told so."""
+    found = _VERDICT.fullmatch(text)
+    if not found:
+        return text
+    if found[3]:
+        return f"{found[1]}, labelled {_WORDS[found[3]]}"
+    return f"{found[1]}, by a person" if found[2] else found[1]
+
+
+def _filled(line: Sequence[str], table: Table) -> list[str]:
+    return [*line, *[""] * (len(table.titles) - len(line))][: len(table.titles)]
+
+
+def _defused(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

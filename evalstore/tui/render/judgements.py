@@ -1,0 +1,54 @@
+"""What was said of a case: the feedback of judges and the labels of people, by candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.display import plural
+from evalstore.tui.render.verdicts import verdict, when
+from evalstore.tui.state.verdict_order import PERSON
+from evalstore.tui.widgets.text_view import Line, Span, heading, text_lines
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.operations.views.labels import Said
+    from evalstore.values import Result
+
+
+def said_of(
+    cases: Cases, case: CaseRow, picked: int, feedback: Mapping[str, str]
+) -> Iterator[Line]:
+    """Of the picked candidate first; the feedback by the ids of the judgements."""
+    tags = f"  {' '.join(case.tags)}" if case.tags else ""
+    place = (case.file, case.row, f"({case.prompt})" if case.prompt else "")
+    yield heading(" ".join(part for part in place if part) + tags)
+    for number in sorted(range(len(case.results)), key=lambda number: number != picked):
+        one = case.results[number]
+        if one is None:
+            continue
+        cell = verdict(one.word)
+        yield Line((Span(f"{cell.text}  ", cell.colour), Span(cases.models[number])))
+        said = cases.said.of(one)
+        ids = [id for id in one.evaluations if id not in {label.id for label in said}]
+        for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
+            yield from text_lines(text, indent=2)
+        yield from _labels(said, one)
+
+
+def _labels(said: Sequence[Said], result: Result) -> Iterator[Line]:
+    """What people have said of a cell; the same of several answers once."""
+    alike: dict[tuple[str, str, str, bool], list[Said]] = {}
+    for one in said:
+        is_later = one.id not in result.evaluations
+        alike.setdefault((one.person, one.verdict, one.note, is_later), []).append(one)
+    for (person, word, note, is_later), some in alike.items():
+        count = sum(len(one.sessions) for one in some)
+        facts = [
+            f"label taken back by {person}" if word == "none" else f"{word}  by {person}",
+            when(max(one.at for one in some)),
+            *(["after this run"] if is_later else []),
+            *([plural(count, "answer")] if count > 1 else []),
+        ]
+        text = f"{PERSON} {', '.join(facts)}" + (f": {note}" if note else "")
+        yield from text_lines(text, "faint" if word == "none" else word, 2)

@@ -1,0 +1,132 @@
+"""A pair of results in words: what changed, what was said of both, and how the answers differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from evalstore.display import clip, safe
+from evalstore.reports.line_diff import Stretch, compare_words
+from evalstore.reports.version_diff import focus
+from evalstore.tui.render.verdicts import verdict
+from evalstore.tui.widgets.text_view import BLANK, Line, Span, changed, heading, text_lines
+
+if TYPE_CHECKING:
+    from evalstore.operations.diff import Diff
+    from evalstore.reports.comparison import Pair
+    from evalstore.values import Result
+
+_EDITS = 4
+"""Edits of the test file that are shown."""
+_WIDTH = 160
+"""Characters of a text of an edit."""
+ALIKE = 0.3
+"""The share of the longer answer that both must have to be shown as one text."""
+
+
+def pick_answers(pair: Pair) -> tuple[str | None, str | None]:
+    """The sessions to compare: of several attempts, the first two that are not the same."""
+    was = pair.was.sessions if pair.was else ()
+    now = pair.now.sessions if pair.now else ()
+    for both in zip(was, now, strict=False):
+        if both[0] != both[1]:
+            return both
+    return was[0] if was else None, now[0] if now else None
+
+
+def describe_pair(
+    found: Diff,
+    pair: Pair,
+    feedback: Mapping[str, str],
+    answers: Mapping[str, str] | None = None,
+    question: str = "",
+) -> Iterator[Line]:
+    """All that is to be said of a pair; the answers and the question, when they are at hand."""
+    one = pair.either
+    prompt = found.prompts.get(one.file, {}).get(one.prompt)
+    parts = (one.file, one.row, f"({prompt})" if prompt else "", "" if found.models else one.model)
+    yield heading("  ".join(part for part in parts if part))
+    yield from question_lines(question)
+    reason = found.reason(pair)
+    if reason:
+        yield Line((Span(safe(reason), "undecided"),))
+        yield from _edits(found, one.file, reason)
+    for name, side in zip(found.names, (pair.was, pair.now), strict=True):
+        if side is not None:
+            yield from _side(name, side, feedback)
+    if answers is not None:
+        yield BLANK
+        yield from _answers(pair, answers)
+
+
+def question_lines(question: str) -> Iterator[Line]:
+    """What was asked, in one line."""
+    if question:
+        text = clip(" ".join(question[: 4 * _WIDTH].split()), _WIDTH)
+        yield Line((Span("user  ", "faint"), Span(safe(text))))
+
+
+def _edits(found: Diff, file: str, reason: str) -> Iterator[Line]:
+    """What was edited in the test file, when the case changed with it."""
+    edits = found.edits.get(file, []) if "changed" in reason else []
+    for edit in edits[:_EDITS]:
+        yield from text_lines(str(edit), "faint", indent=2)
+        if not edit.fits:
+            old, new = focus(edit.was, edit.now, _WIDTH)
+            yield from text_lines(f"- {old}", "old", indent=4)
+            yield from text_lines(f"+ {new}", "new", indent=4)
+    if len(edits) > _EDITS:
+        yield from text_lines(f"… {len(edits) - _EDITS} more edits", "faint", indent=2)
+
+
+def _side(name: str, side: Result, feedback: Mapping[str, str]) -> Iterator[Line]:
+    cell = verdict(side.word)
+    score = "" if side.score is None else f"  score {side.score:.2g}"
+    yield Line((Span(f"{cell.text}{score}  ", cell.colour), Span(safe(name), "faint")))
+    for text in dict.fromkeys(feedback[id] for id in side.evaluations if feedback.get(id)):
+        yield from text_lines(text, indent=2)
+
+
+def _answers(pair: Pair, answers: Mapping[str, str]) -> Iterator[Line]:
+    was, now = pick_answers(pair)
+    old = answers.get(was) if was else None
+    new = answers.get(now) if now else None
+    if old is None and new is None:
+        yield from text_lines("no answer", "faint")
+    elif old is None or new is None or old == new:
+        what = "the same answer" if old == new else "answer"
+        yield heading(f"{what}{_number(pair)}")
+        yield from text_lines(old or new or "")
+    else:
+        stretches = compare_words(old, new)
+        alike = sum(len(one.text) for one in stretches if one.kind == "same")
+        if alike >= ALIKE * max(len(old), len(new)):
+            yield heading(f"how the answers differ{_number(pair)}")
+            yield from stretch_lines(stretches)
+        else:
+            for what, text, colour in (("was", old, "old"), ("now", new, "new")):
+                yield Line((Span(f"answer, {what}{_number(pair)}", colour),))
+                yield from text_lines(text)
+
+
+def _number(pair: Pair) -> str:
+    """Which of several attempts."""
+    one = pair.either
+    if len(one.sessions) < 2:
+        return ""
+    was, now = pick_answers(pair)
+    session = now if one is pair.now else was
+    number = one.sessions.index(session) + 1 if session in one.sessions else 1
+    return f" ({number} of {len(one.sessions)})"
+
+
+def stretch_lines(stretches: Iterable[Stretch]) -> Iterator[Line]:
+    """Two texts as one: what is gone and what is new, each in its signs."""
+    spans: list[Span] = []
+    for kind, text in stretches:
+        for number, part in enumerate(safe(text, lines=True).expandtabs(4).split("\n")):
+            if number:
+                yield Line(tuple(spans))
+                spans = []
+            spans += [Span(part)] if kind == "same" else changed(part, kind)
+    yield Line(tuple(spans))

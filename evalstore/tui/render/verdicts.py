@@ -1,0 +1,52 @@
+"""How verdicts, shares and times look in the browser: a sign, a word and a colour."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.display import ago
+from evalstore.tui.state.verdict_order import SIGNS
+from evalstore.tui.widgets.grid import Cell
+
+if TYPE_CHECKING:
+    from evalstore.reports.statistics import Rate
+
+_COLOURS = {"no reply": "error", "answered": "faint", "none": "faint"}
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def verdict(word: str | None) -> Cell:
+    """A verdict as a cell."""
+    word = word or "answered"
+    return Cell(f"{SIGNS[word]} {word}", _COLOURS.get(word, word), word)
+
+
+def bar(share: float | None, width: int) -> str:
+    """A share as a bar of so many characters."""
+    if share is None:
+        return ""
+    eighths = round(share * width * 8)
+    full, rest = divmod(eighths, 8)
+    return "█" * full + (_EIGHTHS[rest] if rest else "")
+
+
+def spark(shares: Sequence[float | None], width: int) -> str:
+    """The last shares as a line of small bars, the newest at the right."""
+    shown = shares[-width:]
+    return "".join(" " if one is None else _BLOCKS[1 + round(one * 7)] for one in shown)
+
+
+def interval(rate: Rate) -> str:
+    """`94.1% of 55 (95% interval 90.1 to 96.6%)`."""
+    if rate.interval is None:
+        return "nothing judged"
+    low, high = rate.interval
+    return f"{rate.text} of {rate.judged:,} (95% interval {100 * low:.1f} to {100 * high:.1f}%)"
+
+
+def when(microseconds: int) -> str:
+    """How long ago."""
+    return ago(microseconds, time.time_ns() // 1000)

@@ -1,0 +1,153 @@
+"""Small windows above a page: one asks for a line of text, the others tell and ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from evalstore.display import safe
+from evalstore.errors import EvalstoreError
+from evalstore.tui.render.run import words_of
+from evalstore.tui.screens.base import HELP_KEYS, Page
+from evalstore.tui.widgets.footer import KeyLine
+from evalstore.tui.widgets.text_view import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.app import ComposeResult
+
+
+_AROUND = 4
+"""Lines of a window that are not its text: the border, the title, the keys."""
+
+
+class Dialog(Page, ModalScreen[None]):
+    """A text above the page below, with keys that say what becomes of it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "app.quit", "Quit", show=False, id="quit"),
+    ]
+    DEFAULT_CSS = """
+    Dialog {
+        align: center bottom;
+        background: $background 60%;
+        & > #box { height: auto; }
+        & > #box { border: round $primary; background: $surface; }
+        & Reader { height: auto; }
+        & .title { height: 1; padding: 0 1; text-style: bold; background: $panel; }
+        & .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
+        & .problem { display: none; }
+        &.-short > #box { height: 100%; border: none; }
+        &.-short Reader { height: 1fr; }
+    }
+    """
+
+    def compose(self) -> ComposeResult:
+        """A title, a place for what went wrong, and the text."""
+        with Vertical(id="box"):
+            yield self.title_line()
+            yield self.problem_line()
+            yield Reader(id="told")
+            yield KeyLine()
+
+    def on_resize(self) -> None:
+        """The window is as high as its text, but the page below it can be seen."""
+        height = self.size.height
+        is_short = height < self.VERTICAL_BREAKPOINTS[-1][0]
+        self.told.styles.max_height = None if is_short else height * 6 // 10 - _AROUND
+
+    @property
+    def told(self) -> Reader:
+        """The text."""
+        return self.query_one("#told", Reader)
+
+
+class Prompt(ModalScreen[str | None]):
+    """Asks for a line of text; Escape is not an answer, an empty one is.
+
+    With something to `do`, this is tried with what was typed; what is wrong with it is told here.
+    """
+
+    TITLE = "A question"
+    HELP = "What is typed here is taken as it is."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave it", id="prompt.leave"),
+        HELP_KEYS,
+    ]
+    DEFAULT_CSS = """
+    Prompt {
+        align: center bottom;
+        & > Vertical { height: auto; border: round $primary; background: $surface; }
+        & Static { height: auto; padding: 0 1; }
+        & Input { padding: 0 1; }
+        & .title { text-style: bold; }
+        & .hint { color: $text-muted; }
+        & .problem { color: $text-error; display: none; }
+        & > ToastRack { dock: top; }
+    }
+    """
+
+    def __init__(
+        self,
+        title: str,
+        hint: str,
+        *,
+        text: str = "",
+        placeholder: str = "",
+        do: Callable[[str], object] | None = None,
+        waits: bool = False,
+    ) -> None:
+        """What is wrong when `do` takes the text is told in the prompt.
+
+        `waits`: the text is still to be read, and nothing is answered before `fill`.
+        """
+        super().__init__()
+        self._do = do
+        self._title, self._hint = title, hint
+        self._text, self._placeholder = text, placeholder
+        self._waits, self._is_entered = waits, False
+
+    def compose(self) -> ComposeResult:
+        """The question, the line, and what the keys do."""
+        with Vertical():
+            yield Static(Content(safe(self._title)), classes="title", markup=False)
+            yield Input(
+                self._text, placeholder=self._placeholder, select_on_focus=False, compact=True
+            )
+            yield Static(classes="problem", markup=False)
+            yield Static(Content(safe(self._hint)), classes="hint", markup=False)
+
+    def fill(self, text: str) -> None:
+        """Put a text into the line, unless something was typed by then."""
+        line = self.query_one(Input)
+        if not line.value:
+            line.value = safe(" ".join(text.split()))
+            line.cursor_position = len(line.value)
+        self._waits = False
+        if self._is_entered:
+            self.dismiss(line.value)
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """Take what was typed."""
+        if self._waits:
+            self._is_entered = True
+            return
+        try:
+            if self._do:
+                self._do(message.value)
+        except EvalstoreError as problem:
+            told = self.query_one(".problem", Static)
+            told.update(Content(safe(words_of(problem), lines=True)))
+            told.display = True
+        else:
+            self.dismiss(message.value)
+
+    def action_leave(self) -> None:
+        """Answer nothing."""
+        self.dismiss(None)

@@ -1,0 +1,139 @@
+"""Help on the screen below: what it shows, what its keys do, and where the others are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Input
+
+from evalstore.display import pad
+from evalstore.tui.keys.keymap import key_name
+from evalstore.tui.keys.registry import own_actions, pages
+from evalstore.tui.render.verdicts import verdict
+from evalstore.tui.screens.base import Page
+from evalstore.tui.state.verdict_order import MEANINGS, OF_PEOPLE
+from evalstore.tui.widgets.footer import KeyLine
+from evalstore.tui.widgets.text_view import BLANK, Line, Reader, Span, heading, text_lines
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import ActiveBinding
+
+_KEYS = 16
+"""Columns for the keys."""
+_HERE = {"list": "In the list", "text": "In the text"}
+
+_WORDS = {
+    "workspace": "the folder with the tests, as it is now",
+    "run": "what was asked and judged at one time; it stays as it was",
+    "test file": "one Markdown file; its cases differ in what is filled in",
+    "row": "one way to fill in a test file",
+    "case": "one test file filled in with one row",
+    "candidate": "a model that is asked",
+    "session": "one conversation with a candidate; its end is the answer",
+    "judge": "a model that gives a verdict on an answer",
+    "label": "a verdict that a person gives; it stands over all others",
+    "choice": "what a judge has chosen from a list that it was given",
+}
+"""Those that a newcomer cannot guess."""
+
+
+class HelpPage(Page):
+    """Help on another screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "back", "Close", show=False, id="help.close"),
+    ]
+    TITLE = "Help"
+    WAY = "{help} on any screen"
+    HELP = "The keys of the screen you came from, and the way to all others."
+
+    def __init__(self, below: Screen[object]) -> None:
+        super().__init__()
+        self._below = below
+        self._active = below.active_bindings
+
+    def compose(self) -> ComposeResult:
+        """One long text."""
+        yield self.title_line()
+        yield self.problem_line()
+        yield Reader(id="help")
+        yield KeyLine()
+
+    def on_mount(self) -> None:
+        """Show it."""
+        self.set_title("help", self._below.TITLE or "")
+        reader = self.query_one("#help", Reader)
+        reader.show(self._lines())
+        reader.focus()
+
+    def _lines(self) -> Iterator[Line]:
+        if self._below.TITLE:
+            yield heading(self._below.TITLE)
+            for paragraph in paragraphs(self.with_keys(self._below.HELP or "")):
+                yield from text_lines(paragraph)
+        for title, keys in self._groups().items():
+            yield heading(title)
+            for what, names in keys.items():
+                yield self._row(", ".join(names), what)
+            yield BLANK
+        yield heading("The screens, and the way to each")
+        yield from self._ways()
+        yield BLANK
+        yield heading("Words")
+        for word, meaning in _WORDS.items():
+            yield self._row(word, meaning)
+        yield BLANK
+        yield heading("The signs of verdicts")
+        for word, meaning in MEANINGS.items():
+            cell = verdict(word)
+            yield self._row(cell.text, meaning, cell.colour)
+        for signs, meaning in OF_PEOPLE.items():
+            yield self._row(signs, meaning)
+
+    @staticmethod
+    def _row(name: str, text: str, colour: str = "heading") -> Line:
+        return Line((Span(f"{pad(name, _KEYS)} ", colour), Span(text)), indent=2)
+
+    def _groups(self) -> Mapping[str, Mapping[str, list[str]]]:
+        """For each place where keys are heard what they do, with the keys for it."""
+        groups: dict[str, dict[str, list[str]]] = {}
+        if isinstance(self._below.focused, Input):
+            groups["In the line"] = {"Take what is typed": [key_name("enter")]}
+        for key, one in self._active.items():
+            if not one.binding.description or not one.binding.id:  # Textual's own
+                continue
+            group = groups.setdefault(self._place(one), {})
+            group.setdefault(one.binding.description, []).append(key_name(key))
+        order = ["On this screen", *_HERE.values(), "In the line", "Everywhere"]
+        return {name: groups[name] for name in order if name in groups}
+
+    def _place(self, one: ActiveBinding) -> str:
+        if one.node is self.app:
+            return "Everywhere"
+        if isinstance(one.node, Screen):
+            shared = {action.id for action in own_actions(Page)}
+            is_own = one.binding.id and one.binding.id not in shared
+            return "On this screen" if is_own else "Everywhere"
+        return _HERE["text" if (one.binding.id or "").startswith("text.") else "list"]
+
+    def _ways(self) -> Iterator[Line]:
+        for page in pages():
+            way = self.with_keys(page.WAY) or "what 'evalstore view' begins with"
+            yield self._row(page.TITLE or "", way)
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """The lines of a text, those that belong together as one; indented ones stay as they are."""
+    waiting: list[str] = []
+    for line in (*text.split("\n"), ""):
+        if line and not line.startswith(" "):
+            waiting.append(line)
+            continue
+        if waiting:
+            yield " ".join(waiting)
+            waiting = []
+        yield line

@@ -1,0 +1,70 @@
+"""Asks before the browser ends while a run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from evalstore.tui.screens.dialogs import Dialog
+from evalstore.tui.widgets.text_view import Line, text_lines
+
+if TYPE_CHECKING:
+    from evalstore.tui.state.background_run import Runner
+
+_LOOK_SECONDS = 0.2
+"""How often it is drawn."""
+
+
+class LeavePage(Dialog):
+    """How far the run is, and what quitting would do with it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,backspace", "back", "Go on", id="page.back"),
+        Binding("q", "app.quit", "Stop it and quit", id="quit"),
+    ]
+    TITLE = "Quit while a run goes"
+    WAY = "{quit} while a run goes on"
+    HELP = """\
+A run goes on, so {quit} asks first. {quit} again stops it and quits as soon as what is in flight
+is finished and stored; a third time it quits at once. {page.back} goes on, with the run."""
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__()
+        self._runner = runner
+
+    def on_mount(self) -> None:
+        """Draw, again and again."""
+        self.told.focus()
+        self.reload()
+        self.set_interval(_LOOK_SECONDS, self.reload)
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Say how far it is."""
+        self.set_title("quit")
+        self.told.show(self._lines(), stay=True)
+
+    def _lines(self) -> Iterator[Line]:
+        key = self.browser.key_of("quit")
+        done, total = self._runner.progress
+        how_far = f"{done:,} of {total:,} are done" if self._runner.is_planned else "it is planned"
+        if self._runner.is_over:
+            yield from text_lines(f"The run has ended meanwhile. {key} quits.")
+        elif self.browser.runs.is_leaving:
+            yield from text_lines(f"The run is being stopped: {how_far}.")
+            yield from text_lines(
+                "What is in flight is finished and stored, then the browser ends; "
+                f"{key} once more quits at once."
+            )
+        else:
+            back = self.browser.key_of("page.back")
+            yield from text_lines(f"A run is going: {how_far}.")
+            yield from text_lines(
+                f"{key} again stops it and quits; what was answered is kept. {back} goes on."
+            )
+
+    def action_back(self) -> None:
+        """Stay; a run that is being stopped is so all the same."""
+        self.browser.runs.stay()
+        self.app.pop_screen()

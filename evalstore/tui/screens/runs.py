@@ -1,0 +1,225 @@
+"""All runs, newest first, above them the workspace as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+
+from evalstore.display import money, plural
+from evalstore.tui.render.verdicts import bar, spark, when
+from evalstore.tui.screens.actions import Doing
+from evalstore.tui.state.verdict_order import counted
+from evalstore.tui.widgets.footer import KeyLine
+from evalstore.tui.widgets.grid import Cell, Grid
+from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.widgets.text_view import BLANK, Line, Reader, Span, heading, text_lines
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from evalstore.operations.views.cases import RunLine
+
+_COLUMNS = (
+    Column("run", 9),
+    Column("when", 14),
+    Column("", 1),
+    Column("state", 11, since=51),
+    Column("passed", 6, right=True),
+    Column("of", 9, right=True, since=62),
+    Column("cost", 8, right=True, since=90),
+    Column("", 8, since=110),
+    Column("asked", 6, right=True, since=120),
+    Column("judged", 6, right=True, since=128),
+    Column("reused", 6, right=True, since=136),
+    Column("message", 12, grows=True, since=76),
+)
+_STOPPED = {
+    "interrupted": ("■", "It was stopped before its end"),
+    "over budget": ("$", "It was stopped at the bound on the cost or the time"),
+    "incomplete": ("!", "It came to its end, but calls failed or something waits"),
+}
+"""Of runs that are not complete the sign and the meaning."""
+_NO_RUNS = "there are no runs yet: {page.run} makes one"
+_NEVER = """\
+Nothing has been run yet.
+
+{page.run} asks and judges what the workspace has; so does 'evalstore run'."""
+
+
+class History(Doing):
+    """The runs and what the highlighted one did."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("R", "run", "Run", id="page.run"),
+        Binding("w", "status", "What is to do", id="history.status"),
+        Binding("d", "compare", "Compare", id="history.compare"),
+        Binding("S,s", "stats", "Statistics", id="history.stats"),
+    ]
+    TITLE = "Runs"
+    HELP = """\
+All runs, the newest first; above them the workspace as it is now. A line has the share of judged
+cases that passed, the price and the message, and of a run that is not complete its state: ■ was
+interrupted, $ over budget, ! incomplete. Also of these {list.open} shows the cases and what came of
+them; {page.run} goes on where they ended. Below is what the run under the cursor did, and how the
+share went up and down until then.
+
+{list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the
+run under the cursor with the run before it, and the workspace with the newest run."""
+    DEFAULT_CSS = """
+    History > Reader { height: 9; border-top: solid $panel; }
+    """
+
+    saved_as = "runs"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._runs: list[RunLine] = []
+
+    def compose(self) -> ComposeResult:
+        """The list above what the run did."""
+        yield self.title_line()
+        yield self.problem_line()
+        yield Grid(id="runs", marks=True)
+        yield Reader(id="did").add_class("detail")
+        yield KeyLine()
+
+    def on_mount(self) -> None:
+        """Read the runs."""
+        self.set_title("evalstore", "runs")
+        self.reload(stay=False)
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Read the runs again."""
+        highlighted = self.highlighted if stay else None
+        self.fetch(self.source.runs, lambda runs: self.show_runs(runs, highlighted))
+
+    @property
+    def highlighted(self) -> str | None:
+        """The id of the highlighted run; None: the workspace."""
+        number = self.query_one("#runs", Grid).cursor - 1
+        return self._runs[number].id if 0 <= number < len(self._runs) else None
+
+    def show_runs(self, runs: list[RunLine], highlighted: str | None) -> None:
+        """Show them; the first line is the workspace."""
+        grid = self.query_one("#runs", Grid)
+        marked = {self._runs[number - 1].id if number else "" for number in grid.marked}
+        self._runs = runs
+        cursor = next((n for n, one in enumerate(runs, 1) if one.id == highlighted), 0)
+        self.set_title("evalstore", plural(len(runs), "run"))
+        grid.show(_COLUMNS, len(runs) + 1, self._cells, cursor=cursor)
+        ids = ["", *(one.id for one in runs)]
+        grid.marked = {number for number, id in enumerate(ids) if id in marked}
+        if not grid.has_focus and self.focused is None:
+            grid.focus()
+
+    def _cells(self, row: int) -> Sequence[Cell]:
+        if row == 0:
+            what = "its cases now" if self._runs else "no run yet"
+            blank = [Cell("")] * (len(_COLUMNS) - 3)
+            return (Cell("workspace", "group"), Cell("now"), *blank, Cell(what, "faint"))
+        run = self._runs[row - 1]
+        rate = run.rate
+        colour = "pass" if rate == 1 else "fail" if rate is not None else "faint"
+        return (
+            Cell(run.id[:8]),
+            Cell(when(run.started)),
+            Cell(_STOPPED.get(run.status, ("",))[0], "pending"),
+            Cell("" if run.status == "complete" else run.status, "pending"),
+            Cell("-" if rate is None else f"{100 * rate:.1f}%", colour),
+            Cell(f"{run.verdicts['pass']:,}/{run.counted:,}"),
+            Cell("" if run.cost is None else money(run.cost)),
+            Cell(bar(rate, 8), colour),
+            Cell(f"{run.asked:,}"),
+            Cell(f"{run.judged:,}"),
+            Cell(f"{run.reused:,}", "faint"),
+            Cell(run.message, "faint"),
+        )
+
+    @on(Grid.Moved, "#runs")
+    def follow_cursor(self, message: Grid.Moved) -> None:
+        """Tell what the highlighted run did."""
+        self.query_one("#did", Reader).show(
+            self._describe(message.row - 1) if message.row else self._describe_workspace()
+        )
+
+    def _describe_workspace(self) -> Iterator[Line]:
+        yield heading("the workspace")
+        if self._runs:
+            yield from text_lines(
+                self.with_keys(
+                    "{list.open} shows the cases with the verdicts that stored answers give them "
+                    "now."
+                )
+            )
+            words = self.with_keys("{history.status} says what a run would do, why, and its price.")
+            yield from text_lines(words, "faint")
+        else:
+            yield from text_lines(self.with_keys(_NEVER))
+
+    def _describe(self, number: int) -> Iterator[Line]:
+        run = self._runs[number]
+        note = f"  {run.message}" if run.message else ""
+        git = f"  git {run.git}" if run.git else ""
+        yield heading(f"run {run.id[:8]}  {run.status}{git}{note}")
+        share = (
+            "nothing judged" if run.rate is None else f"{100 * run.rate:.1f}% of {run.counted:,}"
+        )
+        yield from text_lines(f"{counted(run.verdicts)}: {share}")
+        recorded = f"{run.recorded:,} recorded, " if run.recorded else ""
+        failed = f", {run.failed:,} failed" if run.failed else ""
+        yield from text_lines(
+            f"{run.asked:,} asked, {recorded}{run.judged:,} judged, {run.reused:,} reused{failed}; "
+            f"{money(run.cost)}; {(run.ended - run.started) / 1e6:.1f} s"
+        )
+        if run.status in _STOPPED:
+            why = _STOPPED[run.status][1]
+            helps = self.with_keys("{list.open} shows its cases, {page.run} does what is left.")
+            yield from text_lines(f"{why}: {helps}", "pending")
+        yield from text_lines(", ".join(run.models), "faint")
+        if run.is_partial:
+            yield from text_lines(f"arguments: {run.selection}", "pending")
+        yield BLANK
+        shares = [one.rate for one in reversed(self._runs[number:]) if not one.is_partial]
+        yield Line((Span("trend  ", "faint"), Span(spark(shares, 60))))
+
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The id of the highlighted run."""
+        return self.highlighted or "", "the id of the run"
+
+    @on(Grid.Chosen, "#runs")
+    def open_run(self) -> None:
+        """Show its cases."""
+        self.browser.show_cases(self.highlighted)
+
+    # --- keys
+
+    def action_compare(self) -> None:
+        """Compare two marked runs, else the highlighted one with the run before it."""
+        grid = self.query_one("#runs", Grid)
+        if not self._runs:
+            if grid.row_count:
+                self.notify(self.with_keys(_NO_RUNS), markup=False)
+            return
+        newer, older = grid.cursor, grid.cursor + 1
+        if len(grid.marked) == 2:
+            newer, older = sorted(grid.marked)
+        elif len(grid.marked) > 2:
+            self.notify("mark two runs, or none", markup=False)
+            return
+        if older > len(self._runs):
+            self.notify("there is no run before this one", markup=False)
+            return
+        now = self._runs[newer - 1].id if newer else None
+        self.browser.show_comparison(self._runs[older - 1].id, now)
+
+    def action_stats(self) -> None:
+        """Show the statistics of the highlighted run; on the workspace, of the newest."""
+        run = self.highlighted or (self._runs[0].id if self._runs else None)
+        if run:
+            self.browser.show_stats(run)
+        elif self.query_one("#runs", Grid).row_count:
+            self.notify(self.with_keys(_NO_RUNS), markup=False)

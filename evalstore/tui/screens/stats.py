@@ -1,0 +1,288 @@
+"""What a run comes to by candidate, system prompt, tag and file, and how runs went before it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from textual import on
+from textual.binding import Binding, BindingType
+
+from evalstore.display import interval_bar, money, plural, short
+from evalstore.tui.render.verdicts import interval, spark
+from evalstore.tui.screens.actions import Doing
+from evalstore.tui.screens.base import READING
+from evalstore.tui.state.verdict_order import counted
+from evalstore.tui.widgets.footer import KeyLine
+from evalstore.tui.widgets.grid import Cell, Grid
+from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.widgets.text_view import BLANK, Line, Reader, Span, heading, text_lines
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from evalstore.operations.stats import Stats
+    from evalstore.operations.views.cases import RunLine
+    from evalstore.reports.group_totals import Group
+
+_BAR = 20
+_TREND = 60
+"""Runs that the trend shows."""
+_APART = re.compile(r'["\s,]+')
+_DIMENSIONS = ("model", "prompt", "tag", "file")
+_NAMES = {"model": "candidate", "prompt": "system prompt", "tag": "tag", "file": "file"}
+_TITLES = {name: f"{word}s" for name, word in _NAMES.items()}
+
+
+class _Read(NamedTuple):
+    """What the page shows."""
+
+    stats: Sequence[Stats]
+    runs: Sequence[RunLine]
+    """Newest first."""
+
+
+class StatsPage(Doing):
+    """Rates, intervals, costs and latency of a run."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "turn(1)", "Next table", id="stats.next_table"),
+        Binding("shift+tab", "turn(-1)", "Table before", show=False, id="stats.last_table"),
+        *(
+            Binding(str(number), f"table('{name}')", _TITLES[name], show=False, id=f"stats.{name}")
+            for number, name in enumerate(_DIMENSIONS, 1)
+        ),
+    ]
+    TITLE = "Statistics"
+    WAY = "{history.stats} on a run, {cases.stats} on the cases"
+    HELP = """\
+Pass rates with their 95 % intervals, costs and times of a run, by candidate, by system prompt, by
+tag and by file. {list.open} shows the cases that a line is about."""
+    DEFAULT_CSS = """
+    StatsPage {
+        & > #tables { height: 1; padding: 0 1; background: $panel; }
+        & > #facts { height: 11; border-top: solid $panel; }
+    }
+    """
+
+    saved_as = "statistics"
+
+    def __init__(self, revision: str) -> None:
+        super().__init__()
+        self.revision = revision
+        self._read: _Read | None = None
+        self._shown = 0
+
+    def compose(self) -> ComposeResult:
+        """The names of the tables, a table, and what is to be said of a group and of the runs."""
+        yield self.title_line()
+        yield self.problem_line()
+        tables = Reader(id="tables")
+        tables.can_focus = False
+        yield tables
+        yield self.empty_state()
+        yield Grid(id="groups")
+        yield Reader(id="facts").add_class("detail")
+        yield KeyLine()
+
+    def on_mount(self) -> None:
+        """Read the run."""
+        self.set_title("statistics", f"run {self.revision[:8]}", READING)
+        self.query_one(Grid).focus()
+        self.reload(stay=False)
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Read it; what a run holds stays as it is, but the runs become more."""
+        before = self._read.stats if self._read else None
+
+        def read() -> _Read:
+            return _Read(
+                before or self.source.stats(self.revision, _DIMENSIONS), self.source.runs()
+            )
+
+        self.fetch(read, self.show_read)
+
+    def show_read(self, found: _Read) -> None:
+        """Show it."""
+        self._read = found
+        self.show_table(self.query_one("#groups", Grid).cursor)
+
+    # --- the tables
+
+    @property
+    def stats(self) -> Stats | None:
+        """The table that is shown."""
+        return self._read.stats[self._shown] if self._read else None
+
+    @property
+    def group(self) -> Group | None:
+        """The highlighted group."""
+        number = self.query_one("#groups", Grid).cursor
+        groups = self.stats.groups if self.stats else ()
+        return groups[number] if number < len(groups) else None
+
+    def show_table(self, cursor: int = 0) -> None:
+        """Show the table of the chosen dimension."""
+        found = self.stats
+        if found is None:
+            return
+        total = found.total
+        self.set_title("statistics", f"run {self.revision[:8]}", interval(total.rate))
+        self.query_one("#tables", Reader).show([self._tabs()])
+        grid = self.query_one("#groups", Grid)
+        grid.opens = lambda row: _filter(found.by[0], found.groups[row]) != ""
+        grid.show(_columns(found), len(found.groups), self._cells, cursor=cursor)
+        nothing = not total.rate.judged
+        self.set_empty(self.with_keys(_NOTHING) if nothing and not total.sessions else "")
+        grid.display = not (nothing and not total.sessions)
+
+    def _tabs(self) -> Line:
+        return Line(
+            tuple(
+                Span(
+                    f"{number + 1} {_TITLES[name]}   ",
+                    "heading" if number == self._shown else "faint",
+                )
+                for number, name in enumerate(_DIMENSIONS)
+            )
+        )
+
+    def _cells(self, row: int) -> Sequence[Cell]:
+        assert self.stats
+        one, currency = self.stats.groups[row], self.stats.currency
+        rate = one.rate
+        colour = "pass" if rate.rate == 1 else "fail" if rate.rate is not None else "faint"
+        return (
+            Cell(one.name, "faint" if None in one.key else ""),
+            Cell("-" if rate.rate is None else f"{100 * rate.rate:.1f}%", colour),
+            Cell(interval_bar(rate.interval, rate.rate, _BAR), colour),
+            Cell(f"{rate.passed:,}/{rate.judged:,}"),
+            Cell(f"{one.cases:,}"),
+            Cell(f"{one.sessions:,}"),
+            Cell("" if one.latency is None else f"{one.latency:.2f}s"),
+            Cell(_money(one.per_100(one.answering), currency)),
+            Cell(_money(one.cost, currency)),
+            Cell("" if one.flip is None else f"{100 * one.flip:.0f}%"),
+        )
+
+    @on(Grid.Moved, "#groups")
+    def follow_cursor(self) -> None:
+        """Tell all of the highlighted group."""
+        if self.group:
+            self.query_one("#facts", Reader).show(self._facts(self.group))
+
+    def _facts(self, one: Group) -> Iterator[Line]:
+        assert self._read
+        assert self.stats
+        currency = self.stats.currency
+        yield heading(one.name)
+        covered = f"{100 * one.coverage:.0f}% judged" if one.coverage is not None else ""
+        yield from text_lines(f"{interval(one.rate)}; {covered} of {plural(one.results, 'result')}")
+        yield from text_lines(
+            f"{plural(one.tests, 'test')}, {plural(one.cases, 'case')}, "
+            f"{plural(one.sessions, 'session')}, {plural(one.evaluations, 'judgement')}"
+        )
+        yield from text_lines(
+            f"answers {_money(one.answering, currency)}, "
+            f"judging {_money(one.judging, currency)}; for 100 sessions "
+            f"{_money(one.per_100(one.answering), currency)} and "
+            f"{_money(one.per_100(one.judging), currency)}"
+            + (f"; {one.unpriced:,} without a known price" if one.unpriced else "")
+        )
+        if one.attempted:
+            yield from text_lines(
+                f"flaky: two attempts at the same case differ in {100 * (one.flip or 0):.0f}%; "
+                f"attempts disagree in {one.flaky:,} of {plural(one.attempted, 'result')}"
+            )
+        rerolls = self.stats.rerolls.text(self.stats.total.rate.passed)
+        if rerolls:
+            yield from text_lines(f"in all, {rerolls}", "pending")
+        yield BLANK
+        yield from self._trend()
+
+    def _trend(self) -> Iterator[Line]:
+        """How the runs went until this one; those of a selection are left out."""
+        assert self._read
+        runs = self._read.runs
+        number = next((n for n, one in enumerate(runs) if one.id == self.revision), 0)
+        this = runs[number : number + 1]
+        before = [one for one in reversed(runs[number:]) if not one.is_partial][-_TREND:]
+        if len(before) > 1:
+            shares = spark([one.rate for one in before], _TREND)
+            yield Line((Span("rate by run  ", "faint"), Span(shares)))
+            costs = [one.cost for one in before]
+            most = max((cost for cost in costs if cost), default=0.0)
+            if most:
+                heights = [None if cost is None else cost / most for cost in costs]
+                line = spark(heights, _TREND)
+                yield Line(
+                    (Span("cost by run  ", "faint"), Span(line), Span(f"  at most {money(most)}"))
+                )
+        else:
+            which = " of all cases" if runs[number + 1 :] else ""
+            yield from text_lines(f"no trend: there is no earlier run{which}", "faint")
+        for run in this:
+            if run.is_partial:
+                yield from text_lines(f"arguments of this run: {run.selection}", "pending")
+            cost = f"this run has paid {money(run.cost)}"
+            yield from text_lines(f"{cost}; {counted(run.verdicts)}", "faint")
+
+    # --- keys
+
+    @on(Grid.Chosen, "#groups")
+    def open_group(self) -> None:
+        """Show the cases of the run that belong to the group."""
+        if self.group:
+            self.browser.show_cases(self.revision, _filter(_DIMENSIONS[self._shown], self.group))
+
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The name of the highlighted group."""
+        return (self.group.name, "the name") if self.group else ("", "")
+
+    def action_table(self, name: str) -> None:
+        """Show the table of a dimension."""
+        self._shown = _DIMENSIONS.index(name)
+        self.show_table()
+
+    def action_turn(self, by: int) -> None:
+        """Show the next table."""
+        self._shown = (self._shown + by) % len(_DIMENSIONS)
+        self.show_table()
+
+
+_NOTHING = """\
+The run has no answers.
+
+{page.run} asks and judges what is missing."""
+
+
+def _columns(found: Stats) -> list[Column]:
+    return [
+        Column(_NAMES[found.by[0]], 14, grows=True),
+        Column("passed", 6, right=True),
+        Column("", _BAR, since=60),
+        Column("of", 11, right=True, since=38),
+        Column("cases", 7, right=True, since=86),
+        Column("sessions", 8, right=True, since=96),
+        Column("latency", 8, right=True, since=106),
+        Column("per 100", 12, right=True, since=120),
+        Column("cost", 12, right=True, since=76),
+        Column("flaky", 5, right=True, since=128),
+    ]
+
+
+def _filter(dimension: str, group: Group) -> str:
+    """What somebody would type to see its cases; empty when no filter says it."""
+    if dimension == "prompt":
+        return f"prompt:{short(group.key[0])}" if group.key[0] else 'prompt:"no prompt"'
+    if None in group.key:
+        return ""
+    if '"' in group.name:  # which cannot be typed within quotes: a part of it
+        return f"{dimension}:{max(_APART.split(group.name), key=len)}"
+    return f'{dimension}:"{group.name}"' if group.name else ""
+
+
+def _money(amount: float | None, currency: str) -> str:
+    return "unknown" if amount is None else money(amount, currency)

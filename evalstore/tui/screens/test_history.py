@@ -1,0 +1,226 @@
+"""The versions of a test: when it was edited, how, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+
+from evalstore.display import plural, safe, short
+from evalstore.tui.render.verdicts import verdict, when
+from evalstore.tui.screens.actions import Doing
+from evalstore.tui.screens.base import READING
+from evalstore.tui.state.verdict_order import URGENCY
+from evalstore.tui.widgets.footer import KeyLine
+from evalstore.tui.widgets.grid import Cell, Grid
+from evalstore.tui.widgets.grid_columns import Column
+from evalstore.tui.widgets.text_view import BLANK, Line, Reader, Span, heading, text_lines
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from evalstore.operations.views.test_history import Edit, Version
+
+_COLOURS = {"-": "old", "+": "new"}
+_EMPTY = """\
+No run knows this test.
+
+{page.run} makes the first that does."""
+
+
+class VersionsPage(Doing):
+    """The runs at which a test changed, above what was edited."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "widen", "Difference alone", id="versions.widen"),
+    ]
+    TITLE = "Versions"
+    WAY = "{cases.versions} on a case, {session.versions} on an answer"
+    HELP = """\
+The runs at which a test changed, the newest first; below, what was edited. With several system
+prompts, `fail 1/3` says that it failed with one of three, which are named below. {list.open} shows
+the case in that run."""
+    DEFAULT_CSS = """
+    VersionsPage > Grid { height: 1fr; }
+    VersionsPage > Reader { height: 2fr; border-top: solid $panel; }
+    VersionsPage.-wide-text > Grid { display: none; }
+    VersionsPage.-none > Grid, VersionsPage.-none > Reader { display: none; }
+    VersionsPage.-short.-wide-text > Reader { display: block; }
+    """
+
+    def __init__(self, file: str, row: str) -> None:
+        super().__init__()
+        self.file = file
+        self.row = row
+        self._versions: list[Version] = []
+        self._candidates: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        """The list above the difference."""
+        yield self.title_line()
+        yield self.problem_line()
+        yield self.empty_state()
+        yield Grid(id="versions")
+        yield Reader(id="edits").add_class("detail")
+        yield KeyLine()
+
+    def on_mount(self) -> None:
+        """Read the versions."""
+        self.set_title("versions", READING, self.file, self.row)
+        self.query_one(Grid).focus()
+        self.reload(stay=False)
+
+    def reload(self, *, stay: bool = True) -> None:
+        """Read the versions again."""
+        chosen = self.highlighted if stay else None
+        run = chosen.run if chosen else ""
+        self.fetch(
+            lambda: self.source.versions(self.file, self.row),
+            lambda versions: self.show_versions(versions, run),
+        )
+
+    @property
+    def highlighted(self) -> Version | None:
+        """The highlighted version."""
+        number = self.query_one(Grid).cursor
+        return self._versions[number] if number < len(self._versions) else None
+
+    def show_versions(self, versions: list[Version], run: str | None) -> None:
+        """Show them, with the cursor at that of a run if it is there."""
+        self._versions = versions
+        self._candidates = list(dict.fromkeys(name for one in versions for name in one.verdicts))
+        self.set_title("versions", plural(len(versions), "version"), self.file, self.row)
+        self.set_empty("" if versions else self.with_keys(_EMPTY))
+        grid = self.query_one(Grid)
+        self.set_class(not versions, "-none")
+        self.query_one(Grid).styles.max_height = len(versions) + 1
+        cursor = next((n for n, one in enumerate(versions) if one.run == run), 0)
+        grid.show(self._columns(), len(versions), self._cells, cursor=cursor)
+
+    def _columns(self) -> list[Column]:
+        verdicts = [
+            Column(name, max(11, min(18, len(name))), since=50) for name in self._candidates
+        ]
+        return [
+            Column("run", 9),
+            Column("when", 14, since=60),
+            Column("edited", 12, grows=True),
+            *verdicts,
+        ]
+
+    def _cells(self, row: int) -> Sequence[Cell]:
+        one = self._versions[row]
+        is_other = one.edits == ("other rows",)
+        return (
+            Cell(short(one.run)) if one.run else Cell("workspace", "group"),
+            Cell(when(one.started) if one.run else "not run yet"),
+            Cell(", ".join(one.edits), "faint" if is_other else ""),
+            *(
+                _summed(one.verdicts[name]) if name in one.verdicts else Cell("")
+                for name in self._candidates
+            ),
+        )
+
+    # --- what was edited
+
+    @on(Grid.Moved, "#versions")
+    def follow_cursor(self, message: Grid.Moved) -> None:
+        """Tell what differs from the version before."""
+        versions, number = self._versions, message.row
+        if number >= len(versions):
+            return
+        now = versions[number]
+        was = versions[number + 1] if number + 1 < len(versions) else None
+
+        def work() -> list[Line]:
+            from evalstore.operations.views.test_history import edits_between
+
+            return list(_tell(now, was, edits_between(was, now)))
+
+        self.fetch(work, lambda lines: self._show_edits(now, lines), group="edits")
+
+    def _show_edits(self, version: Version, lines: Sequence[Line]) -> None:
+        if version is self.highlighted:
+            self.query_one(Reader).show(lines)
+
+    # --- keys
+
+    @property
+    def copied(self) -> tuple[str, str]:
+        """The id of the run that first had the version."""
+        return (self.highlighted and self.highlighted.run) or "", "the id of the run"
+
+    @on(Grid.Chosen, "#versions")
+    def open_run(self) -> None:
+        """Show the cases of the run."""
+        if self.highlighted:
+            place = self.file, self.highlighted.row
+            self.browser.show_cases(self.highlighted.run, place=place)
+
+    def action_widen(self) -> None:
+        """Show the difference alone, or the list again."""
+        if not self._versions:
+            return
+        self.toggle_class("-wide-text")
+        (self.query_one(Reader) if self.has_class("-wide-text") else self.query_one(Grid)).focus()
+
+    def action_back(self) -> None:
+        """Show the list again, or leave."""
+        if self.has_class("-wide-text"):
+            self.action_widen()
+        else:
+            super().action_back()
+
+
+def _tell(now: Version, was: Version | None, edits: Sequence[Edit]) -> Iterator[Line]:
+    name = f"run {short(now.run)}" if now.run else "the workspace"
+    before = f" (before: run {short(was.run)})" if was and was.run else ""
+    yield heading(f"{', '.join(now.edits)} in {name}{before}")
+    for model, words in now.verdicts.items():
+        yield Line((Span(safe(model)), *_worded(words, now.prompts.get(model, ()))))
+    for text in now.candidates:
+        yield from text_lines(text)
+    if not edits and was is not None:
+        yield from text_lines("What candidates are shown and evaluators are told is the same.")
+    for edit in edits:
+        yield BLANK
+        yield heading(edit.part)
+        for number, hunk in enumerate(edit.hunks):
+            if number:
+                yield Line((Span("  ⋯", "faint"),))
+            for line in hunk:
+                colour = _COLOURS.get(line.sign, "")
+                yield Line(
+                    (
+                        Span(f"{line.sign} ", colour and _SIGNS[line.sign]),
+                        *(
+                            Span(
+                                safe(one.text, lines=True).expandtabs(4),
+                                colour if one.differs and was else "",
+                            )
+                            for one in line.pieces
+                        ),
+                    ),
+                )
+
+
+def _summed(words: Sequence[str]) -> Cell:
+    """The worst of the verdicts on a candidate; when there are others, how many are so."""
+    worst = min(words, key=URGENCY.index)
+    cell = verdict(worst)
+    if len(set(words)) == 1:
+        return cell
+    return Cell(f"{cell.text} {words.count(worst)}/{len(words)}", cell.colour)
+
+
+def _worded(words: Sequence[str], prompts: Sequence[str]) -> Iterator[Span]:
+    for number, word in enumerate(words):
+        cell = verdict(word)
+        yield Span(f"  {cell.text}", cell.colour)
+        if number < len(prompts):
+            yield Span(safe(f" ({prompts[number]})"), "faint")
+
+
+_SIGNS = {"-": "fail", "+": "pass"}

@@ -1,0 +1,1 @@
+"""What the screens hold: filters, positions, and where their data comes from."""

@@ -1,0 +1,323 @@
+"""Cases in an order, filtered: quick enough to be done at every key for very many cases.
+
+What many cases have in common is looked at once: their file, their tags, and which
+candidate came to which verdict. Orders are made once. Rows are named by their numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING
+
+from evalstore.display import widest
+from evalstore.reports.comparison import JUDGED
+from evalstore.tui.state.case_query import FIELDS, has_any
+from evalstore.tui.state.verdict_order import SIGNS, URGENCY
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.tui.state.case_query import Field, Query
+
+ORDERS = ("file", "verdict", "row")
+Words = tuple[str, ...]
+Found = Mapping[Words, frozenset[str]]
+"""Sessions in whose texts all of these words are."""
+Search = Callable[[Words], frozenset[str] | None]
+"""Finds them; None: that is not wanted any more."""
+_CameTo = tuple[str | None, ...]
+"""What each candidate came to; None: it was not asked."""
+_VERDICTS = [word for word in SIGNS if word in URGENCY]
+_KNOWN = 4
+"""Words of which it is known which names lack them: what was typed before is still there."""
+_NAMED = 8
+"""Tags, candidates or files that are named to whom asks for one that there is not."""
+_LIKE_A_FIELD = re.compile(r"[a-z]+:(?!//)")
+
+
+class Listing:
+    """The cases of a run with what filters need of them. May be made in any thread."""
+
+    def __init__(self, cases: Cases) -> None:
+        self._rows = cases.rows
+        self._models = cases.models
+        self._folded_models = tuple(model.casefold() for model in cases.models)
+        self._files = list(dict.fromkeys(one.file for one in cases.rows))
+        self._tags = list(dict.fromkeys(one.tags for one in cases.rows))
+        numbers: dict[_CameTo, int] = {}
+        self._came_to = array(
+            "I", (numbers.setdefault(_came_to(one), len(numbers)) for one in cases.rows)
+        )
+        """For each row, which of these."""
+        self._kinds = list(numbers)
+        self._all_kinds = Counter(self._came_to)
+        """How many rows have come to each."""
+        self._orders: dict[str, Sequence[int]] = {"file": range(len(cases.rows))}
+        self.file_width = widest(self._files)
+        self.row_width = widest([label_of(one) if one.prompt else one.row for one in cases.rows])
+        self._places: list[str] | None = None
+        self._known: dict[str, bytes] = {}
+        self._all = b"\1" * len(cases.rows)
+        self._looked_up: dict[int, tuple[frozenset[str], bytes]] = {}
+        """By the address of what was found: it, and for each row whether it is among it."""
+
+    def rows(self, numbers: Iterable[int]) -> list[CaseRow]:
+        """The rows with these numbers."""
+        return list(map(self._rows.__getitem__, numbers))
+
+    # --- which rows
+
+    def select(self, query: Query, order: str, found: Found) -> Sequence[int]:
+        """The rows that match, in order."""
+        numbers = self._ordered(order)
+        named = [one for one in query.fields if one.name == "model" and not one.is_negated]
+        for field in query.fields:
+            numbers = self._with_field(numbers, field, named)
+        if query.words:
+            numbers = self._with_words(numbers, query.words, found)
+        for word in query.without:
+            numbers = self._without(numbers, word, found)
+        return numbers
+
+    def count(self, numbers: Sequence[int], query: Query | None = None) -> dict[str, int]:
+        """How many results of these rows have each verdict, of the candidates that are meant."""
+        named = [one for one in query.fields if one.name == "model"] if query else []
+        meant = [
+            all(has_any(model, one.values) != one.is_negated for one in named)
+            for model in self._folded_models
+        ]
+        kinds = (
+            Counter(map(self._came_to.__getitem__, numbers))
+            if len(numbers) < len(self._rows)
+            else self._all_kinds
+        )
+        counts = dict.fromkeys(_VERDICTS, 0)
+        for kind, count in kinds.items():
+            for word in compress(self._kinds[kind], meant):
+                if word is not None:
+                    counts[word] += count
+        return {word: count for word, count in counts.items() if count}
+
+    def shared(self, model: str) -> dict[str, int]:
+        """In how many cases each other candidate was judged, too."""
+        mine = self._models.index(model)
+        shared = dict.fromkeys((one for one in self._models if one != model), 0)
+        for kind, count in self._all_kinds.items():
+            words = self._kinds[kind]
+            for one, word in zip(self._models, words, strict=True):
+                if one != model and word in JUDGED and words[mine] in JUDGED:
+                    shared[one] += count
+        return shared
+
+    def _ordered(self, order: str) -> Sequence[int]:
+        if order not in self._orders:
+            keys: list[int] | list[str]
+            if order == "verdict":
+                worst = [_worst(words) for words in self._kinds]
+                keys = [worst[number] for number in self._came_to]
+            else:
+                keys = self._folded()
+            self._orders[order] = array("I", sorted(range(len(keys)), key=keys.__getitem__))
+        return self._orders[order]
+
+    # --- fields
+
+    def _with_field(
+        self, numbers: Sequence[int], field: Field, named: Sequence[Field]
+    ) -> Sequence[int]:
+        rows, values, negated = self._rows, field.values, field.is_negated
+        if field.name == "file":
+            files = {one for one in self._files if has_any(one.casefold(), values) != negated}
+            return [number for number in numbers if rows[number].file in files]
+        if field.name == "tag":
+            tags = {
+                one
+                for one in self._tags
+                if any(has_any(tag.casefold(), values) for tag in one) != negated
+            }
+            return [number for number in numbers if rows[number].tags in tags]
+        if field.name == "prompt":
+            return [n for n in numbers if has_any(_prompt_of(rows[n]), values) != negated]
+        among = [field] if field.name == "model" else named
+        words = ("",) if field.name == "model" else values
+        kinds = [self._has_come_to(kind, words, among) != negated for kind in self._kinds]
+        came_to = self._came_to
+        return [number for number in numbers if kinds[came_to[number]]]
+
+    def _has_come_to(self, kind: _CameTo, words: Words, among: Sequence[Field]) -> bool:
+        """Whether one of the candidates that are meant came to what begins so."""
+        return any(
+            word is not None
+            and word.startswith(words)
+            and all(has_any(model, one.values) for one in among)
+            for model, word in zip(self._folded_models, kind, strict=True)
+        )
+
+    # --- words
+
+    def look_up(self, query: Query, search: Search) -> Found:
+        """Search the words that are not in names, those that a name lacks together."""
+        lacking = set(self._lacking(query.words)) - {0}
+        wanted = {_marked(query.words, marks) for marks in lacking}
+        found: dict[Words, frozenset[str]] = {}
+        self._looked_up = {}
+        for words in sorted({*wanted, *((word,) for word in query.without)}):
+            sessions = search(words)
+            if sessions is None:
+                break
+            found[words] = sessions
+            self._rows_of(sessions)  # ahead of time, for it takes a while
+        return found
+
+    def _with_words(self, numbers: Sequence[int], words: Words, found: Found) -> Sequence[int]:
+        if not any(found.values()):
+            for word in words:
+                missing = self._lacks(word)
+                numbers = [number for number in numbers if not missing[number]]
+            return numbers
+        lacking = self._lacking(words)
+        within: dict[int, Sequence[int]] = {0: self._all}
+        for marks in set(lacking) - within.keys():
+            within[marks] = self._rows_of(_sessions(found, _marked(words, marks)))
+        return [number for number in numbers if within[lacking[number]][number]]
+
+    def _without(self, numbers: Sequence[int], word: str, found: Found) -> list[int]:
+        lacks, said = self._lacks(word), self._rows_of(found.get((word,), frozenset()))
+        return [number for number in numbers if lacks[number] and not said[number]]
+
+    def _rows_of(self, sessions: frozenset[str]) -> Sequence[int]:
+        """For each row whether one of these is its session."""
+        known = self._looked_up.get(id(sessions))
+        if known is None:
+            rows = bytes(len(self._rows)) if not sessions else _among(self._rows, sessions)
+            known = self._looked_up[id(sessions)] = sessions, rows
+        return known[1]
+
+    def _lacking(self, words: Words) -> Sequence[int]:
+        """For each row, which of the words its name lacks: a bit for each."""
+        found: Sequence[int] = bytes(len(self._rows))
+        for place, word in enumerate(words):
+            lacks = self._lacks(word)
+            found = [bits | one << place for bits, one in zip(found, lacks, strict=True)]
+        return found
+
+    def _lacks(self, word: str) -> bytes:
+        """For each row whether its name lacks a word; of the last words it is known."""
+        known = self._known
+        if word not in known:  # another thread may look at the same time: none is changed
+            kept = dict(list(known.items())[1 - _KNOWN :])
+            self._known = known = {**kept, word: self._find_lacking(word)}
+        return known[word]
+
+    def _find_lacking(self, word: str) -> bytes:
+        places, sought = self._folded(), _fold(word)
+        files = {one for one in self._files if word in one.casefold()}
+        if not files:
+            return bytes([sought not in place for place in places])
+        return bytes(
+            [
+                one.file not in files and sought not in place
+                for one, place in zip(self._rows, places, strict=True)
+            ]
+        )
+
+    def _folded(self) -> list[str]:
+        """The row and the prompt of each case; a text that is needed twice is there once."""
+        if self._places is None:
+            texts = (f"{one.row} {one.prompt}" if one.prompt else one.row for one in self._rows)
+            self._places = [folded if (folded := _fold(text)) != text else text for text in texts]
+        return self._places
+
+    # --- what cannot match
+
+    def complaints(self, query: Query) -> Iterator[tuple[str, str]]:
+        """What of a filter there is not, and what there is instead."""
+        for name, values, _ in query.fields:
+            for value in () if name == "prompt" else values:  # of these there may be very many
+                if name == "verdict":
+                    if not any(word.startswith(value) for word in _VERDICTS):
+                        yield f"no verdict is called '{value}'", ", ".join(_VERDICTS)
+                    continue
+                there = self._there_is(name)
+                if not any(has_any(one.casefold(), (value,)) for one in there):
+                    some = [*there[:_NAMED], *["…"] * (len(there) > _NAMED)]
+                    what = "candidate" if name == "model" else name
+                    is_whole = value.startswith("=") and len(value) > 1
+                    told = f"is called '{value[1:]}'" if is_whole else f"has '{value}' in it"
+                    yield f"no {what} {told}", ", ".join(some) or "there are none"
+
+    def why_empty(self, query: Query, *, is_searching: bool) -> str:
+        """What to say when nothing matches."""
+        if query.is_empty:
+            return "There are no cases here.\n'evalstore check' reads the test files."
+        wrong = list(self.complaints(query))
+        wrong += () if is_searching else _unknown_fields(query)
+        if wrong:
+            return "\n".join(f"{what}: {there}" for what, there in wrong)
+        if is_searching:
+            return "No case is called so; answers, feedback and tests are searched …"
+        return "No case matches the filter.\nEscape takes it away."
+
+    def _there_is(self, name: str) -> Sequence[str]:
+        if name == "tag":
+            return sorted({tag for tags in self._tags for tag in tags})
+        return self._models if name == "model" else self._files
+
+
+def _marked(words: Words, marks: int) -> Words:
+    """The words whose bits are set."""
+    return tuple(word for place, word in enumerate(words) if marks >> place & 1)
+
+
+def _fold(text: str) -> str:
+    """As names are compared. With plain dots a name that was cut takes half the memory."""
+    return text.casefold().replace("…", "...")
+
+
+def label_of(case: CaseRow) -> str:
+    """The row, and the system prompt where the file has several."""
+    return f"{case.row} ({case.prompt})".lstrip() if case.prompt else case.row
+
+
+def _prompt_of(case: CaseRow) -> str:
+    """The name of the system prompt, where there is one, and its id."""
+    id = next(one.prompt for one in case.results if one)
+    return f"{case.prompt} {id or 'no prompt'}".casefold()
+
+
+def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:
+    """Words that look like fields which there are not, and those that there are."""
+    for word in query.words:
+        found = _LIKE_A_FIELD.match(word)
+        if found:
+            yield f"there is no '{found[0]}'", ", ".join(f"{name}:" for name in FIELDS)
+
+
+def _came_to(case: CaseRow) -> _CameTo:
+    # A list, and the verdict first: there are very many of them.
+    return tuple(
+        [None if one is None else one.verdict or one.word or "answered" for one in case.results]
+    )
+
+
+def _worst(words: _CameTo) -> int:
+    return min((URGENCY.index(word) for word in words if word is not None), default=9)
+
+
+def _among(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
+    return bytes(
+        any(not sessions.isdisjoint(one.sessions) for one in row.results if one is not None)
+        for row in rows
+    )
+
+
+def _sessions(found: Found, words: Words) -> frozenset[str]:
+    """Where words were found; until they are searched, where those typed before were found."""
+    if words in found:
+        return found[words]
+    text = " ".join(words)
+    before = [one for one in found if text.startswith(" ".join(one))]
+    return found[max(before, key=lambda one: len(" ".join(one)))] if before else frozenset()

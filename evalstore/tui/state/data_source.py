@@ -1,0 +1,286 @@
+"""What the browser is fed with: a small protocol, so that a screen can be tried without a store.
+
+All of it may be called from any thread, and raises `EvalstoreError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.operations.diff import Diff
+    from evalstore.operations.grep import Searcher
+    from evalstore.operations.label import Labelled
+    from evalstore.operations.progress import Watcher
+    from evalstore.operations.stats import Stats
+    from evalstore.operations.status_report import Status
+    from evalstore.operations.views.answer import SessionView
+    from evalstore.operations.views.cases import Cases, RunLine
+    from evalstore.operations.views.interactive_run import Ended, Flips, Intent, Planned
+    from evalstore.operations.views.test_history import Version
+    from evalstore.planning.options import Where
+    from evalstore.values import Result, Word
+
+
+class Source(Protocol):
+    """Where screens get what they show."""
+
+    def runs(self) -> list[RunLine]:
+        """All runs, newest first."""
+
+    def cases(self, revision: str | None) -> Cases:
+        """The cases of a run, or of the workspace as it is now."""
+
+    def files(self) -> list[str]:
+        """The test files of the workspace."""
+
+    def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
+        """The feedback of these judgements by id."""
+
+    def compare(self, was: str | None, now: str | None, models: tuple[str, str] | None) -> Diff:
+        """A run with a run or the workspace, or with models two candidates of `now`."""
+
+    def answers(self, sessions: Sequence[str]) -> dict[str, str]:
+        """The last answers of these sessions by id."""
+
+    def last_asked(self, tests: Sequence[str]) -> dict[str, str]:
+        """The last thing that a user says in each of these test versions."""
+
+    def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
+        """The results of a run, added up in each of these ways."""
+
+    def session(self, id: str, result: Result) -> SessionView:
+        """An answer of a case with all that belongs to it."""
+
+    def question(self, result: Result, run: str | None) -> SessionView:
+        """What is asked of a candidate that has not answered."""
+
+    def versions(self, file: str, row: str) -> list[Version]:
+        """The versions of a test, newest first."""
+
+    def search(
+        self, words: Sequence[str], report: Callable[[int, int], bool]
+    ) -> frozenset[str] | None:
+        """The sessions in whose answer, feedback or test all words are, the last as a beginning.
+
+        `report` is told how many texts are in the index, and of how many, and says whether to
+        go on; None when it did not.
+        """
+
+    def stamp(self) -> object:
+        """What differs when anybody has written to the store."""
+
+    # --- what a person does
+
+    def label(
+        self, results: Sequence[Result], verdict: Word, note: str, session: str | None
+    ) -> list[Labelled]:
+        """Append a person's verdict on what these came to; with a session, on that alone.
+
+        `none` takes back what this person has said.
+        """
+
+    def note(self, result: Result, session: str | None) -> str:
+        """The note of the label that this person has given to it; or empty."""
+
+    def status(self) -> Status:
+        """What changed since the last run, what a run would do, why, and its price."""
+
+    def all_that_lacks(self) -> Intent:
+        """To run what is missing."""
+
+    def of_file(self, file: str) -> Intent:
+        """To run what is missing of a test file."""
+
+    def again(self, results: Sequence[Result]) -> Intent:
+        """To judge these again."""
+
+    def plan(self, intent: Intent) -> Planned:
+        """What would be done, why, and its price."""
+
+    def carry_out(self, intent: Intent, watcher: Watcher, planned: Planned) -> Ended:
+        """Do it, unless it is more than was planned by now; the watcher can stop it."""
+
+    def flips(self, run: str) -> Flips | None:
+        """What broke and what was fixed since the run before, if there is one."""
+
+    def path_of(self, file: str) -> Path:
+        """Where a file of the workspace is."""
+
+
+class Workspace:
+    """The source that reads a workspace and its store."""
+
+    def __init__(
+        self, where: Where, *, offline: bool = False, max_cost: float | None = None
+    ) -> None:
+        """Runs started from here are `offline` and cost at most `max_cost`, if it is given."""
+        self._where = where
+        self.offline = offline
+        self.max_cost = max_cost
+        self._searcher: Searcher | None = None
+
+    @property
+    def where(self) -> Where:
+        """The workspace; once its store has been seen no other is made in its place."""
+        return self._where
+
+    def runs(self) -> list[RunLine]:
+        """All runs, newest first."""
+        from evalstore.operations.views import cases
+
+        return cases.runs(self.where)
+
+    def cases(self, revision: str | None) -> Cases:
+        """The cases of a run, or of the workspace as it is now."""
+        from evalstore.operations.views import cases
+
+        return cases.cases(self.where, revision)
+
+    def files(self) -> list[str]:
+        """The test files of the workspace."""
+        from evalstore.operations.views import cases
+
+        return cases.test_files(self.where)
+
+    def feedback(self, evaluations: Sequence[str]) -> dict[str, str]:
+        """The feedback of these judgements by id."""
+        from evalstore.operations.views import cases
+
+        return cases.feedback(self.where, evaluations)
+
+    def compare(self, was: str | None, now: str | None, models: tuple[str, str] | None) -> Diff:
+        """A run with a run or the workspace, or with models two candidates of `now`."""
+        from evalstore.operations import diff
+
+        if models:
+            return diff.diff_models(self.where, now, models)
+        return diff.diff(self.where, was, now)
+
+    def answers(self, sessions: Sequence[str]) -> dict[str, str]:
+        """The last answers of these sessions by id."""
+        from evalstore.operations import diff
+
+        return diff.read_answers(self.where, sessions)
+
+    def last_asked(self, tests: Sequence[str]) -> dict[str, str]:
+        """The last thing that a user says in each of these test versions."""
+        from evalstore.operations.views import answer
+
+        return answer.last_asked(self.where, tests)
+
+    def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
+        """The results of a run, added up in each of these ways."""
+        from evalstore.operations.stats import read_stats
+
+        return read_stats(self.where, run, [(name,) for name in groupings])
+
+    def session(self, id: str, result: Result) -> SessionView:
+        """An answer of a case with all that belongs to it."""
+        from evalstore.operations.views import answer
+
+        return answer.session_of(self.where, id, result)
+
+    def question(self, result: Result, run: str | None) -> SessionView:
+        """What is asked of a candidate that has not answered."""
+        from evalstore.operations.views import answer
+
+        return answer.question_of(self.where, result, run)
+
+    def versions(self, file: str, row: str) -> list[Version]:
+        """The versions of a test, newest first."""
+        from evalstore.operations.views import test_history
+
+        return test_history.versions_of(self.where, file, row)
+
+    def search(
+        self, words: Sequence[str], report: Callable[[int, int], bool]
+    ) -> frozenset[str] | None:
+        """The sessions in whose answer, feedback or test all words are, the last as a beginning."""
+        from evalstore.operations.grep import Searcher
+
+        self._searcher = self._searcher or Searcher(self.where)
+        return self._searcher.search(words, report)
+
+    def stamp(self) -> object:
+        """What differs when anybody has written to the store."""
+        from evalstore.operations.views import cases
+
+        found = cases.stamp(self.where)
+        if found.is_there and not self._where.was_seen:
+            self._where = replace(self._where, was_seen=True)
+        return found
+
+    # --- what a person does
+
+    def label(
+        self, results: Sequence[Result], verdict: Word, note: str, session: str | None
+    ) -> list[Labelled]:
+        """Append a person's verdict on what these came to; with a session, on that alone.
+
+        `none` takes back what this person has said.
+        """
+        from evalstore.operations import label
+
+        return label.label_results(self.where, results, verdict, note=note, session=session)
+
+    def note(self, result: Result, session: str | None) -> str:
+        """The note of the label that this person has given to it; or empty."""
+        from evalstore.operations import label
+
+        return label.read_note(self.where, result, session)
+
+    def status(self) -> Status:
+        """What changed since the last run, what a run would do, why, and its price."""
+        from evalstore.operations import status_cache
+        from evalstore.planning.options import Wanted
+
+        return status_cache.status(self.where, Wanted(offline=self.offline))
+
+    def all_that_lacks(self) -> Intent:
+        """To run what is missing."""
+        from evalstore.operations.views import interactive_run
+
+        return interactive_run.ALL
+
+    def of_file(self, file: str) -> Intent:
+        """To run what is missing of a test file."""
+        from evalstore.operations.views import interactive_run
+
+        return interactive_run.of_file(self.where, file)
+
+    def again(self, results: Sequence[Result]) -> Intent:
+        """To judge these again."""
+        from evalstore.operations.views import interactive_run
+
+        return interactive_run.again(self.where, results)
+
+    def plan(self, intent: Intent) -> Planned:
+        """What would be done, why, and its price."""
+        from evalstore.operations.views import interactive_run
+
+        return interactive_run.plan(
+            self.where, intent, offline=self.offline, max_cost=self.max_cost
+        )
+
+    def carry_out(self, intent: Intent, watcher: Watcher, planned: Planned) -> Ended:
+        """Do it, unless it is more than was planned by now; the watcher can stop it."""
+        from evalstore.operations.views import interactive_run
+
+        return interactive_run.carry_out(self.where, intent, watcher, planned, offline=self.offline)
+
+    def flips(self, run: str) -> Flips | None:
+        """What broke and what was fixed since the run before, if there is one."""
+        from evalstore.operations.views import interactive_run
+
+        return interactive_run.flips(self.where, run)
+
+    def path_of(self, file: str) -> Path:
+        """Where a file of the workspace is."""
+        from evalstore.operations.views import interactive_run
+
+        return interactive_run.path_of(self.where, file)

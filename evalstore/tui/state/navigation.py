@@ -1,0 +1,135 @@
+"""From answer to answer: among the cases of a list, their candidates and their attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore.tui.state.verdict_order import FAILING
+
+if TYPE_CHECKING:
+    from evalstore.operations.views.cases import CaseRow, Cases
+    from evalstore.values import Result
+
+
+class Stop(NamedTuple):
+    """Where a walk is."""
+
+    case: CaseRow
+    model: str
+    attempt: int
+    """Which answer of the candidate, from 0."""
+    other: str | None
+    """The candidate whose answer stands beside."""
+
+
+class Walk:
+    """A place among cases; a step that cannot be made leaves it and returns False."""
+
+    def __init__(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
+        self.cases = cases
+        self.listed = list(listed)
+        self.number = number
+        self.model = model
+        self.attempt = 0
+        self.other: str | None = None
+
+    @property
+    def stop(self) -> Stop:
+        """Where the walk is."""
+        return Stop(self.case, self.model, self.attempt, self.other)
+
+    @property
+    def case(self) -> CaseRow:
+        """The case."""
+        return self.listed[self.number]
+
+    @property
+    def models(self) -> list[str]:
+        """The candidates of the case."""
+        return [model for model, _ in self._results(self.case)]
+
+    @property
+    def result(self) -> Result:
+        """What the candidate came to."""
+        return dict(self._results(self.case))[self.model]
+
+    @property
+    def beside(self) -> Result | None:
+        """What the candidate beside it came to."""
+        return dict(self._results(self.case)).get(self.other or "")
+
+    @property
+    def session(self) -> str | None:
+        """The id of the answer; None when there is none."""
+        sessions = self.result.sessions
+        return sessions[self.attempt] if self.attempt < len(sessions) else None
+
+    def _results(self, case: CaseRow) -> Iterator[tuple[str, Result]]:
+        for model, one in zip(self.cases.models, case.results, strict=True):
+            if one is not None:
+                yield model, one
+
+    # --- steps
+
+    def go(self, number: int, model: str | None = None) -> None:
+        """Go to a case, to the same candidate where it has one."""
+        self.number, self.attempt = number, 0
+        wanted = model or self.model
+        self.model = wanted if wanted in self.models else self.models[0]
+        if self.other == self.model or self.other not in self.models:
+            self.other = None
+
+    def to_case(self, by: int) -> bool:
+        """Go to the next case, or to the one before."""
+        number = self.number + by
+        if not 0 <= number < len(self.listed):
+            return False
+        self.go(number)
+        return True
+
+    def to_candidate(self, by: int) -> bool:
+        """Go to the next candidate of the case, behind the last to the first."""
+        models = self.models
+        if len(models) > 1:
+            self.go(self.number, models[(models.index(self.model) + by) % len(models)])
+        return len(models) > 1
+
+    def to_failure(self, by: int) -> bool:
+        """Go to the next case that did not pass, behind the last to the first."""
+        count = len(self.listed)
+        for step in range(1, count + 1):
+            number = (self.number + by * step) % count
+            results = self._results(self.listed[number])
+            failing = [model for model, one in results if one.word in FAILING]
+            if failing:
+                self.go(number, self.model if self.model in failing else failing[0])
+                return True
+        return False
+
+    def to_attempt(self) -> bool:
+        """Go to the next answer of the candidate, behind the last to the first."""
+        count = len(self.result.sessions)
+        self.attempt = (self.attempt + 1) % max(1, count)
+        return count > 1
+
+    def take_beside(self) -> bool:
+        """Take the next candidate beside this one; after the last, none."""
+        others = [model for model in self.models if model != self.model]
+        number = others.index(self.other) + 1 if self.other in others else 0
+        self.other = others[number] if number < len(others) else None
+        return bool(others)
+
+    def renew(self, cases: Cases) -> None:
+        """Take what the listed cases have come to by now; when this one is gone, nothing."""
+        found = {(one.file, one.row, one.prompt): one for one in cases.rows}
+        listed = [found.get((one.file, one.row, one.prompt)) for one in self.listed]
+        if listed[self.number] is None:
+            return
+        attempt = self.attempt
+        number = self.number - sum(one is None for one in listed[: self.number])
+        self.cases, self.listed = cases, [one for one in listed if one is not None]
+        before = self.model
+        self.go(number)
+        if self.model == before and attempt < len(self.result.sessions):
+            self.attempt = attempt

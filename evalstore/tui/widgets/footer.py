@@ -1,0 +1,125 @@
+"""The line at the bottom: what the keys do, as many of them as fit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from textual.binding import Binding
+from textual.content import Content
+from textual.style import Style
+from textual.widgets import Static
+
+from evalstore.tui.keys.keymap import key_name
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.binding import ActiveBinding
+
+_KEPT = ("help", "quit", "page.back")
+"""Actions that are named before all others when there is little room."""
+_WIDE = 100
+"""From so many columns on, keys that are not worth knowing first are named, too."""
+
+
+class KeyLine(Static):
+    """Names the keys that are worth knowing here; a click on one presses it.
+
+    One line that is painted instead of a widget for each key: pages open the quicker for it.
+    """
+
+    DEFAULT_CSS = """
+    KeyLine {
+        dock: bottom;
+        height: 1;
+        color: $footer-description-foreground;
+        background: $footer-background;
+    }
+    """
+    _SHOWN: ClassVar[str] = "bold $footer-key-foreground"
+
+    def on_mount(self) -> None:
+        """Follow what can be done."""
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.refresh())
+
+    @property
+    def keys(self) -> list[ActiveBinding]:
+        """The keys that are named, one for each action."""
+        shown: dict[str, ActiveBinding] = {}
+        more: dict[str, ActiveBinding] = {}
+        for one in self.screen.active_bindings.values():
+            if one.binding.description:
+                named = shown if one.binding.show else more
+                named.setdefault(one.binding.action, one)
+        width = self.size.width
+        fitting = _fitting([*shown.values()], width)
+        if len(fitting) == len(shown) and width >= _WIDE:
+            known = {*shown, *more}
+            others = [one for action, one in more.items() if not _is_back(action, known)]
+            fitting += _filling(self._of_the_page(others), width - sum(map(_width, fitting)))
+        return fitting
+
+    def _of_the_page(self, keys: Sequence[ActiveBinding]) -> list[ActiveBinding]:
+        """Those that are the page's, first those that no other page has."""
+        ids = [
+            one.id
+            for owner in type(self.screen).__mro__
+            for one in owner.__dict__.get("BINDINGS", ())
+            if isinstance(one, Binding) and one.id
+        ]
+        own = [one for one in keys if one.node is self.screen and one.binding.id in ids]
+        return sorted(own, key=lambda one: ids.index(one.binding.id or ""))
+
+    def render(self) -> Content:
+        """All on one line; what cannot be done at the moment is dim."""
+        return Content("").join(part for one in self.keys for part in self._parts(one))
+
+    def _parts(self, one: ActiveBinding) -> Iterator[Content]:
+        pressed = Style.from_meta({"key": one.binding.key})
+        dim = "" if one.enabled else " dim"
+        key, words = _words(one)
+        yield Content.styled(key, f"{self._SHOWN}{dim}").stylize(pressed)
+        yield Content.styled(words, dim.strip()).stylize(pressed)
+
+    def on_click(self, event: events.Click) -> None:
+        """Press the key that is under the mouse."""
+        key = event.style.meta.get("key")
+        if key:
+            self.app.simulate_key(key)
+
+
+def _words(one: ActiveBinding) -> tuple[str, str]:
+    return (
+        f" {one.binding.key_display or key_name(one.binding.key)}",
+        f" {one.binding.description} ",
+    )
+
+
+def _width(one: ActiveBinding) -> int:
+    return sum(map(cell_len, _words(one)))
+
+
+def _is_back(action: str, known: Collection[str]) -> bool:
+    """Whether it is the way back of another one, as `failure(-1)` is: that can be guessed."""
+    return action.endswith("(-1)") and action.replace("(-1)", "(1)") in known
+
+
+def _fitting(keys: Sequence[ActiveBinding], width: int) -> list[ActiveBinding]:
+    """As many as there is room for, whole, in their order; the ways out and the help first."""
+    room = width
+    chosen = set()
+    for one in sorted(keys, key=lambda one: one.binding.id not in _KEPT):
+        if _width(one) > room:
+            break
+        room -= _width(one)
+        chosen.add(one.binding.action)
+    return [one for one in keys if one.binding.action in chosen]
+
+
+def _filling(keys: Sequence[ActiveBinding], room: int) -> Iterator[ActiveBinding]:
+    """Those that fit into the room that is left."""
+    for one in keys:
+        if _width(one) <= room:
+            room -= _width(one)
+            yield one

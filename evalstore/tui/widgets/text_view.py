@@ -1,0 +1,204 @@
+"""A text to read: wrapped to the width, and drawn line by line, however long it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from rich.cells import cell_len, chop_cells
+from rich.segment import Segment
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from evalstore.display import safe
+
+if TYPE_CHECKING:
+    from textual import events
+
+
+class Span(NamedTuple):
+    """A part of a line and the name of its colour: a verdict, `faint`, `heading`, or none."""
+
+    text: str
+    colour: str = ""
+
+
+class Line(NamedTuple):
+    """One line before it is wrapped; what is wrapped goes on at the indent."""
+
+    spans: tuple[Span, ...]
+    indent: int = 0
+
+
+def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[Line]:
+    """The lines of a text; control characters are shown as escapes."""
+    for line in text.split("\n"):  # one by one: most are printable, which is quick to see
+        shown = line if line.isprintable() else safe(line, lines=True).expandtabs(4)
+        yield Line((Span(shown, colour),), indent)
+
+
+def changed(text: str, colour: str) -> Iterator[Span]:
+    """Words that are gone (`old`) or new: in signs, too, which copies and plain screens keep."""
+    words = text.rstrip() or text
+    if words:
+        begin, end = _MARKS[colour]
+        yield Span(f"{begin}{words}{end}", colour)
+    if words != text:
+        yield Span(text[len(words) :])
+
+
+def heading(text: str) -> Line:
+    """A line that begins a part."""
+    return Line((Span(safe(text), "heading"),))
+
+
+BLANK = Line(())
+_MARKS = {"old": ("[-", "-]"), "new": ("{+", "+}")}
+
+
+class Reader(ScrollView, can_focus=True):
+    """Lines of text, wrapped. Never markup."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "reader--heading",
+        "reader--faint",
+        "reader--pass",
+        "reader--fail",
+        "reader--error",
+        "reader--undecided",
+        "reader--pending",
+        "reader--old",
+        "reader--new",
+    }
+    DEFAULT_CSS = """
+    Reader {
+        height: 1fr;
+        background: $surface;
+        color: $foreground;
+        padding: 0 1;
+        overflow-x: hidden;
+        & > .reader--heading { text-style: bold; color: $text-primary; }
+        & > .reader--faint { color: $text-muted; }
+        & > .reader--pass { color: $text-success; text-style: bold; }
+        & > .reader--fail { color: $text-error; text-style: bold; }
+        & > .reader--error { color: $text-error; text-style: bold; }
+        & > .reader--undecided { color: $text-warning; text-style: bold; }
+        & > .reader--pending { color: $text-warning; text-style: italic; }
+        & > .reader--old { color: $text-error; }
+        & > .reader--new { color: $text-success; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "scroll_down", "Down", show=False, id="text.down"),
+        Binding("up,k", "scroll_up", "Up", show=False, id="text.up"),
+        Binding("pagedown,ctrl+f,space", "page_down", "Page down", show=False, id="text.page_down"),
+        Binding("pageup,ctrl+b", "page_up", "Page up", show=False, id="text.page_up"),
+        Binding("home,g", "scroll_home", "Start", show=False, id="text.start"),
+        Binding("end,G", "scroll_end", "End", show=False, id="text.end"),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._lines: Sequence[Line] = ()
+        self._wrapped: list[tuple[Span, ...]] = []
+
+    def show(self, lines: Iterable[Line], *, stay: bool = False) -> None:
+        """Show these lines, from the top unless it is to `stay` where it is."""
+        self._lines = list(lines)
+        self._wrap()
+        if not stay:
+            self.scroll_to(y=0, animate=False, immediate=True)
+        self.refresh()
+
+    @property
+    def text(self) -> str:
+        """All that is shown, unwrapped."""
+        return "\n".join(map(_text, self._lines))
+
+    @property
+    def laid_out(self) -> str:
+        """The same with each line as far to the right as it is shown."""
+        return "\n".join((" " * line.indent + _text(line)).rstrip() for line in self._lines)
+
+    def _wrap(self) -> None:
+        width = max(1, self.scrollable_content_region.width)
+        self._wrapped = [part for line in self._lines for part in wrapped(line, width)]
+        self.virtual_size = Size(width, len(self._wrapped))
+
+    def watch_show_vertical_scrollbar(self) -> None:
+        """The scrollbar, which comes when there are too many lines, takes room from them."""
+        self._wrap()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Wrap again."""
+        self._wrap()
+
+    def render_line(self, y: int) -> Strip:
+        """One line."""
+        width = self.scrollable_content_region.width
+        number = y + self.scroll_offset.y
+        base = self.rich_style
+        if number >= len(self._wrapped):
+            return Strip.blank(width, base)
+        segments = [
+            Segment(
+                span.text,
+                base + self.get_component_rich_style(f"reader--{span.colour}", partial=True)
+                if span.colour
+                else base,
+            )
+            for span in self._wrapped[number]
+        ]
+        return Strip(segments).adjust_cell_length(width, base).crop(0, width)
+
+
+def _text(line: Line) -> str:
+    return "".join(span.text for span in line.spans)
+
+
+def wrapped(line: Line, width: int) -> Iterator[tuple[Span, ...]]:
+    """The parts of a line that fit; broken between words where there are any."""
+    room = max(10, width - line.indent)
+    pad = (Span(" " * line.indent),) if line.indent else ()
+    text = line.spans[0].text if len(line.spans) == 1 else "".join(one.text for one in line.spans)
+    if len(text) <= room and (text.isascii() or cell_len(text) <= room):
+        yield (*pad, *line.spans)
+        return
+    if len(line.spans) == 1:
+        colour = line.spans[0].colour
+        for start, end in _rows(text, room):
+            yield (*pad, Span(text[start:end], colour))
+        return
+    spans = iter(line.spans)
+    span, begin = next(spans), 0
+    for start, end in _rows(text, room):
+        row: list[Span] = []
+        while True:
+            part = span.text[max(0, start - begin) : end - begin]
+            if part:
+                row.append(Span(part, span.colour))
+            if begin + len(span.text) >= end:
+                break
+            begin += len(span.text)
+            span = next(spans)
+        yield (*pad, *row)
+
+
+def _rows(text: str, room: int) -> Iterator[tuple[int, int]]:
+    """Where each row of a text starts and ends; looks at no more of it than a row at a time."""
+    start, size = 0, len(text)
+    while start < size:
+        part = text[start : start + room]
+        if not part.isascii() and cell_len(part) > room:
+            part = chop_cells(part, room)[0] or part[:1]
+        end = start + len(part)
+        if end < size and text[end] != " ":
+            blank = text.rfind(" ", start, end)
+            if blank > start and not text[start:blank].isspace():
+                end = blank + 1
+        yield start, end
+        start = end
+        while start < size and text[start] == " ":
+            start += 1

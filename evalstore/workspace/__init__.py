@@ -1,0 +1,1 @@
+"""The folder with evalstore.yaml: its files, the cases they make, and all their problems."""

@@ -1,0 +1,127 @@
+"""Which paths outside of a workspace its user lets it use: in a list of the user, not of it.
+
+The list lies beside that of trusted files. Each entry is a workspace and a folder or file, both
+by their paths without links.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from evalstore.errors import EvalstoreError, FileProblem, OutsideError
+from evalstore.files.access import Boundary, OutsideProblem
+from evalstore.files.user_lists import default_place, read_list, write_list
+
+_NAME = "allowed paths"
+
+
+class AllowedPath(NamedTuple):
+    """A folder or file outside that one workspace may use."""
+
+    workspace: str
+    path: str
+
+
+class AllowedPaths:
+    """What all workspaces of this user may use outside of themselves; read once."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        """Raises `EvalstoreError` when the list is damaged, or when others can write to it."""
+        self.file = file or list_file()
+        self._entries = dict.fromkeys(read_list(self.file, _NAME, _entry))
+
+    @property
+    def entries(self) -> list[AllowedPath]:
+        """All of them, in the order in which they were allowed."""
+        return list(self._entries)
+
+    def of(self, workspace: str) -> list[str]:
+        """What a workspace, by its path without links, may use."""
+        return [one.path for one in self._entries if one.workspace == workspace]
+
+    def add(self, workspace: str, paths: Iterable[str]) -> None:
+        """Allow more paths."""
+        self._entries.update(dict.fromkeys(AllowedPath(workspace, path) for path in paths))
+        self._write()
+
+    def remove(self, entries: Iterable[AllowedPath]) -> None:
+        """Allow some no longer."""
+        for one in entries:
+            self._entries.pop(one, None)
+        self._write()
+
+    def _write(self) -> None:
+        write_list(self.file, _NAME, [one._asdict() for one in self._entries])
+
+
+def list_file() -> Path:
+    """Where the list of this user is."""
+    trusted = default_place()
+    return trusted.with_name(f"{trusted.name}-paths")
+
+
+class WorkspaceBoundary(Boundary):
+    """What may be used of one workspace, and outside of it."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        allow_all: bool = False,
+        tell: Callable[[str], None] = lambda _message: None,
+    ) -> None:
+        """With `allow_all` everything may be used, and `record` remembers and tells what was."""
+        self.root = os.path.realpath(root)
+        self._tell = tell
+        super().__init__(
+            [self.root], "workspace", lambda: AllowedPaths().of(self.root), allow_all=allow_all
+        )
+
+    def require(self, path: Path, place: str) -> None:
+        """Raise `OutsideError` unless a path may be used; `place` is what the message calls it."""
+        try:
+            self.resolve(path)
+        except OutsideProblem as problem:
+            raise OutsideError(f"{place}: {problem.message}", hint=problem.hint) from problem
+        except FileProblem as problem:
+            raise EvalstoreError(f"{place}: {problem.message}") from problem
+        self.record()
+
+    def require_database(self, path: Path, place: str) -> None:
+        """The same for a database with the files that SQLite keeps beside it.
+
+        Their names begin with that of the database.
+        """
+        self.require(path, place)
+        real = Path(os.path.realpath(path))
+        links: list[Path] = []
+        with suppress(OSError), os.scandir(real.parent) as beside:
+            links += [
+                Path(one.path)
+                for one in beside
+                if one.name.startswith(real.name) and one.is_symlink()
+            ]
+        for link in links:
+            self.require(link, os.path.relpath(link, self.root))
+
+    def record(self) -> None:
+        """Remember for this user what was allowed by now; raises `EvalstoreError`."""
+        if self.added:
+            AllowedPaths().add(self.root, self.added)
+            for path in self.added:
+                self._tell(
+                    f"this workspace may use '{path}' from now on; "
+                    f"'evalstore trust --revoke {path}' takes it back"
+                )
+            self.added.clear()
+
+
+def _entry(value: Mapping[str, object]) -> AllowedPath:
+    workspace, path = value["workspace"], value["path"]
+    if not (isinstance(workspace, str) and isinstance(path, str)):
+        raise TypeError("an entry of another shape")
+    return AllowedPath(workspace, path)

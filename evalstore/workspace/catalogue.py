@@ -1,0 +1,118 @@
+"""The models, providers and currencies of a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evalstore.errors import FileProblem, Problem
+from evalstore.files.access import LARGEST_TEXT, normalise
+from evalstore.files.fields import is_json
+from evalstore.files.yaml12 import read_yaml
+from evalstore.workspace import model_files
+from evalstore.workspace.file_ids import default_id
+
+if TYPE_CHECKING:
+    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.model_files import Currency, Model, ProviderFile
+
+
+@dataclass
+class Catalogue:
+    """What the files say of models; those of files with errors are missing."""
+
+    models: dict[str, Model] = field(default_factory=dict)
+    model_files: dict[str, str] = field(default_factory=dict)
+    """Model id -> its file."""
+    currencies: dict[str, Currency] = field(default_factory=dict)
+
+
+def read_catalogue(
+    workspace: Workspace, problems: list[Problem], *, check_scripts: bool = False
+) -> Catalogue:
+    """Read the files of models, providers and currencies; what is wrong is added to `problems`.
+
+    With `check_scripts`, the answers of scripted models are looked at, too.
+    """
+    found = Catalogue()
+    providers: dict[str, ProviderFile] = {}
+    seen: dict[str, str] = {}
+    for path, text in read_texts(workspace, "providers", problems, ".yaml", ".yml"):
+        try:
+            provider = model_files.read_provider(text)
+            claim_id(provider.code, path, seen, "providers", 1)
+            providers[provider.code] = provider
+        except FileProblem as problem:
+            problems += problem.all_at(path, text.split("\n"))
+    seen = {}
+    folder = workspace.settings.paths["models"]
+    for path, text in read_texts(workspace, "models", problems, ".yaml", ".yml"):
+        try:
+            model = model_files.read_model(text, providers, is_known_kind, default_id(path, folder))
+            claim_id(model.id, path, seen, "models", 1)
+            found.models[model.id] = model
+            found.model_files[model.id] = path
+            if check_scripts and model.provider.type == "scripted":
+                problems += _script_problems(path, text, model.responses)
+        except FileProblem as problem:
+            problems += problem.all_at(path, text.split("\n"))
+    seen = {}
+    for path, text in read_texts(workspace, "currencies", problems, ".yaml", ".yml"):
+        try:
+            currency = model_files.read_currency(text)
+            claim_id(currency.code, path, seen, "currencies", 1)
+            found.currencies[currency.code] = currency
+        except FileProblem as problem:
+            problems += problem.all_at(path, text.split("\n"))
+    return found
+
+
+def read_texts(
+    workspace: Workspace, kind: str, problems: list[Problem], *suffixes: str
+) -> Iterator[tuple[str, str]]:
+    """The files of a kind with their texts; those that cannot be read are among `problems`."""
+    for path in workspace.find_files(kind, *suffixes):
+        try:
+            yield path, normalise(workspace.read_bytes(path, LARGEST_TEXT))
+        except FileProblem as problem:
+            problems += problem.all_at(path)
+
+
+def claim_id(id: str, path: str, seen: dict[str, str], kind: str, line: int) -> None:
+    """Take an id for a file; raises `FileProblem` when another file has it."""
+    if id in seen:
+        raise FileProblem(
+            f"the id '{id}' is taken by '{seen[id]}'", line, hint=f"ids of {kind} must differ"
+        )
+    seen[id] = path
+
+
+def is_known_kind(name: str) -> bool:
+    """Whether this is a kind of provider that can be called without a provider file."""
+    from evalstore.providers.price_table import is_known_provider
+
+    return is_known_provider(name)
+
+
+def is_listed_model(model: Model) -> bool:
+    """Whether litellm's table lists a model; also for a provider of which it lists none."""
+    from evalstore.providers.price_table import is_listed
+
+    return is_listed(model.provider.type, model.code)
+
+
+def _script_problems(path: str, text: str, responses: Sequence[Any]) -> Iterator[Problem]:
+    """What is wrong with the answers of a scripted model."""
+    from evalstore.providers.script import check_responses
+
+    problems = check_responses(responses)
+    problems += [
+        (number, "holds a number that is not finite")
+        for number, response in enumerate(responses)
+        if not is_json(response)
+    ]
+    document = read_yaml(text) if problems else None
+    for number, message in problems:
+        line = document.line("responses", number) if document else None
+        yield Problem(path, f"response {number + 1}: {message}", line)

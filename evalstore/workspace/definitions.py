@@ -1,0 +1,69 @@
+"""The tool and schema files of a workspace: text to a name, an id and canonical content."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore import hashing
+from evalstore.checks.types.json import schema_problem
+from evalstore.errors import FileProblem
+from evalstore.files.fields import Fields, is_json
+from evalstore.files.yaml12 import read_json, read_yaml
+from evalstore.values import Json, ToolVersion
+
+if TYPE_CHECKING:
+    from evalstore.workspace.index import Index
+
+
+class Definition(NamedTuple):
+    """A tool or a schema."""
+
+    name: str
+    """What tests call it."""
+    line: int
+    """Where it is named."""
+    id: str
+    content: str
+
+
+def read_tool(text: str, default_id: str, index: Index) -> Definition:
+    """A tool file; raises `FileProblem`."""
+    document = read_yaml(text)
+    if not isinstance(document.value, dict):
+        raise FileProblem("a tool file must be a mapping of fields", 1)
+    found = Fields(document, ("id", "name", "description", "parameters", "tags"))
+    name = found.text("name")
+    if name is None:
+        raise FileProblem("the tool has no 'name'", 1)
+    parameters = found.mapping("parameters")
+    version = ToolVersion(name, found.text("description") or "", parameters)
+    id, content = hashing.identify(hashing.describe_tool(version))
+    _check(id, parameters, "'parameters' is not a JSON Schema", found.line("parameters"), index)
+    return Definition(found.text("id") or default_id, found.line("id"), id, content)
+
+
+def read_schema(text: str, default_id: str, index: Index, *, is_json_file: bool) -> Definition:
+    """A schema file, its `id` beside the JSON Schema; raises `FileProblem`."""
+    document = read_json(text) if is_json_file else read_yaml(text)
+    if not isinstance(document.value, dict):
+        raise FileProblem("a schema file must be a mapping", 1)
+    schema = dict(document.value)
+    name = schema.pop("id", None) or default_id
+    if not isinstance(name, str):
+        raise FileProblem("'id' must be a text, not empty", document.line("id"))
+    if not is_json(schema):
+        raise FileProblem("holds a number that is not finite", 1)
+    id, content = hashing.identify(hashing.describe_schema(schema))
+    _check(id, schema, "is not a JSON Schema", 1, index)
+    return Definition(name, document.line("id"), id, content)
+
+
+def _check(id: str, schema: Json, message: str, line: int, index: Index) -> None:
+    """Raise unless this is a JSON Schema; the index remembers which were found to be ones."""
+    if id in index.schemas:
+        return
+    wrong = schema_problem(schema)
+    if wrong:
+        raise FileProblem(f"{message}: {wrong}", line)
+    index.schemas.add(id)
+    index.changed = True

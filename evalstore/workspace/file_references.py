@@ -1,0 +1,209 @@
+"""Files that tests and prompts mention: found, identified and read, each once.
+
+A mention stays inside of the workspace, links resolved, and never reaches the files that
+hold keys or the store.
+"""
+
+
+# Paths are texts here: thousands of mentions are looked up when nothing has changed.
+# ruff: noqa: PTH114, PTH116, PTH118, PTH120, PTH122, PTH206
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from stat import S_ISREG
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.errors import FileProblem
+from evalstore.files import media_types
+from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, too_large
+from evalstore.files.datasets import read_dataset, resolve_path
+from evalstore.values import FileVersion
+from evalstore.workspace.index import Entry, Index, Seen, is_settled, stamp
+from evalstore.workspace.private_files import PrivateFiles, is_private_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from evalstore.files.access import Boundary
+    from evalstore.files.datasets import Dataset, DatasetSpec
+
+
+class References:
+    """The mentioned files of one workspace."""
+
+    def __init__(
+        self, root: Path, tests: str, index: Index, roots: Mapping[str, str], boundary: Boundary
+    ) -> None:
+        """`roots` are the folders of data by the beginning of the paths that name them."""
+        self.seen: set[str] = set()
+        """Their keys in the index."""
+        self.looked: dict[str, Seen] = {}
+        """Where files were looked for: the path it leads to, and the stamp of what is there."""
+        self._tests = tests
+        self._roots = roots
+        self._boundary = boundary
+        self._index = index
+        self._root = os.path.realpath(root)
+        self._private = PrivateFiles(self._root)
+        self._real_folders: dict[str, str] = {}
+        self._ids: dict[tuple[str, str], str] = {}
+        self._known: dict[tuple[str, str], tuple[FileVersion, str]] = {}
+
+    def identify(self, mentioned: str, file: str) -> str:
+        """The id of a file that `file` mentions; an unchanged one is not read."""
+        found = (os.path.dirname(file), mentioned)
+        if found not in self._ids:
+            self._ids[found] = self._identify(mentioned, file)
+        return self._ids[found]
+
+    def _identify(self, mentioned: str, file: str) -> str:
+        path, status = self._find(mentioned, file)
+        key = self._key(path, mentioned)
+        entry = self._index.files.get(key)
+        if entry and entry.settled and entry.stamp == stamp(status):
+            self.seen.add(key)
+            return entry.node
+        return self.read(mentioned, file)[1]
+
+    def read(self, mentioned: str, file: str) -> tuple[FileVersion, str]:
+        """The file and its id; the path counts from the tests folder, then from `file`."""
+        found = (os.path.dirname(file), mentioned)
+        if found not in self._known:
+            self._known[found] = self._read(mentioned, file)
+        return self._known[found]
+
+    def _read(self, mentioned: str, file: str) -> tuple[FileVersion, str]:
+        read_at = time.time_ns()
+        path, status = self._find(mentioned, file)
+        try:
+            data = self._boundary.read(path, LARGEST_FILE)
+        except FileProblem as problem:
+            raise FileProblem(_of(mentioned, problem), hint=problem.hint) from problem
+        version = FileVersion(media_types.media_type(mentioned, data), data)
+        id = hashing.identify(hashing.describe_file(version))[0]
+        key = self._key(path, mentioned)
+        now = stamp(status)
+        self.seen.add(key)
+        self._index.put(key, Entry(now, is_settled(now, read_at), "", id))
+        return version, id
+
+    def open_data(self, spec: DatasetSpec, file: str) -> tuple[Dataset, str]:
+        """The rows of a dataset of `file`, and the digest of the data."""
+        path, digest = self._find_data(spec, file)
+        shown = os.path.relpath(path, self._root).replace(os.sep, "/")
+        return read_dataset(spec, lambda: self._boundary.open(path, LARGEST_DATASET), shown), digest
+
+    def identify_data(self, spec: DatasetSpec, file: str) -> str:
+        """The digest of the data of a dataset; an unchanged file is not read."""
+        return self._find_data(spec, file)[1]
+
+    def _find_data(self, spec: DatasetSpec, file: str) -> tuple[str, str]:
+        """The path of a data file, which counts from `file`, and its digest."""
+        read_at = time.time_ns()
+        named = resolve_path(spec, self._roots)
+        rooted = named != spec.path
+        name = os.path.join(self._root, "" if rooted else os.path.dirname(file), named)
+        path = os.path.realpath(name)
+        inside = os.path.relpath(path, self._root).split(os.sep)
+        folder = self._root_folder(named) if rooted else path
+        if not (self._boundary.contains(folder) and self._boundary.contains(path)):
+            hint = f"copy the data into the workspace, or allow '{folder}' with '{FLAG}'"
+            raise spec.problem("path", f"'{spec.path}' is outside of the workspace", hint)
+        if is_private_name(os.path.join(*inside)):
+            raise spec.problem("path", f"'{spec.path}' is private, so it is not data")
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError) as error:
+            self.looked[name] = (path, 0, 0, 0, 0)
+            reason = getattr(error, "strerror", None) or str(error)
+            hint = f"it leads to '{path}'" if rooted else "the path counts from the test file"
+            raise spec.problem("path", f"'{spec.path}' cannot be read: {reason}", hint) from error
+        now = stamp(status)
+        self.looked[name] = (path, *now)
+        if not S_ISREG(status.st_mode):
+            raise spec.problem("path", f"'{spec.path}' is not a file")
+        if self._private.holds(path, status):
+            raise spec.problem("path", f"'{spec.path}' is private, so it is not data")
+        if status.st_size > LARGEST_DATASET:
+            problem = too_large(status.st_size, LARGEST_DATASET)
+            raise spec.problem("path", _of(spec.path, problem), problem.hint)
+        key = f"data:{path if rooted else '/'.join(inside)}"
+        entry = self._index.files.get(key)
+        self.seen.add(key)
+        if entry is None or not entry.settled or entry.stamp != now:
+            try:
+                with self._boundary.open(path, LARGEST_DATASET) as data:
+                    digest = hashing.hash_stream(iter(lambda: data.read(1 << 20), b""))
+            except FileProblem as problem:
+                raise spec.problem("path", _of(spec.path, problem), problem.hint) from problem
+            except OSError as error:
+                message = f"'{spec.path}' cannot be read: {error.strerror}"
+                raise spec.problem("path", message) from error
+            entry = Entry(now, is_settled(now, read_at), "", digest)
+            self._index.put(key, entry)
+        return path, entry.node
+
+    def _root_folder(self, named: str) -> str:
+        """The folder of `datasetRoots` that a path begins with, without links."""
+        fitting = [one for one in self._roots.values() if named.startswith(f"{one.rstrip('/')}/")]
+        return os.path.realpath(os.path.join(self._root, max(fitting, key=len)))
+
+    def locate(self, mentioned: str, file: str) -> str:
+        """Where a mentioned file is, relative to the workspace; raises `FileProblem`."""
+        path, _ = self._find(mentioned, file)
+        return os.path.relpath(path, self._root).replace(os.sep, "/")
+
+    def _key(self, path: str, mentioned: str) -> str:
+        """The key in the index: the real path, and the suffix that decides the media type."""
+        suffix = os.path.splitext(mentioned)[1]
+        name = os.path.relpath(path, self._root).replace(os.sep, "/")
+        return f"file:{name}" if name.endswith(suffix) else f"file:{name}:{suffix}"
+
+    def _find(self, mentioned: str, file: str) -> tuple[str, os.stat_result]:
+        outside = False
+        for base in (self._tests, os.path.dirname(file)):
+            name = os.path.join(self._root, base, mentioned)
+            try:
+                path = self._real_path(name)
+                self.looked[name] = (path, 0, 0, 0, 0)
+                if not self._boundary.contains(path):
+                    outside = True
+                    continue
+                status = os.stat(path)
+                self.looked[name] = (path, *stamp(status))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise FileProblem(f"'{mentioned}' cannot be read: {reason}") from error
+            if self._private.holds(path, status):
+                raise FileProblem(f"'{mentioned}' is private, so it is not shown to a model")
+            if S_ISREG(status.st_mode):
+                return path, status
+        if outside:
+            raise FileProblem(
+                f"'{mentioned}' is outside of the workspace",
+                hint=f"copy the file into the workspace, or allow it with '{FLAG}'",
+            )
+        raise FileProblem(
+            f"there is no file '{mentioned}'",
+            hint=f"the path counts from '{self._tests}/', then from the file that mentions it",
+        )
+
+    def _real_path(self, path: str) -> str:
+        """`os.path.realpath`, with the folders remembered: there are few of them."""
+        folder, name = os.path.split(path)
+        if name in ("", ".", "..") or os.path.islink(path):
+            return os.path.realpath(path)
+        real = self._real_folders.get(folder)
+        if real is None:
+            real = self._real_folders[folder] = os.path.realpath(folder)
+        return os.path.join(real, name)
+
+
+def _of(mentioned: str, problem: FileProblem) -> str:
+    return f"'{mentioned}': {problem.message}"

@@ -1,0 +1,119 @@
+"""The workspace: the folder with `evalstore.yaml`; its settings, and the only way to its files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from evalstore.errors import EvalstoreError, FileProblem, WorkspaceError
+from evalstore.files.access import LARGEST_TEXT, normalise, read_file
+from evalstore.files.yaml12 import read_yaml
+from evalstore.workspace.allowed_paths import WorkspaceBoundary
+from evalstore.workspace.index import Stamp, walk
+from evalstore.workspace.private_files import PrivateFiles
+from evalstore.workspace.settings import FILE, Settings, ignored_settings, read_settings
+
+_NOT_TO_BE_READ: Stamp = (0, 0, 0, 0)
+"""The stamp of a link that leads out of the workspace: no file that was read has it."""
+
+
+class Workspace:
+    """A folder with its settings."""
+
+    def __init__(
+        self,
+        root: Path,
+        config: Path | None = None,
+        *,
+        allow_outside: bool = False,
+        overrides: Sequence[str] = (),
+        tell: Callable[[str], None] = lambda _message: None,
+    ) -> None:
+        """Read the settings, from `config` instead of the workspace's own file if it is given.
+
+        With `allow_outside` the user lets it use whatever it names elsewhere, and that is
+        remembered and told. `overrides` of the form `KEY=VALUE` take the place of settings.
+        Raises `EvalstoreError`.
+        """
+        self._overrides = overrides
+        self.root = root
+        self.config = config or root / FILE
+        self._private_files: PrivateFiles | None = None
+        self.boundary = WorkspaceBoundary(root, allow_all=allow_outside, tell=tell)
+        self.settings, self.ignored = self._read_settings(is_own=config is None)
+        self.boundary.require(self.private, self.private.name)
+
+    def _read_settings(self, *, is_own: bool) -> tuple[Settings, list[tuple[str, str]]]:
+        name = self.config.name
+        try:
+            read = self.boundary.read if is_own else read_file
+            text = normalise(read(self.config, LARGEST_TEXT))
+        except FileProblem as problem:
+            place = name if problem.line is None else f"{name}:{problem.line}"
+            raise EvalstoreError(f"{place}: {problem.message}", hint=problem.hint) from problem
+        try:
+            settings = read_settings(text, self._overrides)
+        except FileProblem as problem:
+            raise WorkspaceError(problem.all_at(name, text.split("\n"))) from problem
+        document = read_yaml(text)
+        value = document.value if isinstance(document.value, dict) else {}
+        self._store_line = document.line("store")
+        return settings, ignored_settings(value)
+
+    def locate_store(self) -> Path:
+        """The file of the store that the settings name; raises `OutsideError`."""
+        name = self.settings.store
+        path = self.root / name
+        place = f"{self.config.name}:{self._store_line}: the store '{name}'"
+        self.boundary.require_database(path, place)
+        return path
+
+    @property
+    def private(self) -> Path:
+        """The folder for what belongs to this machine."""
+        return self.root / ".evalstore"
+
+    def folder(self, kind: str) -> Path:
+        """The folder of tests, prompts, tools, schemas, models, providers or currencies."""
+        return self.root / self.settings.paths[kind]
+
+    def name_of(self, path: Path) -> str:
+        """A path relative to the workspace, with forward slashes."""
+        return os.path.relpath(path, self.root).replace(os.sep, "/")
+
+    # --- finding files
+
+    def find_files(self, kind: str, *suffixes: str) -> dict[str, Stamp]:
+        """The files of a kind with their stamps, sorted by path; hidden ones are passed over.
+
+        Raises `OutsideError` when their folder is a link that leads out of the workspace.
+        """
+        folder = self.folder(kind)
+        prefix = self.name_of(folder)
+        self.boundary.require(folder, prefix)
+        found: dict[str, Stamp] = {}
+        links: list[str] = []
+        walk(str(folder), "" if prefix == "." else prefix + "/", suffixes, found, links)
+        for name in links:
+            if not self.boundary.contains(os.path.realpath(self.root / name)):
+                found[name] = _NOT_TO_BE_READ
+        return dict(sorted(found.items()))
+
+    def read_bytes(self, name: str, largest: int) -> bytes:
+        """The bytes of a file of the workspace; raises `FileProblem`."""
+        path = f"{self.root}{os.sep}{name}"
+        try:
+            status = os.stat(path)  # noqa: PTH116 - a text, as thousands are opened in a row
+        except (OSError, ValueError) as error:
+            words = getattr(error, "strerror", None) or error
+            raise FileProblem(f"cannot be read: {words}") from error
+        is_linked = status.st_nlink > 1 or Path(path).is_symlink()
+        if is_linked and self._is_private(Path(path), status):
+            raise FileProblem("is private, so it is not read: it holds keys")
+        return self.boundary.read(path, largest)
+
+    def _is_private(self, path: Path, status: os.stat_result) -> bool:
+        if self._private_files is None:
+            self._private_files = PrivateFiles(os.path.realpath(self.root))
+        return self._private_files.holds(os.path.realpath(path), status)

@@ -1,0 +1,229 @@
+"""The index: what each file was read as, so that unchanged files are not read again.
+
+As git's index does, it trusts a file whose size, times and inode are what they were; a
+file that was young when it was read is read again, because it may have changed within
+the clock's grain. It lives beside the store, belongs to this machine, and losing it
+loses nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING, Any
+
+from evalstore import __version__
+from evalstore.errors import EvalstoreError, FileProblem
+from evalstore.files.access import LARGEST_CACHE
+from evalstore.files.atomic_write import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from evalstore.files.access import Boundary
+
+SUFFIXES = {
+    "tests": (".md",),
+    "prompts": (".md",),
+    "tools": (".yaml", ".yml"),
+    "schemas": (".yaml", ".yml", ".json"),
+    "models": (".yaml", ".yml"),
+    "providers": (".yaml", ".yml"),
+    "currencies": (".yaml", ".yml"),
+}
+"""How the names of the files of each kind end."""
+GRAIN = 1_000_000_000
+"""Nanoseconds: a file younger than this when it was read may change without a trace."""
+_FORMAT = [3, __version__]
+"""Raise the number when files are read in another way."""
+
+Stamp = tuple[int, int, int, int]
+"""Size, modification time, change time (nanoseconds), inode."""
+
+
+def stamp(status: os.stat_result) -> Stamp:
+    """What identifies the state of a file without reading it."""
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+@dataclass(slots=True)
+class Entry:
+    """What one file was read as."""
+
+    stamp: Stamp
+    settled: bool
+    """Whether the stamp alone shows that the file is unchanged."""
+    digest: str
+    """Of the bytes."""
+    node: str
+    """Test files: id of the leaf of the snapshot. Other files: their id."""
+    depends: dict[str, Any] = field(default_factory=dict)
+    """What the file referred to, with the ids it had."""
+
+
+def is_settled(stamp: Stamp, read_at: int) -> bool:
+    """Whether a file with this stamp, read at that time, cannot have changed since unseen."""
+    return max(stamp[1], stamp[2]) + GRAIN < read_at
+
+
+@dataclass
+class Index:
+    """All entries, by path relative to the workspace."""
+
+    files: dict[str, Entry] = field(default_factory=dict)
+    schemas: set[str] = field(default_factory=set)
+    """Ids of JSON Schemas that were found to be valid."""
+    changed: bool = False
+
+    def put(self, path: str, entry: Entry) -> None:
+        """Remember an entry."""
+        self.files[path] = entry
+        self.changed = True
+
+    def keep_only(self, paths: set[str]) -> None:
+        """Forget all other files."""
+        gone = self.files.keys() - paths
+        for path in gone:
+            del self.files[path]
+        self.changed = self.changed or bool(gone)
+
+    @classmethod
+    def read(cls, path: Path, boundary: Boundary) -> Index:
+        """The index at a path; empty when there is none, or none that this version reads."""
+        try:
+            content = read_cache(path, boundary)
+            if content["format"] != _FORMAT:
+                return cls()
+            depends = content["depends"]
+            files = {
+                name: Entry((a, b, c, d), settled, digest, node, depends[number])
+                for name, (a, b, c, d, settled, digest, node, number) in content["files"].items()
+            }
+            found = cls(files, set(content["schemas"]))
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            return cls()
+        return found if found.is_sound(depends) else cls()
+
+    def is_sound(self, depends: list[Any]) -> bool:
+        """Whether all texts and mappings are what this program writes."""
+        return (
+            all(type(one) is dict for one in depends)
+            and all(type(one) is str for one in self.schemas)
+            and all(
+                type(one.node) is str and type(one.digest) is str for one in self.files.values()
+            )
+        )
+
+    def write(self, path: Path) -> None:
+        """Write it in one step; a workspace that cannot be written to is left alone."""
+        numbers: dict[str, int] = {}
+        depends: list[dict[str, Any]] = []
+        files = {}
+        for name, entry in self.files.items():
+            text = json.dumps(entry.depends, sort_keys=True) if entry.depends else ""
+            if text not in numbers:
+                numbers[text] = len(depends)
+                depends.append(entry.depends)
+            files[name] = [*entry.stamp, entry.settled, entry.digest, entry.node, numbers[text]]
+        content = {
+            "format": _FORMAT,
+            "files": files,
+            "depends": depends,
+            "schemas": sorted(self.schemas),
+        }
+        data = json.dumps(content, separators=(",", ":")).encode()
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, data, durable=False)
+        self.changed = False
+
+
+def read_cache(path: Path, boundary: Boundary) -> Any:
+    """The JSON of a file that saves work; raises `ValueError` for one that is not whole."""
+    try:
+        return json.loads(boundary.read(path, LARGEST_CACHE))
+    except (FileProblem, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def walk(
+    folder: str,
+    prefix: str,
+    suffixes: tuple[str, ...],
+    found: dict[str, Stamp],
+    links: list[str] | None = None,
+) -> None:
+    """Add the files below a folder to `found`; hidden ones and linked folders are passed over.
+
+    Those that are links are added to `links`, too.
+    """
+    for under, files in scan(folder, prefix, suffixes, links):
+        for name, *seen in files:
+            found[under + name] = (seen[0], seen[1], seen[2], seen[3])
+
+
+Seen = tuple[str, int, int, int, int]
+"""A name and the stamp of what it names; all zero when nothing can be seen there."""
+
+
+def scan(
+    folder: str, prefix: str, suffixes: tuple[str, ...], links: list[str] | None = None
+) -> Iterator[tuple[str, list[Seen]]]:
+    """The files of a folder and of the folders below it, each folder at once.
+
+    Yields the path of a folder, from `prefix` on, and the names and stamps of its files.
+    Opening folders by descriptor saves the kernel the way to each file. The paths of files that
+    are links are added to `links`.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise EvalstoreError(f"{prefix.rstrip('/')}: cannot be read: {error.strerror}") from error
+    files: list[Seen] = []
+    folders: list[str] = []
+    try:
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                name = entry.name
+                if name[0] == ".":
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(name)
+                elif name.endswith(suffixes) and name != "README.md":
+                    try:
+                        seen = entry.stat()
+                    except OSError:  # reading it will tell why
+                        files.append((name, 0, 0, 0, 0))
+                        continue
+                    if S_ISREG(seen.st_mode):
+                        files.append((name, *stamp(seen)))
+                    elif not S_ISDIR(seen.st_mode):  # such as a pipe: reading it will tell
+                        files.append((name, 0, 0, 0, 0))
+                    if links is not None and entry.is_symlink():
+                        links.append(prefix + name)
+    finally:
+        os.close(descriptor)
+    try:
+        "".join([*(one[0] for one in files), *folders]).encode()
+    except UnicodeEncodeError:
+        _refuse_names(prefix, [*(one[0] for one in files), *folders])
+    yield prefix, files
+    for name in folders:
+        yield from scan(f"{folder}/{name}", f"{prefix}{name}/", suffixes, links)
+
+
+def _refuse_names(prefix: str, names: list[str]) -> None:
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            shown = name.encode(errors="backslashreplace").decode()
+            raise EvalstoreError(
+                f"the file name '{prefix}{shown}' is not UTF-8", hint="rename the file"
+            ) from None

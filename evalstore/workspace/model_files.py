@@ -1,0 +1,394 @@
+"""The model, provider and currency files of a workspace.
+
+A model file is optional: a litellm name such as `openai/gpt-4o-mini` needs none. What
+decides the answer goes into the model version; prices, capabilities and the display id
+do not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from evalstore.base_urls import find_secret, split_base_url
+from evalstore.errors import FileProblem
+from evalstore.files.fields import Fields, suggest
+from evalstore.files.yaml12 import read_yaml
+from evalstore.values import RECORDED, Json, ModelVersion
+from evalstore.workspace.model_options import OPTIONS, check_options, check_unique_properties
+
+Part = Literal["candidate", "evaluator"]
+
+_MODEL_FIELDS = (
+    "id",
+    "code",
+    "name",
+    "description",
+    "provider",
+    "providerModelCode",
+    "active",
+    "thinking",
+    "providerOptions",
+    "providerTools",
+    "capabilities",
+    "candidateOverrides",
+    "evaluatorOverrides",
+    "extraIdentifier",
+    "uniqueProperties",
+    "costs",
+    "responses",
+    "tags",
+)
+_COST_FIELDS = (
+    "costPerCall",
+    "costPerPromptToken",
+    "costPerCachedPromptToken",
+    "costPerCompletionToken",
+    "costPerHour",
+    "currency",
+    "validFrom",
+)
+_OVERRIDE_FIELDS = (
+    "temperature",
+    "thinking",
+    "providerOptions",
+    "providerTools",
+    "providerModelCode",
+    "uniqueProperties",
+)
+_PROVIDER_FIELDS = (
+    "code",
+    "name",
+    "description",
+    "type",
+    "baseURL",
+    "apiKeyEnvVar",
+    "supportsStructuredOutputs",
+    "concurrency",
+    "requestsPerMinute",
+    "tokensPerMinute",
+)
+_MOST = 1e9
+"""Prices and rates beyond it are slips of the finger."""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KEY = re.compile(
+    r"(sk|pk|rk|gsk|hf|xai|ghp|r8|nvapi|pplx|eyJ|AIza)[A-Za-z0-9_]{16,}"
+    r"|(?=\S*[a-z])(?=\S*[A-Z])(?=\S*[0-9])[A-Za-z0-9]{24,}\Z"
+)
+"""How keys look that could be the name of a variable."""
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+SERVICES = {
+    "openai": "OPENAI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "mistral": "MISTRAL_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "perplexity": "PERPLEXITYAI_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "xai": "XAI_API_KEY",
+}
+"""Where the key of a service is looked for when no provider file says it."""
+_USUAL_KEYS = ("openai", "openrouter")
+"""Kinds whose provider files need not name it; litellm looks up those of its kinds itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a model costs from a day on, in its currency."""
+
+    currency: str
+    valid_from: str
+    per_call: float = 0.0
+    per_prompt_token: float = 0.0
+    per_completion_token: float = 0.0
+    per_hour: float = 0.0
+    per_cached_prompt_token: float | None = None
+    """For prompt tokens that came from the provider's cache; None: as any other."""
+    line: int = field(default=0, compare=False)
+    """Where the model file has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderFile:
+    """How a provider is reached."""
+
+    code: str
+    type: str
+    base_url: str | None = None
+    key_variable: str | None = None
+    structured: bool = True
+    concurrency: int | None = None
+    """The most calls at once, below that of the settings."""
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that can be a candidate or an evaluator."""
+
+    id: str
+    provider: ProviderFile
+    code: str
+    active: bool = True
+    options: Mapping[str, Json] = field(default_factory=dict)
+    candidate_overrides: Mapping[str, Json] = field(default_factory=dict)
+    evaluator_overrides: Mapping[str, Json] = field(default_factory=dict)
+    capabilities: Mapping[str, bool] = field(default_factory=dict)
+    """Declared: `text`, `image`, `file`, `pdf`, `audio`, `structured`, `tools`, `reasoning`."""
+    costs: tuple[Cost, ...] = ()
+    responses: tuple[Json, ...] = ()
+    """Scripted models: what they answer."""
+
+    def _effective(self, part: Part) -> dict[str, Json]:
+        overrides = self.candidate_overrides if part == "candidate" else self.evaluator_overrides
+        merged = {**self.options, **overrides}
+        for name in ("providerOptions", "uniqueProperties"):
+            # A list of 'uniqueProperties' only names settings, which are here themselves.
+            both = {**_mapping(self.options.get(name)), **_mapping(overrides.get(name))}
+            merged[name] = both or None
+        base, own = self.options.get("thinking"), overrides.get("thinking")
+        if isinstance(base, dict) and isinstance(own, dict):
+            merged["thinking"] = {**base, **own}
+        # A number must not count as nothing: 0 equals False.
+        return {
+            name: value
+            for name, value in merged.items()
+            if value is not None and value is not False and value not in ([], {})
+        }
+
+    def version(self, part: Part) -> ModelVersion:
+        """What decides the answer when this model plays this part."""
+        options = self._effective(part)
+        code = options.pop("providerModelCode", self.code)
+        options.pop("temperature", None)
+        if not self.provider.structured:
+            options["structured"] = False  # a schema is then not shown, so answers differ
+        return ModelVersion(self.provider.type, code, self.provider.base_url, options or None)
+
+    def temperature(self, part: Part, default: float | None) -> float | None:
+        """The temperature for this part; an override of the model file wins."""
+        value = self._effective(part).get("temperature", default)
+        return None if value is None else float(value)
+
+    def lacks(self, needs: tuple[str, ...]) -> list[str]:
+        """Which of these capabilities the model file declares as missing."""
+        return [need for need in needs if self.capabilities.get(need) is False]
+
+
+def _mapping(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def provider_options(version: ModelVersion) -> dict[str, Json]:
+    """The fields that a model version adds to the body of a request."""
+    options = dict(version.options or {})
+    body: dict[str, Json] = dict(options.get("providerOptions") or {})
+    thinking = options.get("thinking")
+    if isinstance(thinking, dict) and thinking.keys() == {"effort"}:
+        thinking = thinking["effort"]
+    if isinstance(thinking, dict):
+        body.setdefault("thinking", thinking)
+    elif isinstance(thinking, str):
+        body.setdefault("reasoning_effort", thinking)
+    if options.get("providerTools"):
+        body["tools"] = [*body.get("tools", ()), *options["providerTools"]]
+    return body
+
+
+@dataclass(frozen=True, slots=True)
+class Currency:
+    """What one unit of a currency is worth in USD, from a day on."""
+
+    code: str
+    rates: tuple[tuple[str, float], ...]
+
+    def rate(self, day: str) -> float | None:
+        """The rate in force on a day (`YYYY-MM-DD`)."""
+        return next((rate for start, rate in reversed(self.rates) if start <= day), None)
+
+
+def read_provider(text: str) -> ProviderFile:
+    """A provider file; raises `FileProblem`."""
+    found = _fields(text, _PROVIDER_FIELDS, "a provider file")
+    code = found.text("code")
+    if code is None:
+        raise FileProblem("the provider has no 'code'", 1)
+    base_url = found.text("baseURL")
+    if base_url is not None:
+        _check_base_url(base_url, found.line("baseURL"))
+    kind = found.text("type") or code
+    key_variable = _key_variable(found)
+    if base_url is None and key_variable is None and kind in _USUAL_KEYS:
+        key_variable = SERVICES[kind]  # never to another address: a file must ask for that
+    return ProviderFile(
+        code=code,
+        type=kind,
+        base_url=base_url.rstrip("/") if base_url else None,
+        key_variable=key_variable,
+        structured=found.flag("supportsStructuredOutputs", default=True),
+        concurrency=found.whole("concurrency", least=1, most=1024),
+        requests_per_minute=found.number("requestsPerMinute", 0.001, _MOST),
+        tokens_per_minute=found.number("tokensPerMinute", 1, _MOST),
+    )
+
+
+def _key_variable(found: Fields) -> str | None:
+    """The name of the variable that holds the key; a key itself is refused without showing it."""
+    name = found.text("apiKeyEnvVar")
+    if name is not None and (not _VARIABLE.fullmatch(name) or _KEY.match(name)):
+        raise FileProblem(
+            "'apiKeyEnvVar' is not the name of a variable",
+            found.line("apiKeyEnvVar"),
+            hint="put the key into the environment, or into .env as NAME=key, and the NAME here",
+        )
+    return name
+
+
+def _check_base_url(base_url: str, line: int) -> None:
+    """Raise `FileProblem` for an address that is not one, or that holds what must not be stored."""
+    if secret := find_secret(base_url):
+        raise FileProblem(
+            f"'baseURL' holds {secret}, and base URLs are stored",
+            line,
+            hint="name the variable that holds the key in 'apiKeyEnvVar'",
+        )
+    if not re.match(r"https?://[^\s]+$", base_url):
+        raise FileProblem("'baseURL' must start with http:// or https://", line)
+    if split_base_url(base_url) is None:
+        hint = "it looks like 'http://localhost:8000/v1'; other letters than a-z as 'xn--…'"
+        raise FileProblem("'baseURL' names no host", line, hint=hint)
+
+
+def read_currency(text: str) -> Currency:
+    """A currency file; raises `FileProblem`."""
+    found = _fields(text, ("code", "name", "symbol", "rates"), "a currency file")
+    code = found.text("code")
+    if code is None:
+        raise FileProblem("the currency has no 'code'", 1)
+    rates = []
+    for one in found.entries("rates", ("rateInUSD", "validFrom")):
+        rate = one.number("rateInUSD", 0, _MOST)
+        if rate is None:
+            raise FileProblem("a rate has no 'rateInUSD'", one.line())
+        rates.append((_day(one), rate))
+    return Currency(code, tuple(sorted(rates)))
+
+
+def read_model(
+    text: str, providers: Mapping[str, ProviderFile], known_kinds: Any, default_id: str
+) -> Model:
+    """A model file; raises `FileProblem`.
+
+    `known_kinds` says whether a name is a kind of provider when no provider file has it.
+    """
+    found = _fields(text, _MODEL_FIELDS, "a model file")
+    code = found.text("code")
+    id = found.text("id") or code or default_id
+    if id == RECORDED:
+        raise FileProblem(
+            f"the id '{id}' stands for answers that tests bring themselves",
+            found.line("id"),
+            hint="give the model another id",
+        )
+    name = found.text("provider")
+    if name is None:
+        raise FileProblem(f"model '{id}' has no 'provider'", 1)
+    provider = providers.get(name)
+    if provider is None and name == RECORDED:
+        provider = ProviderFile(RECORDED, RECORDED)  # its answers were recorded; it is never called
+    if provider is None:
+        if not known_kinds(name):
+            raise FileProblem(
+                f"there is no provider '{name}'",
+                found.line("provider"),
+                hint=suggest(name, providers, "providers"),
+            )
+        provider = ProviderFile(name, name, key_variable=SERVICES.get(name))
+    responses = found.value("responses")
+    if provider.type == "scripted" and responses is None:
+        raise FileProblem(
+            f"scripted model '{id}' has no 'responses'", 1, hint="list what it answers"
+        )
+    if responses is not None and not isinstance(responses, list):
+        raise FileProblem("'responses' must be a list", found.line("responses"))
+    check_options(found)
+    for part in ("candidateOverrides", "evaluatorOverrides"):
+        inner = found.inner(part, _OVERRIDE_FIELDS)
+        inner.number("temperature", 0, 2)
+        inner.text("providerModelCode")
+        check_options(inner)
+        check_unique_properties(inner, found)
+    check_unique_properties(found, found)
+    found.text("extraIdentifier")
+    return Model(
+        id=id,
+        provider=provider,
+        code=found.text("providerModelCode") or code or id,
+        active=found.flag("active", default=True),
+        options={name: value for name in OPTIONS if (value := found.value(name)) is not None},
+        candidate_overrides=found.mapping("candidateOverrides"),
+        evaluator_overrides=found.mapping("evaluatorOverrides"),
+        capabilities=_capabilities(found),
+        costs=_costs(found),
+        responses=tuple(responses or ()),
+    )
+
+
+def bare_model(id: str, known_kinds: Any) -> Model | None:
+    """The model of a litellm name such as `openai/gpt-4o-mini`; None when it is none."""
+    kind, slash, code = id.partition("/")
+    if not slash or not code or kind == "scripted" or not known_kinds(kind):
+        return None
+    return Model(id, ProviderFile(kind, kind, key_variable=SERVICES.get(kind)), code)
+
+
+def _capabilities(found: Fields) -> dict[str, bool]:
+    given = found.inner("capabilities", ("input", "output"))
+    result: dict[str, bool] = {}
+    for side, known in (
+        ("input", ("text", "image", "file", "pdf", "audio", "video")),
+        ("output", ("text", "structured", "tools", "reasoning", "image", "audio")),
+    ):
+        one = given.inner(side, known)
+        for name in one.values:
+            can = one.flag(name, default=True)
+            if side == "input" or name in ("structured", "tools", "reasoning"):
+                result[name] = can
+    return result
+
+
+def _costs(found: Fields) -> tuple[Cost, ...]:
+    result = [
+        Cost(
+            currency=one.text("currency") or "USD",
+            valid_from=_day(one),
+            per_call=one.number("costPerCall", 0, _MOST) or 0.0,
+            per_prompt_token=one.number("costPerPromptToken", 0, _MOST) or 0.0,
+            per_completion_token=one.number("costPerCompletionToken", 0, _MOST) or 0.0,
+            per_hour=one.number("costPerHour", 0, _MOST) or 0.0,
+            per_cached_prompt_token=one.number("costPerCachedPromptToken", 0, _MOST),
+            line=one.line(),
+        )
+        for one in found.entries("costs", _COST_FIELDS)
+    ]
+    return tuple(sorted(result, key=lambda cost: cost.valid_from))
+
+
+def _day(found: Fields) -> str:
+    value = found.text("validFrom") or "0000-00-00"
+    if not _DATE.match(value):
+        raise FileProblem("'validFrom' must be a day such as 2026-01-31", found.line("validFrom"))
+    return value[:10]
+
+
+def _fields(text: str, known: Any, what: str) -> Fields:
+    document = read_yaml(text)
+    if not isinstance(document.value, dict):
+        raise FileProblem(f"{what} must be a mapping of fields", 1)
+    return Fields(document, known)

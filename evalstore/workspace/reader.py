@@ -1,0 +1,394 @@
+"""Reads a workspace: the cases of every test file, the versions they name, and the models.
+
+All problems of all files are found at once. Unchanged files are taken from the index.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalstore import hashing
+from evalstore.checks.registry import is_installed
+from evalstore.errors import FileProblem, Problem
+from evalstore.files.access import LARGEST_TEXT, normalise
+from evalstore.files.datasets import DatasetSpec
+from evalstore.files.fields import suggest
+from evalstore.files.yaml12 import split_frontmatter
+from evalstore.processes.bounded_calls import limited_together
+from evalstore.store.case_tree import build_case_tree, collect
+from evalstore.values import DEFAULT_PROMPT, CaseFile, FileVersion
+from evalstore.workspace import model_files
+from evalstore.workspace.catalogue import claim_id, is_known_kind, read_catalogue, read_texts
+from evalstore.workspace.definitions import read_schema, read_tool
+from evalstore.workspace.file_ids import default_id
+from evalstore.workspace.file_references import References
+from evalstore.workspace.index import Entry, Index, Stamp, is_settled
+from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Library, Sink, keep_after
+from evalstore.workspace.testfiles.expansion import expand_prompt, expand_test
+from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, shows_instructions
+from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt, read_test
+
+if TYPE_CHECKING:
+    from evalstore.workspace.folder import Workspace
+    from evalstore.workspace.model_files import Currency, Model
+
+_BUILT_IN = Path(__file__).parent.parent / "prompts" / f"{DEFAULT_PROMPT}.md"
+_INDEX = "index.json"
+
+
+@dataclass
+class Reading:
+    """What the files of a workspace come to."""
+
+    references: References
+    """Finds what tests mention."""
+    files: dict[str, CaseFile] = field(default_factory=dict)
+    """Test file (relative path) -> its cases. Files with errors are missing."""
+    tests: frozenset[str] = frozenset()
+    """All test files, also those with errors."""
+    nodes: dict[str, str] = field(default_factory=dict)
+    """Test file -> id of its leaf in the snapshot."""
+    contents: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Id -> kind and canonical content of versions that were read now, not taken from the index."""
+    depends: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Test file -> what it refers to, such as `file:path`, with the ids that has."""
+    blobs: dict[str, FileVersion] = field(default_factory=dict)
+    """Id -> referenced files that were read now."""
+    models: dict[str, Model] = field(default_factory=dict)
+    model_files: dict[str, str] = field(default_factory=dict)
+    """Model id -> its file."""
+    currencies: dict[str, Currency] = field(default_factory=dict)
+    library: Library | None = None
+    index: Index | None = None
+    """What is known of the files by now; None: of no tests."""
+    names: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """`prompts`, `tools`, `schemas` -> id in the files -> ids of its versions."""
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[Problem]:
+        """The problems that forbid a run."""
+        return [problem for problem in self.problems if problem.severity == "error"]
+
+    def save_index(self, workspace: Workspace) -> None:
+        """Remember what was read; only when all of it is in the store."""
+        if self.index and self.index.changed:
+            self.index.write(workspace.private / _INDEX)
+
+
+LoadNodes = Callable[[list[str]], Mapping[str, CaseFile]]
+"""From ids of leaves to those of them that the store has."""
+
+
+def read_workspace(
+    workspace: Workspace,
+    load_nodes: LoadNodes | None = None,
+    keep: Sink | None = None,
+    *,
+    tests: bool = True,
+) -> Reading:
+    """Read everything; with `load_nodes`, unchanged test files come from the store.
+
+    With `keep`, it gets contents and files as they are read, and the reading lacks them.
+    Without `tests`, only what tests refer to: prompts, models, currencies and the like.
+    """
+    reader = _Reader(workspace, load_nodes, keep)
+    reader.read_library(check_scripts=tests)
+    if tests:
+        reader.read_tests()
+    workspace.boundary.record()
+    if tests:
+        reader.finish()
+    return reader.reading
+
+
+class _Reader:
+    """Reads a workspace once."""
+
+    def __init__(
+        self, workspace: Workspace, load_nodes: LoadNodes | None, keep: Sink | None
+    ) -> None:
+        self._workspace = workspace
+        self._settings = workspace.settings
+        self._load_nodes = load_nodes
+        self._keep = keep
+        kept = workspace.private / _INDEX
+        self._index = Index.read(kept, workspace.boundary) if load_nodes else Index()
+        self._references = References(
+            workspace.root,
+            self._settings.paths["tests"],
+            self._index,
+            self._settings.dataset_roots,
+            workspace.boundary,
+        )
+        self.reading = Reading(self._references)
+        self._library = Library({}, {}, {}, {}, self._references.read, self._references.open_data)
+
+    def read_library(self, *, check_scripts: bool) -> None:
+        """Read what tests refer to."""
+        reading, references = self.reading, self._references
+        found = read_catalogue(self._workspace, reading.problems, check_scripts=check_scripts)
+        reading.models, reading.model_files = found.models, found.model_files
+        reading.currencies = found.currencies
+        tools = dict(self._read_definitions("tools"))
+        schemas = dict(self._read_definitions("schemas"))
+        library = Library({}, {}, tools, schemas, references.read, references.open_data)
+        prompts: dict[str, tuple[str, ...]] = {}
+        evaluators: dict[str, tuple[str, ...]] = {}
+        silent: set[str] = set()
+        for prompt, text in self._read_prompts():
+            with limited_together():
+                ids, expansion = expand_prompt(prompt, library)
+            reading.problems += [one.located(text.split("\n")) for one in expansion.problems]
+            reading.contents |= expansion.contents
+            reading.blobs |= expansion.files
+            if ids:
+                (evaluators if prompt.is_evaluator else prompts)[prompt.id] = ids
+            if prompt.is_evaluator:
+                contents = expansion.contents
+                silent |= {id for id in ids if not shows_instructions(contents[id][1])}
+        reading.names = {
+            "prompts": {**prompts, **evaluators},
+            "tools": {name: (id,) for name, id in tools.items()},
+            "schemas": {name: (id,) for name, id in schemas.items()},
+        }
+        self._library = reading.library = replace(
+            library,
+            prompts=prompts,
+            evaluator_prompts=evaluators,
+            silent=frozenset(silent),
+        )
+        if self._keep:
+            self._keep = keep_after(reading.contents, reading.blobs, self._keep)
+
+    def _read_prompts(self) -> Iterator[tuple[PromptFile, str]]:
+        problems, seen = self.reading.problems, dict[str, str]()
+        folder = self._settings.paths["prompts"]
+        for path, text in read_texts(self._workspace, "prompts", problems, ".md"):
+            try:
+                prompt = parse_prompt(path, text, folder)
+                claim_id(prompt.id, path, seen, "prompts", prompt.line_of("id"))
+            except FileProblem as problem:
+                problems += problem.all_at(path, text.split("\n"))
+                seen.setdefault(default_id(path, folder), path)
+            else:
+                problems += [one.at(path) for one in prompt.warnings]
+                yield prompt, text
+        if DEFAULT_PROMPT not in seen:
+            text = normalise(_BUILT_IN.read_bytes())
+            yield parse_prompt(f"(built in)/{DEFAULT_PROMPT}.md", text), text
+
+    def _read_definitions(self, kind: str) -> Iterator[tuple[str, str]]:
+        reading, index, seen = self.reading, self._index, dict[str, str]()
+        suffixes = (".yaml", ".yml", ".json") if kind == "schemas" else (".yaml", ".yml")
+        for path, text in read_texts(self._workspace, kind, reading.problems, *suffixes):
+            default = default_id(path, self._settings.paths[kind])
+            try:
+                if kind == "tools":
+                    found = read_tool(text, default, index)
+                else:
+                    is_json = path.endswith(".json")
+                    found = read_schema(text, default, index, is_json_file=is_json)
+                claim_id(found.name, path, seen, kind, found.line)
+            except FileProblem as problem:
+                reading.problems += problem.all_at(path, text.split("\n"))
+                continue
+            reading.contents[found.id] = (kind[:-1], found.content)
+            yield found.name, found.id
+
+    def read_tests(self) -> None:
+        """Read the test files."""
+        reading, index, load_nodes, keep = self.reading, self._index, self._load_nodes, self._keep
+        found = self._workspace.find_files("tests", ".md")
+        reading.tests = frozenset(found)
+        current = _Current(self._library, self._references)
+        unchanged: dict[str, str] = {}
+        for path, now in found.items():
+            entry = index.files.get(path)
+            if entry is None:
+                continue
+            settled = entry.settled and entry.stamp == now
+            if (settled or self._same_bytes(path, entry, now)) and all(
+                current.is_same(path, name, ids) for name, ids in entry.depends.items()
+            ):
+                unchanged[path] = entry.node
+        stored = (
+            load_nodes(list(dict.fromkeys(unchanged.values()))) if load_nodes and unchanged else {}
+        )
+        for path, now in found.items():
+            node = unchanged.get(path)
+            if node is not None and node in stored:
+                reading.files[path], reading.nodes[path] = stored[node], node
+                reading.depends[path] = index.files[path].depends
+            else:
+                self._read_test(path, now)
+                if keep and len(reading.contents) + len(reading.blobs) >= KEPT_AT_ONCE:
+                    keep(reading.contents, reading.blobs)
+                    reading.contents, reading.blobs = {}, {}
+        if not found:
+            folder = self._settings.paths["tests"]
+            reading.problems.append(
+                Problem(
+                    folder,
+                    "there are no test files",
+                    hint=f"write a test into '{folder}/', such as '{folder}/hello.md'",
+                )
+            )
+
+    def finish(self) -> None:
+        """Find what only shows in all files together, and put what was found in order."""
+        reading = self.reading
+        self._find_shared_ids()
+        self._find_unknown_participants()
+        self._index.keep_only(self._references.seen | reading.nodes.keys())
+        reading.index = self._index
+        reading.problems.sort(key=lambda problem: (problem.file, problem.line or 0))
+
+    def _find_unknown_participants(self) -> None:
+        """Participants that name no model, and evaluators that name no evaluator prompt."""
+        reading = self.reading
+        prompts, silent = self._library.evaluator_prompts, self._library.silent
+        if any(problem.file not in reading.tests for problem in reading.errors):
+            return  # what is missing may be what could not be read
+        for part, listed in (
+            ("candidate", self._settings.candidates),
+            ("evaluator", self._settings.evaluators),
+        ):
+            for one in listed:
+                if not (one.id in reading.models or model_files.bare_model(one.id, is_known_kind)):
+                    message = f"there is no model '{one.id}' for this {part}"
+                    hint = suggest(one.id, reading.models, "models")
+                elif part == "evaluator" and one.prompt not in prompts:
+                    message = f"there is no evaluator prompt '{one.prompt}'"
+                    hint = suggest(one.prompt, prompts, "evaluator prompts")
+                elif part == "evaluator" and not silent.isdisjoint(prompts[one.prompt]):
+                    message = f"the evaluator prompt '{one.prompt}' never uses '{INSTRUCTIONS}'"
+                    hint = "only a check 'judge' can name such a prompt"
+                else:
+                    continue
+                line = one.line or None
+                reading.problems.append(
+                    Problem(self._workspace.config.name, message, line, hint=hint)
+                )
+
+    def _find_shared_ids(self) -> None:
+        reading = self.reading
+        folder = self._settings.paths["tests"]
+        seen: dict[str, str] = {}
+        for path, file in reading.files.items():
+            id = file.id or default_id(path, folder)
+            first = seen.setdefault(id, path)
+            if first != path:
+                reading.problems.append(
+                    Problem(
+                        path,
+                        f"the id '{id}' is taken by '{first}'",
+                        self._line_of_id(path),
+                        hint="ids of test files must differ",
+                    )
+                )
+
+    def _line_of_id(self, path: str) -> int:
+        try:
+            document = split_frontmatter(normalise(self._workspace.read_bytes(path, LARGEST_TEXT)))[
+                0
+            ]
+        except FileProblem:
+            return 1
+        return document.line("id") if document else 1
+
+    def _same_bytes(self, path: str, entry: Entry, now: Stamp) -> bool:
+        """Whether a file is what it was, though its stamp does not prove it; renews the stamp."""
+        if entry.stamp[0] != now[0]:
+            return False
+        read_at = time.time_ns()
+        try:
+            digest = hashing.hash_bytes(self._workspace.read_bytes(path, LARGEST_TEXT))
+        except FileProblem:
+            return False
+        if digest != entry.digest:
+            return False
+        known = Entry(now, is_settled(now, read_at), digest, entry.node, entry.depends)
+        self._index.put(path, known)
+        return True
+
+    @limited_together()
+    def _read_test(self, path: str, now: Stamp) -> None:
+        reading, load_nodes, keep = self.reading, self._load_nodes, self._keep
+        read_at = time.time_ns()
+        try:
+            data = self._workspace.read_bytes(path, LARGEST_TEXT)
+            text = normalise(data)
+        except FileProblem as problem:
+            reading.problems += problem.all_at(path)
+            return
+        try:
+            test, collector = read_test(path, text)
+        except FileProblem as problem:
+            reading.problems += problem.all_at(path, text.split("\n"))
+            return
+        expansion = expand_test(test, self._library, keep, in_nodes=load_nodes is not None)
+        if expansion.node and keep and load_nodes:
+            keep(expansion.contents, expansion.files)
+            expansion.contents, expansion.files = {}, {}
+            expansion.file = load_nodes([expansion.node]).get(expansion.node)
+            if expansion.file is None:  # nothing can be stored
+                expansion = expand_test(test, self._library, keep)
+        reading.problems += [one.at(path) for one in (*collector.found, *collector.warnings)]
+        if expansion.problems:
+            lines = text.split("\n")
+            reading.problems += [one.located(lines) for one in expansion.problems]
+        if expansion.file is None or collector.found:
+            return
+        reading.contents |= expansion.contents
+        node = expansion.node or build_case_tree(expansion.file, collect(reading.contents))
+        reading.files[path], reading.nodes[path] = expansion.file, node
+        reading.blobs |= expansion.files
+        reading.depends[path] = expansion.dependencies
+        if not expansion.problems and not collector.warnings:
+            self._index.put(
+                path,
+                Entry(
+                    now,
+                    is_settled(now, read_at),
+                    hashing.hash_bytes(data),
+                    node,
+                    expansion.dependencies,
+                ),
+            )
+
+
+class _Current:
+    """Compares what a file depended on with what is there now."""
+
+    def __init__(self, library: Library, references: References) -> None:
+        self.library = library
+        self.references = references
+        self._ids: dict[str, Any] = {}
+
+    def is_same(self, path: str, name: str, ids: Any) -> bool:
+        """Whether what a test file depended on still has these ids."""
+        kind, _, rest = name.partition(":")
+        try:
+            if kind == "package":
+                return is_installed(rest) is ids
+            if kind == "file":
+                return self.references.identify(rest, path) == str(ids)
+            if kind == "dataset":
+                return self.references.identify_data(DatasetSpec(rest), path) == str(ids)
+        except FileProblem:
+            return False
+        if name not in self._ids:
+            if kind in ("prompt", "evaluator"):
+                known_prompts = (
+                    self.library.prompts if kind == "prompt" else self.library.evaluator_prompts
+                )
+                self._ids[name] = list(known_prompts.get(rest, ()))
+            else:
+                known = self.library.tools if kind == "tool" else self.library.schemas
+                self._ids[name] = known.get(rest)
+        return bool(self._ids[name] == ids)

@@ -1,0 +1,1 @@
+"""Test files: from their text to cases."""

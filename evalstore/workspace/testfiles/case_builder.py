@@ -1,0 +1,343 @@
+"""Rows to cases: every text of a test file filled with a row, hashed, and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from evalstore import hashing
+from evalstore.checks import implied_checks
+from evalstore.checks.types.judge import judge_of, without_judge
+from evalstore.checks.types.python import code_of
+from evalstore.display import as_text
+from evalstore.errors import FileProblem
+from evalstore.files.templates import NoValueError
+from evalstore.values import (
+    RECORDED,
+    Case,
+    EvaluationVersion,
+    FileRef,
+    Json,
+    Message,
+    ModelVersion,
+    TestVersion,
+    is_text,
+)
+from evalstore.workspace.testfiles.check_binding import BoundChecks, CheckTemplates
+from evalstore.workspace.testfiles.messages import (
+    ANSWERS,
+    SAMPLE,
+    Conversation,
+    Shape,
+    fill_instructions,
+)
+from evalstore.workspace.testfiles.rendering import Filler, Row
+from evalstore.workspace.testfiles.replacements import labels, shorten_label
+
+if TYPE_CHECKING:
+    from evalstore.files.datasets import Dataset
+    from evalstore.files.templates import Template
+    from evalstore.workspace.testfiles.context import Desk
+    from evalstore.workspace.testfiles.parser import TestFile
+
+
+class Draft(NamedTuple):
+    """What one row comes to, before it has a name among the others."""
+
+    values: dict[str, Json]
+    """What tells the row from others: the values of its data that are used, and the author's."""
+    tests: tuple[str, ...]
+    evaluation: str | None
+    judged_by: tuple[str, ...]
+    needs: tuple[str, ...]
+    recorded: str | None
+    judge_prompts: tuple[str, ...]
+    code: tuple[str, ...]
+    group: str
+    group_checks: tuple[Json, ...]
+
+
+class _Judged(NamedTuple):
+    """How the answers to a row are judged."""
+
+    evaluation: str | None
+    by: tuple[str, ...]
+    prompts: tuple[str, ...]
+    code: tuple[str, ...]
+    group_checks: tuple[Json, ...]
+
+
+class Drafter:
+    """All texts of a test file, compiled."""
+
+    def __init__(
+        self, test: TestFile, data: Dataset | None, tools: Sequence[str], schema: str | None
+    ) -> None:
+        """`tools` and `schema` are ids of versions."""
+        self._test = test
+        names = {name for run in test.runs for name in (run.name, *run.turn_names) if name}
+        self.filler = filler = Filler(
+            test.path,
+            test.replacements,
+            as_is=test.plain,
+            runtime=False,
+            data=data,
+            answers=names,
+            nameless=any(run.template for run in test.runs),
+        )
+        # In prose a column that is called like an answer is the column.
+        self._later = (names | ({*ANSWERS, SAMPLE} - filler.data)) - filler.known.keys()
+        self._conversations = [Conversation(run, filler) for run in test.runs]
+        said = test.answer
+        self._answers = [
+            filler.compile(one) for one in (said if isinstance(said, tuple) else (said,)) if one
+        ]
+        self._group = filler.compile(test.group) if test.group else None
+        told = test.instructions
+        self._instructions = filler.compile(told, self._later) if told else None
+        self._checks = CheckTemplates(test.checks, filler, names) if test.checks else None
+        filler.finish(test.line_of)
+        self._bare = TestVersion(
+            messages=(),
+            special_tags=tuple(tag for tag in test.tags if tag.startswith("_")),
+            tools=tuple(tools),
+            schema=schema,
+            options=test.options,
+        )
+        self._described = hashing.describe_test(self._bare)
+        self._needs = _needs_of_test(self._bare)
+        self._tags = tuple(sorted(test.tags))
+        self._implied = implied_checks(self._bare)
+        self.has_groups = self._checks is not None and self._checks.has_group
+        """Whether a check looks at all rows of a group."""
+        self.group_differs = self._group is not None and bool(self._group.names)
+        """Whether `group` mentions anything that rows differ in."""
+        self._runs_code = self._checks is not None and self._checks.runs_code
+        when = test.checks.when if test.checks else "on_pass"
+        both = ("checks", "models") if when == "on_pass" else ("checks", "models", when)
+        self._judged_by = {**_JUDGED_BY, (True, True): both}
+        self._judged: _Judged | None = None
+        """How all rows are judged, when all are judged alike."""
+
+    def draft(self, row: Row, desk: Desk) -> Draft:
+        """What a row comes to; the contents of its versions are kept. Raises `FileProblem`."""
+        tests: list[str] = []
+        shapes: list[Shape] = []
+        needs = self._needs
+        for one in self._conversations:
+            messages, shape = one.fill(row, desk)
+            described = hashing.with_messages(self._described, messages)
+            tests += [desk.result.keep("test", described)] * one.run.count
+            shapes += [shape] * one.run.count
+            if shown := _needs_of_messages(messages):
+                needs = tuple(sorted({*needs, *shown}))
+        judged = self._judged or self._judge(row, desk, shapes)
+        return Draft(
+            self.values(row),
+            tuple(tests),
+            judged.evaluation,
+            judged.by,
+            needs,
+            self._recorded(row, shapes, desk) if self._answers else None,
+            judged.prompts,
+            judged.code,
+            "".join(map(str, self._group.fill(row.lookup, row.typed))) if self._group else "",
+            judged.group_checks,
+        )
+
+    def _judge(self, row: Row, desk: Desk, shapes: Sequence[Shape]) -> _Judged:
+        """How the answers to a row are judged; what is the same for all rows is kept."""
+        told = (
+            fill_instructions(self._instructions, row, desk, shapes, self._later)
+            if self._instructions
+            else ()
+        )
+        checks = self._checks.fill(row, desk, shapes) if self._checks else BoundChecks()
+        evaluation = EvaluationVersion(told, (*self._implied, *checks.own))
+        judge = judge_of(evaluation.checks)
+        by_checks, by_models = bool(without_judge(evaluation.checks)), bool(told or judge)
+        found = _Judged(
+            desk.result.keep("evaluation", hashing.describe_evaluation(evaluation))
+            if by_checks or by_models
+            else None,
+            self._judged_by[by_checks, by_models],
+            tuple(judge.get("prompts", ())) if judge else (),
+            _code(evaluation.checks) if self._runs_code else (),
+            checks.group,
+        )
+        if (self._instructions is None or self._instructions.is_fixed) and (
+            self._checks is None or self._checks.are_fixed
+        ):
+            self._judged = found
+        return found
+
+    def values(self, row: Row) -> dict[str, Json]:
+        """What tells a row from others: the values of its data that are used, and the author's."""
+        found: dict[str, Json] = {}
+        if row.item is not None:
+            for name in self.filler.used_columns:
+                if dict.__contains__(row.item, name):  # by the name itself, which is cheaper
+                    found[name] = dict.__getitem__(row.item, name)
+        for name, written in row.values.items():
+            found[name] = written.text
+        return found
+
+    def _recorded(self, row: Row, shapes: list[Shape], desk: Desk) -> str | None:
+        """The version of the model that has given the answers which a row brings itself.
+
+        It is those answers; None when the row brings none.
+        """
+        line = self._test.line_of("answer")
+        answers = [_value_or_none(one, row) for one in self._answers]
+        if not isinstance(self._test.answer, tuple) and isinstance(answers[0], list):
+            answers = answers[0]
+        missing = [number for number, one in enumerate(answers, 1) if one is None]
+        if answers and len(missing) == len(answers):
+            return None
+        if missing:
+            raise FileProblem(
+                f"'answer' has none for turn {missing[0]}, and some for others",
+                line,
+                hint="a row brings all its answers or none",
+            )
+        if len(shapes) > 1:
+            raise FileProblem(
+                f"a recorded answer is for one conversation, and there are {len(shapes)}",
+                line,
+                hint="remove 'answer', or 'repetitions' and all runs ('# ▶') but one",
+            )
+        if len(answers) != (wanted := len(shapes[0].turns)):
+            found = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
+            raise FileProblem(
+                f"'answer' gives {found}, and the conversation has {wanted}",
+                line,
+                hint="it is a text or, for a conversation with several turns, a list",
+            )
+        if self.has_groups:
+            raise FileProblem("recorded answers cannot be judged as a group", line)
+        version = ModelVersion(
+            RECORDED, RECORDED, options={"answers": [as_text(one) for one in answers]}
+        )
+        return desk.result.keep("model", hashing.describe_model(version))
+
+    # --- names
+
+    def name(
+        self, drafts: Sequence[Draft], prompts: tuple[str | None, ...], desk: Desk
+    ) -> Iterator[Case]:
+        """The cases of the rows, and behind them those of groups that are judged together."""
+        texts = [texts_of(one.values) for one in drafts]
+        groups: dict[str, list[Draft]] = {}
+        taken: set[str] = set()
+        for label, one in zip(labels(texts), drafts, strict=True):
+            if self.has_groups:
+                groups.setdefault(one.group, []).append(one)
+                if one.evaluation is None:
+                    continue
+            taken.add(label)
+            yield self.case(label, hashing.row_key(one.values), one, prompts)
+        for group, members in groups.items():
+            name = shorten_label(group) or "''"
+            label = f"all of {name}" if self._group else "all rows"
+            if not taken and len(groups) == 1:
+                label = ""
+            while label in taken:
+                label += "'"
+            taken.add(label)
+            key = hashing.row_key({"": group})  # no value of a row has an empty name
+            yield self.case(label, key, self._together(members, desk), prompts)
+
+    def case(self, label: str, key: str, draft: Draft, prompts: tuple[str | None, ...]) -> Case:
+        """The case of a row."""
+        options = self._test.options
+        return Case(
+            row=label,
+            key=key,
+            tests=draft.tests,
+            evaluation=draft.evaluation,
+            tags=self._tags,
+            prompts=prompts,
+            needs=draft.needs,
+            judged_by=draft.judged_by,
+            temperature=options.temperature,
+            seed=options.seed,
+            limit=options.max_output_tokens,
+            recorded=draft.recorded,
+            judge_prompts=draft.judge_prompts,
+            code=draft.code,
+        )
+
+    def _together(self, members: Sequence[Draft], desk: Desk) -> Draft:
+        """All rows of a group as one; rows that ask the same share the answers."""
+        asked: dict[str, int] = {}
+        for one in members:
+            for test in one.tests:
+                asked[test] = max(asked.get(test, 0), one.tests.count(test))
+        evaluation = EvaluationVersion((), members[0].group_checks)
+        return members[0]._replace(
+            tests=tuple(test for test, count in asked.items() for _ in range(count)),
+            evaluation=desk.result.keep("evaluation", hashing.describe_evaluation(evaluation)),
+            judged_by=("checks",),
+            needs=tuple(sorted({need for one in members for need in one.needs})),
+            judge_prompts=(),
+            code=_code(evaluation.checks),
+        )
+
+
+def texts_of(values: Mapping[str, Json]) -> dict[str, str]:
+    """The values of a row as texts."""
+    return {
+        name: value if isinstance(value, str) else as_text(value) for name, value in values.items()
+    }
+
+
+def _value_or_none(template: Template, row: Row) -> Json:
+    try:
+        return template.value(row.lookup, row.typed)
+    except NoValueError:
+        return None
+
+
+def _code(checks: Sequence[Json]) -> tuple[str, ...]:
+    return tuple([one.text for one in code_of(checks)])
+
+
+def differing_groups(drafts: Sequence[Draft]) -> bool:
+    """Whether rows of one group are to be judged together in different ways."""
+    first: dict[str, tuple[Json, ...]] = {}
+    return any(first.setdefault(one.group, one.group_checks) != one.group_checks for one in drafts)
+
+
+_JUDGED_BY = {
+    (False, False): ("models",),
+    (False, True): ("models",),
+    (True, False): ("checks",),
+}
+"""By whether there are checks, and models judge; shared, as there may be very many cases."""
+
+
+def _needs_of_test(version: TestVersion) -> tuple[str, ...]:
+    """The capabilities a model must have to be asked, whatever it is shown."""
+    needs = []
+    if version.schema:
+        needs.append("structured")
+    if version.tools or {"_has_tools", "_tools_only"} & set(version.special_tags):
+        needs.append("tools")
+    return tuple(needs)
+
+
+def _needs_of_messages(messages: Iterable[Message]) -> set[str]:
+    """The capabilities a model must have to be shown these."""
+    return {
+        _need_of_type(part.media_type)
+        for message in messages
+        for part in message.parts
+        if isinstance(part, FileRef) and not is_text(part.media_type)
+    }
+
+
+def _need_of_type(media_type: str) -> str:
+    if media_type == "application/pdf":
+        return "pdf"
+    kind = media_type.partition("/")[0]
+    return kind if kind in ("image", "audio") else "file"

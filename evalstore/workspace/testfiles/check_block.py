@@ -1,0 +1,142 @@
+"""The fenced block `checks`: YAML to the checks of a file, before anything is filled.
+
+The block is read as YAML first and its texts are filled afterwards, so data can change no
+structure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from evalstore.checks.parser import split
+from evalstore.checks.types.judge import JUDGE
+from evalstore.errors import FileProblem
+from evalstore.files.fields import Fields
+from evalstore.files.markdown import Line, fences
+from evalstore.files.yaml12 import Document, read_yaml
+from evalstore.values import Json
+
+WORD = "checks"
+"""The first word behind the fence."""
+_WHEN = ("on_pass", "on_fail", "always")
+_RULE = re.compile(r">=\s*([0-9.]+)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckEntry:
+    """One check as it is written."""
+
+    given: Json
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckList:
+    """The checks of a file."""
+
+    entries: tuple[CheckEntry, ...]
+    rule: str = "all"
+    """`all`, `any`, or `>= t` of the mean score."""
+    when: str = "on_pass"
+    """When models judge, too: `on_pass`, `on_fail` or `always`."""
+    line: int = 1
+    judge: CheckEntry | None = None
+    """The check that says how models judge."""
+
+    def raise_unless_told(self) -> None:
+        """Raise when models judge, but neither a prompt nor the test says by what."""
+        if self.judge and not split(self.judge.given, self.judge.line)[1].get("prompt"):
+            raise FileProblem(
+                "nothing says what models should judge by",
+                self.judge.line,
+                hint="name an evaluator prompt ('prompt'), or write instructions beside the block",
+            )
+
+
+def take_block(lines: list[Line]) -> tuple[list[Line], CheckList | None]:
+    """What is left of the lines without the block, and the checks in it; raises `FileProblem`."""
+    found = [fence for fence in fences(lines) if fence.info.split()[:1] == [WORD]]
+    if not found:
+        return lines, None
+    if len(found) > 1:
+        raise FileProblem(
+            f"a second block '{WORD}'", found[1].opened, hint="put all checks into one block"
+        )
+    opened = found[0].opened
+    if not found[0].closed:
+        raise FileProblem(f"the block '{WORD}' is never closed", opened)
+    start = next(number for number, line in enumerate(lines) if line.number == opened)
+    others = [fence.opened for fence in fences(lines) if fence.opened > opened]
+    end = start + 1
+    while (
+        end < len(lines)
+        and lines[end].fenced
+        and lines[end].number != (others[0] if others else None)
+    ):
+        end += 1
+    document = _parse([line.text for line in lines[start + 1 : end - 1]], opened + 1)
+    blank = start > 0 and end < len(lines) and not (lines[start - 1].text + lines[end].text).strip()
+    return [*lines[:start], *lines[end + blank :]], _read(document)
+
+
+def _parse(lines: list[str], first: int) -> Document:
+    try:
+        return read_yaml("\n".join(lines), first_line=first)
+    except FileProblem as problem:
+        wrong = "".join(lines[: (problem.line or first) - first + 1][-2:])
+        if "{{" in wrong:
+            problem.hint = "put quotes round a text that holds '{{', as in \"{{name}}\""
+        raise
+
+
+def _read(document: Document) -> CheckList:
+    value = document.value
+    line = document.line()
+    if isinstance(value, dict) and WORD in value:
+        fields = Fields(document, ("evaluator", "pass", WORD))
+        when = fields.choice("evaluator", _WHEN) or "on_pass"
+        rule = _rule(fields.value("pass"), document.line("pass"))
+        entries, judge = _entries(document.at(WORD))
+        if judge and rule != "all":
+            raise FileProblem(
+                f"'pass: {rule}' does not go together with the check 'judge'",
+                judge.line,
+                hint="'evaluator: on_fail' has them judge what fails the other checks",
+            )
+        return CheckList(entries, rule, when, line, judge)
+    entries, judge = _entries(document)
+    return CheckList(entries, line=line, judge=judge)
+
+
+def _entries(document: Document) -> tuple[tuple[CheckEntry, ...], CheckEntry | None]:
+    value = document.value
+    if not isinstance(value, list):
+        raise FileProblem(
+            "the checks must be a list", document.line(), hint="as in '- contains: Paris'"
+        )
+    if not value:
+        raise FileProblem("the list of checks is empty", document.line())
+    entries = tuple(CheckEntry(one, document.line(number)) for number, one in enumerate(value))
+    judges = []
+    for entry in entries:
+        name, _ = split(entry.given, entry.line)  # whatever the values are, the type is known
+        judges += [entry] if name == JUDGE else []
+    if len(judges) > 1:
+        raise FileProblem(
+            "a second check 'judge'", judges[1].line, hint="models judge a test in one way"
+        )
+    return entries, judges[0] if judges else None
+
+
+def _rule(value: Json, line: int) -> str:
+    if value is None or value in ("all", "any"):
+        return value or "all"
+    found = _RULE.match(value) if isinstance(value, str) else None
+    try:
+        least = float(found[1]) if found else -1.0
+    except ValueError:
+        least = -1.0
+    if not 0 <= least <= 1:
+        raise FileProblem("'pass' must be all, any, or a text such as '>= 0.8'", line)
+    return f">= {least:g}"

@@ -1,0 +1,66 @@
+"""What a check that runs a Python file has besides its settings: all that the file may use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evalstore.checks.types.python import require_defined
+from evalstore.errors import FileProblem
+from evalstore.files.templates import Mention
+from evalstore.values import Json
+from evalstore.workspace.testfiles.rendering import clean_path
+
+if TYPE_CHECKING:
+    from evalstore.workspace.testfiles.context import Desk
+    from evalstore.workspace.testfiles.messages import Shape
+    from evalstore.workspace.testfiles.rendering import Row
+
+
+def find_file(desk: Desk, check: Mapping[str, Json], line: int) -> dict[str, str]:
+    """The file of a check: its id, and its path as it is kept; raises `FileProblem`.
+
+    It is looked at whether it defines what the check names; nothing is run.
+    """
+    written = clean_path(Mention(check["file"], line))
+    try:
+        version, id = desk.read_file(written)
+    except FileProblem as problem:
+        raise FileProblem(problem.message, line, hint=problem.hint) from problem
+    require_defined(check, version.data, line)
+    return {"id": id, "path": written}
+
+
+def bind(
+    check: Mapping[str, Json],
+    scope: str,
+    row: Row,
+    columns: Collection[str],
+    shapes: Sequence[Shape],
+) -> dict[str, Json]:
+    """The values of the row and the names of the answers, where there are any.
+
+    Of a row of data, the columns that are used somewhere in the test file: others decide nothing.
+    """
+    found: dict[str, Json] = {"file": check["file"]}
+    if check.get("network"):
+        found["network"] = True
+    if scope == "group":
+        return found
+    data = row.item if row.item is not None else {}
+    item = {name: data[name] for name in columns if name in data}
+    for name in row.values:
+        if not any(isinstance(piece, Mention) for piece in row.lookup(name)):
+            item[name] = row.typed(name)
+    if item:
+        found["item"] = item
+    named: list[Json] = [{"run": shape.run, "turns": list(shape.turns)} for shape in shapes]
+    if scope == "answer":
+        turns = {shape.turns for shape in shapes}
+        named = [{"turns": list(*turns)}] if len(turns) == 1 else []
+    named = [
+        {name: value for name, value in one.items() if value not in (None, [])} for one in named
+    ]
+    if named and named != [{"turns": ["response"]}]:
+        found["conversations"] = named
+    return found

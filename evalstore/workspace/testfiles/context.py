@@ -1,0 +1,161 @@
+"""What test files refer to, and what one of them comes to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evalstore import hashing
+from evalstore.errors import FileProblem, Problem
+from evalstore.files import media_types
+from evalstore.files.fields import suggest
+from evalstore.values import CaseFile, FileRef, FileVersion, Json
+from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, SHOWN
+
+if TYPE_CHECKING:
+    from evalstore.files.datasets import Dataset, DatasetSpec
+
+
+def _no_data(spec: DatasetSpec, _file: str) -> tuple[Dataset, str]:
+    raise spec.problem("path", "there are no data files here")
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What test files refer to by id, with the ids of the current versions."""
+
+    prompts: Mapping[str, tuple[str, ...]]
+    evaluator_prompts: Mapping[str, tuple[str, ...]]
+    tools: Mapping[str, str]
+    schemas: Mapping[str, str]
+    read_file: Callable[[str, str], tuple[FileVersion, str]]
+    """From a mentioned path and the test file's path to the file and its id."""
+    open_data: Callable[[DatasetSpec, str], tuple[Dataset, str]] = _no_data
+    """From a dataset and the test file's path to its rows and the digest of its file."""
+    silent: frozenset[str] = frozenset()
+    """Ids of evaluator prompt versions that do not show the instructions."""
+
+
+Sink = Callable[[Mapping[str, tuple[str, str]], Mapping[str, FileVersion]], None]
+"""Takes contents, by id: kind and canonical JSON; and referenced files."""
+KEPT_AT_ONCE = 16_000
+"""How many contents are stored together: each transaction writes to a large part of the store."""
+_MOST_CHARACTERS = 16 * 2**20
+"""How many characters such contents have together at most."""
+
+
+def keep_after(
+    contents: Mapping[str, tuple[str, str]], files: Mapping[str, FileVersion], keep: Sink
+) -> Sink:
+    """Keeps these contents and files with the first others: those may refer to them."""
+    first = [(dict(contents), dict(files))]
+
+    def keep_next(
+        contents: Mapping[str, tuple[str, str]], files: Mapping[str, FileVersion]
+    ) -> None:
+        if first:
+            keep(*first.pop())
+        keep(contents, files)
+
+    return keep_next
+
+
+@dataclass
+class Expansion:
+    """What one file comes to."""
+
+    file: CaseFile | None = None
+    node: str | None = None
+    """In the place of `file`: of one with very many cases, whose nodes are among the contents."""
+    contents: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Id -> kind and canonical content of every version that the cases name."""
+    files: dict[str, FileVersion] = field(default_factory=dict)
+    dependencies: dict[str, Any] = field(default_factory=dict)
+    """`prompt:id`, `tool:id`, `schema:id`, `file:path`, `dataset:path` -> the ids they had."""
+    problems: list[Problem] = field(default_factory=list)
+    sink: Sink | None = None
+    """Takes contents and files when there are many."""
+    _characters: int = 0
+    """Of the contents."""
+
+    def has_failed(self) -> bool:
+        """Whether there is a problem for which the file cannot be honoured."""
+        return any(problem.severity == "error" for problem in self.problems)
+
+    def keep(self, kind: str, description: dict[str, Json]) -> str:
+        """Keep the content of a version; returns its id."""
+        id, content = hashing.identify(description)
+        if kind == "evaluation":
+            id = sys.intern(id)  # many cases may share one
+        if id in self.contents:
+            return id
+        self.contents[id] = (kind, content)
+        self._characters += len(content)
+        if self.sink is not None and (
+            len(self.contents) >= KEPT_AT_ONCE or self._characters > _MOST_CHARACTERS
+        ):
+            self.sink(self.contents, self.files)
+            self.contents, self.files, self._characters = {}, {}, 0
+        return id
+
+    def add_once(self, problems: Iterable[Problem]) -> None:
+        """Add problems; those that several rows have are told once."""
+        self.problems = list(dict.fromkeys([*self.problems, *problems]))
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What is at hand when the texts of one file are filled."""
+
+    path: str
+    library: Library
+    result: Expansion
+    told: bool = False
+    """Whether there are instructions, which an evaluator prompt then must show."""
+
+    def find_prompts(self, id: str, line: int) -> tuple[str, ...]:
+        """The versions of an evaluator prompt that a check names; raises `FileProblem`.
+
+        One that does not show instructions is an error for a test that has some.
+        """
+        library = self.library
+        versions = library.evaluator_prompts.get(id, ())
+        self.result.dependencies[f"evaluator:{id}"] = list(versions)
+        if not versions:
+            hint = suggest(id, library.evaluator_prompts, "evaluator prompts")
+            if id in library.prompts:
+                hint = "it is a system prompt; evaluator prompts have the tag '_evaluator'"
+            raise FileProblem(f"there is no evaluator prompt '{id}'", line, hint=hint)
+        if self.told and not library.silent.isdisjoint(versions):
+            raise FileProblem(
+                f"the evaluator prompt '{id}' never uses '{INSTRUCTIONS}', so the text below "
+                "'---' would reach nobody",
+                line,
+                hint=f"write `{SHOWN}` into the prompt, or remove the text",
+            )
+        return versions
+
+    def read_file(self, path: str) -> tuple[FileVersion, str]:
+        """A mentioned file and its id; raises `FileProblem`."""
+        version, id = self.library.read_file(path, self.path)
+        self.result.dependencies[f"file:{path}"] = id
+        self.result.files[id] = version
+        return version, id
+
+    def keep_address(self, address: str) -> FileRef:
+        """A picture by its address, for the model's service to fetch."""
+        version = FileVersion(media_types.ADDRESS, address.encode())
+        id = hashing.identify(hashing.describe_file(version))[0]
+        self.result.files[id] = version
+        return FileRef(address, media_types.ADDRESS, id)
+
+    def find_schema(self, id: str, line: int) -> str:
+        """The version of a schema that a check names; raises `FileProblem`."""
+        version = self.library.schemas.get(id)
+        self.result.dependencies[f"schema:{id}"] = version
+        if version is None:
+            hint = suggest(id, self.library.schemas, "schemas")
+            raise FileProblem(f"there is no schema '{id}'", line, hint=hint)
+        return version

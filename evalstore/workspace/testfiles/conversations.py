@@ -1,0 +1,328 @@
+"""The conversations of a file as the author wrote them: runs of turns, before anything is filled.
+
+A file has one conversation, or several runs (`# ▶ name ×3`) with a shared beginning. Each
+comes from the sections of the body, or from the field `messages`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.display import shorten
+from evalstore.errors import FileProblem
+from evalstore.files.fields import MOST_SAMPLES, Fields
+from evalstore.files.markdown import SPACE, Line, Section, is_rule, section
+from evalstore.values import Role
+
+if TYPE_CHECKING:
+    from evalstore.files.yaml12 import Document
+
+_MARKER = re.compile(r" {0,3}# (?:(👤)|(🤖)|(⚙)|(▶))\ufe0f?(.*)$")
+_TURN = re.compile(r"[ \t]*@(\S+)[ \t]*$")
+_RUN = re.compile(r"(.*?)(?:(?:^|[ \t])[×x][ \t]*([0-9]+))?$")
+_MOST_DIGITS = 20
+"""Of a number of samples; one with more is too large in any case."""
+LAST = "response"
+"""What the last answer is called that has no name of its own."""
+_TAKEN = ("sample", "answer", "answers", "item", LAST)
+"""Names that checks already have a meaning for."""
+MESSAGE_FIELDS = ("role", "content", "name", "variable", "image")
+ROLES: tuple[Role, ...] = ("system", "user", "assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of the conversation as the author wrote it."""
+
+    role: Role
+    section: Section
+    name: str | None = None
+    """What the answer is called, when the candidate fills this turn."""
+    verbatim: bool = False
+    """Whether the text is kept with the white space at its ends."""
+    speaker: str | None = None
+    """The `name` of the message, which some providers show to the model."""
+    image: str | None = None
+    """The path of a file that is shown behind the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One conversation, held as often as `count` says."""
+
+    turns: tuple[Turn, ...]
+    name: str | None = None
+    count: int = 1
+    last_turn: str = LAST
+    """What the last answer is called."""
+    template: Section | None = None
+    """In the place of turns: an expression that gives a row's messages."""
+
+    @property
+    def turn_names(self) -> tuple[str | None, ...]:
+        """What the answers are called, in order; the last one is the `response`."""
+        filled = [turn.name for turn in self.turns if turn.name is not None]
+        return (*[name or None for name in filled], self.last_turn)
+
+
+# --- from the body ----------------------------------------------------------------------
+
+
+def read_runs(lines: list[Line], first: int, repetitions: int | None) -> tuple[Run, ...]:
+    """The conversations of a body; raises `FileProblem`."""
+    starts = [
+        (number, found[5])
+        for number, line in enumerate(lines)
+        if not line.fenced and (found := _MARKER.match(line.text)) and found[4]
+    ]
+    if not starts:
+        return (_conversation(lines, first, None, repetitions or 1),)
+    if repetitions is not None:
+        raise FileProblem(
+            "'repetitions' and runs ('# ▶') do not go together",
+            lines[starts[0][0]].number,
+            hint="write how often behind the name of the run, as in '# ▶ again ×3'",
+        )
+    shared = lines[: starts[0][0]]
+    runs: list[Run] = []
+    for number, (start, rest) in enumerate(starts):
+        end = starts[number + 1][0] if number + 1 < len(starts) else len(lines)
+        line = lines[start].number
+        name, count = _read_name(rest, line)
+        if any(run.name == name for run in runs):
+            raise FileProblem(f"two runs are called '{name}'", line)
+        runs.append(_conversation([*shared, *lines[start + 1 : end]], line, name, count))
+    return tuple(runs)
+
+
+def _read_name(rest: str, line: int) -> tuple[str, int]:
+    found = _RUN.match(rest.strip(SPACE))
+    assert found is not None
+    name, count = found[1].strip(SPACE), int(found[2][:_MOST_DIGITS] if found[2] else 1)
+    if not name:
+        raise FileProblem("a run has no name", line, hint="write it as in '# ▶ first ×3'")
+    if not 1 <= count <= MOST_SAMPLES:
+        raise FileProblem(f"a run is held from 1 to {MOST_SAMPLES:,} times", line)
+    if "×" in name or "{{" in name:
+        raise FileProblem(
+            f"{shorten(name)} cannot be the name of a run",
+            line,
+            hint="write how often as a whole number behind a name, as in '# ▶ first ×3'",
+        )
+    if name in _TAKEN or name.startswith("_"):
+        raise FileProblem(f"'{name}' cannot be the name of a run", line)
+    return name, count
+
+
+def _conversation(lines: list[Line], first: int, name: str | None, count: int) -> Run:
+    """A conversation without its last answer, and what that is called."""
+    turns = split_turns(lines)
+    if not turns or turns[-1].role == "system":
+        raise FileProblem(
+            "there is no user message",
+            turns[-1].section.first if turns and name is None else first,
+            hint="start it with a line '# 👤'",
+        )
+    turns, last = _take_last(turns)
+    check_order(turns)
+    return Run(turns, name, count, last)
+
+
+def _take_last(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], str]:
+    """A turn that is filled at the end is what is asked for anyway."""
+    names = [turn.name for turn in turns if turn.name]
+    for turn in turns:
+        if turn.name and names.count(turn.name) > 1:
+            raise FileProblem(f"two turns are called '@{turn.name}'", turn.section.first)
+    last = turns[-1].name
+    if last is not None and len(turns) > 1:
+        turns = turns[:-1]
+    return turns, last or LAST
+
+
+def split_turns(lines: list[Line]) -> tuple[Turn, ...]:
+    """The turns of a conversation; text before the first marker is a system text."""
+    turns: list[Turn] = []
+    role: Role = "system"
+    collected: list[Line] = []
+    first = lines[0].number if lines else 1
+
+    def finish() -> None:
+        found = section(collected, first)
+        if turns or found.text or role != "system":
+            turns.append(_named(Turn(role, found)))
+
+    started = False
+    for line in lines:
+        marker = None if line.fenced else _MARKER.match(line.text)
+        if not marker:
+            collected.append(line)
+            continue
+        user, assistant, system, run, rest = marker.groups()
+        if run:
+            raise FileProblem("a prompt has no runs ('# ▶')", line.number)
+        before = started or any(line.text.strip(SPACE) for line in collected)
+        if system and before:
+            raise FileProblem(
+                "a system text ('# ⚙️') can only stand once, before all other turns", line.number
+            )
+        if before:
+            finish()
+        role = "user" if user else "assistant" if assistant else "system"
+        collected, first, started = [line._replace(text=rest)], line.number, True
+    finish()
+    return tuple(turns)
+
+
+def _named(turn: Turn) -> Turn:
+    """A turn that the candidate fills (`# 🤖 @name`) with its name, and without a text."""
+    head, _, rest = turn.section.text.partition("\n")
+    found = _TURN.match(head) if turn.role == "assistant" else None
+    if found is None:
+        return turn
+    name, where = found[1], turn.section.first
+    if rest.strip(SPACE):
+        raise FileProblem(
+            f"the turn '@{name}' has a text, but the candidate fills it",
+            where,
+            hint="remove the text, or the name",
+        )
+    _refuse_name(name, where)
+    return Turn(turn.role, section([], where), name)
+
+
+def _refuse_name(name: str, line: int) -> None:
+    if not name.isidentifier() or name.startswith("_") or name in _TAKEN:
+        raise FileProblem(
+            f"'@{name}' cannot be the name of a turn",
+            line,
+            hint="use letters, digits and '_', as in '@capital'",
+        )
+
+
+def check_order(turns: tuple[Turn, ...], *, fillable: bool = True) -> None:
+    """Raise unless the turns go: system text at most once, user first, in turn, user last.
+
+    `fillable` says whether there may be turns that the candidate fills.
+    """
+    expected: Role = "user"
+    for number, turn in enumerate(turns):
+        if turn.role == "system" and number == 0:
+            continue
+        where = turn.section.first
+        if turn.role != expected:
+            if turn.role == "assistant" and number == (1 if turns[0].role == "system" else 0):
+                raise FileProblem("the conversation must start with a user message ('# 👤')", where)
+            raise FileProblem(
+                f"two {turn.role} messages follow one another",
+                where,
+                hint="user ('# 👤') and assistant ('# 🤖') take turns",
+            )
+        if turn.role == "assistant" and not turn.section.text and turn.name is None:
+            hint = "write what it said"
+            if fillable:
+                hint += ", or '# 🤖 @name' for a turn that the candidate fills"
+            raise FileProblem("an assistant turn is empty", where, hint=hint)
+        expected = "assistant" if turn.role == "user" else "user"
+    _refuse_fixed_end(turns)
+
+
+def _refuse_fixed_end(turns: tuple[Turn, ...]) -> None:
+    if turns and turns[-1].role == "assistant" and turns[-1].name is None:
+        raise FileProblem(
+            "the conversation ends with a fixed answer",
+            turns[-1].section.first,
+            hint="end it with a user message ('# 👤')",
+        )
+
+
+def _refuse_filled_start(turns: tuple[Turn, ...]) -> None:
+    """Raise when the candidate would have to speak before anything is said to it."""
+    if turns and turns[0].name is not None:
+        raise FileProblem(
+            "the conversation begins with a turn that the candidate fills",
+            turns[0].section.first,
+            hint="begin it with a message of the role 'user'",
+        )
+
+
+def only_system(turns: tuple[Turn, ...], lines: list[Line]) -> None:
+    """Raise unless these are the turns of a system prompt."""
+    for turn in turns:
+        if turn.role != "system":
+            raise FileProblem(
+                "a system prompt has no user or assistant messages",
+                turn.section.first,
+                hint="an evaluator prompt may have them: give it the tag '_evaluator'",
+            )
+    for line in lines:
+        if is_rule(line):
+            raise FileProblem(
+                "a system prompt has no evaluation, so no line '---'",
+                line.number,
+                hint="for a horizontal rule write '***'",
+            )
+
+
+# --- from the field `messages` ----------------------------------------------------------
+
+
+def read_messages(document: Document, repetitions: int | None) -> Run:
+    """The conversation of the field `messages`: a list, or a text that is a template."""
+    value, line = document.value, document.line()
+    count = repetitions or 1
+    if isinstance(value, str):
+        if "{{" not in value:
+            raise FileProblem(
+                "'messages' must be a list of messages, or a template that gives one",
+                line,
+                hint="as in 'messages: \"{{ item.messages }}\"'",
+            )
+        return Run((), count=count, template=Section(value.strip(), (line,), line))
+    if not isinstance(value, list) or not value:
+        raise FileProblem(
+            "'messages' must be a list of messages",
+            line,
+            hint="as in '- {role: user, content: Hello}'",
+        )
+    turns = tuple(_message(document.at(number)) for number in range(len(value)))
+    turns, last = _take_last(turns)
+    if all(turn.role == "system" for turn in turns):
+        raise FileProblem("'messages' has no message of the role 'user'", line)
+    _refuse_filled_start(turns)
+    _refuse_fixed_end(turns)
+    return Run(turns, count=count, last_turn=last)
+
+
+def _message(document: Document) -> Turn:
+    line = document.line()
+    if not isinstance(document.value, dict):
+        raise FileProblem("a message must be a mapping", line, hint="with 'role' and 'content'")
+    fields = Fields(document, MESSAGE_FIELDS)
+    role = fields.choice("role", ROLES) or "user"
+    content, variable = fields.value("content"), fields.text("variable")
+    where = fields.line("content") if "content" in document.value else line
+    if content is None:
+        if role != "assistant":
+            raise FileProblem("the message has no 'content'", line)
+        if variable is not None:
+            _refuse_name(variable, fields.line("variable"))
+        return Turn("assistant", Section("", (), line), variable or "")
+    if not isinstance(content, str):
+        raise FileProblem("'content' must be a text", where)
+    if variable is not None:
+        raise FileProblem(
+            "'variable' is for a message that the candidate fills",
+            fields.line("variable"),
+            hint="remove it, or the 'content'",
+        )
+    lines = tuple(where + number for number in range(content.count("\n") + 1))
+    return Turn(
+        next(one for one in ROLES if one == role),
+        Section(content, lines, where),
+        verbatim=True,
+        speaker=fields.text("name"),
+        image=fields.text("image"),
+    )

@@ -1,0 +1,355 @@
+"""Test files x rows -> cases, in file order.
+
+Expanding a file is a pure function of its text, of the versions it refers to, and of its
+data: it yields the cases, the content of every version they name, and what they depend on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstore import hashing
+from evalstore.checks.base import INSTALL
+from evalstore.checks.parser import packages_of
+from evalstore.checks.registry import is_installed
+from evalstore.errors import FileProblem, LimitProblem, Problem
+from evalstore.files.fields import suggest
+from evalstore.store.case_tree import CaseTreeBuilder
+from evalstore.values import DEFAULT_PROMPT, REQUIRED_NAMES, CaseFile, PromptVersion
+from evalstore.workspace.testfiles.case_builder import Draft, Drafter, differing_groups, texts_of
+from evalstore.workspace.testfiles.context import Desk, Expansion, Library, Sink
+from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
+from evalstore.workspace.testfiles.messages import fill_turn
+from evalstore.workspace.testfiles.rendering import Filler, Row, RuntimeRow
+from evalstore.workspace.testfiles.replacements import Columns, expand_rows
+
+if TYPE_CHECKING:
+    from evalstore.files.datasets import Dataset, DatasetRow
+    from evalstore.files.templates import Template
+    from evalstore.workspace.testfiles.parser import PromptFile, TestFile
+
+MOST_CASES = 1_000_000
+"""Cases that one dataset makes."""
+_MOST_AT_ONCE = 10_000
+"""Rows of a file that are in memory together when their cases can be stored."""
+_MOST_PROBLEMS = 20
+"""Rows whose problems are told one by one."""
+
+
+def expand_test(
+    test: TestFile, library: Library, sink: Sink | None = None, *, in_nodes: bool = False
+) -> Expansion:
+    """The cases of a test file, or its problems.
+
+    With `sink`, it gets contents and files as there are many, and the expansion lacks them. With
+    `in_nodes` it gets very many cases, too, and the expansion has their node instead.
+    """
+    result = Expansion(sink=sink)
+    if not test.readable:
+        return result
+    try:
+        data = _open_data(test, library, result)
+    except FileProblem as problem:
+        result.problems += problem.all_at(test.path)
+        return result
+    _find_missing_packages(test, result)
+    prompts = _resolve_prompts(test, library, result)
+    tools = _resolve(test, "availableTools", "tool", test.tools, library.tools, result)
+    asked = (test.schema,) if test.schema else ()
+    schemas = _resolve(test, "structuredResponseSchema", "schema", asked, library.schemas, result)
+    drafter = Drafter(test, data, tools, schemas[0] if schemas else None)
+    result.problems += drafter.filler.problems
+    if result.has_failed():
+        result.problems = _data_problems(test, data) or result.problems
+        return result
+    desk = Desk(test.path, library, result, told=test.instructions is not None)
+    try:
+        can_store = in_nodes and data is not None and not drafter.has_groups
+        most = _MOST_AT_ONCE if can_store else MOST_CASES
+        drafts = list(_draft(test, drafter, data, desk, most))
+    except _ManyRowsError:
+        _build_tree(test, drafter, data, prompts, desk)
+        return result
+    if data is not None:
+        result.problems += data.problems
+    if not result.has_failed() and differing_groups(drafts):
+        result.problems.append(_differing(test))
+    elif not result.has_failed():
+        result.file = replace(_bare(test), cases=tuple(drafter.name(drafts, prompts, desk)))
+        if test.is_cut and any(case.evaluation is None for case in result.file.cases):
+            result.problems.append(_unjudged(test))
+        if idle := _idle_group(test, drafter):
+            result.problems.append(idle)
+    return result
+
+
+def _bare(test: TestFile) -> CaseFile:
+    """What is known of a test file beside its cases."""
+    return CaseFile((), test.attempts, test.evaluators, test.threshold, test.id)
+
+
+class _ManyRowsError(Exception):
+    """There are so many rows that not all of them are to be in memory."""
+
+
+def _build_tree(
+    test: TestFile,
+    drafter: Drafter,
+    data: Dataset | None,
+    prompts: tuple[str | None, ...],
+    desk: Desk,
+) -> None:
+    """Keep the cases of very many rows in nodes, one after the other; the rows are read twice."""
+    result = desk.result
+    columns = Columns()
+    try:
+        for row, _ in _rows(test, drafter.filler, data):
+            columns.add(texts_of(drafter.values(row)))
+    except FileProblem:
+        for _ in _draft(test, drafter, data, desk, MOST_CASES):
+            pass  # which finds the problems of all rows
+        return
+    labeller = columns.labeller()
+    builder = CaseTreeBuilder(lambda description: result.keep("cases", description))
+    unjudged = False
+    for draft in _draft(test, drafter, data, desk, MOST_CASES):
+        label = labeller.label(texts_of(draft.values))
+        builder.add(drafter.case(label, hashing.row_key(draft.values), draft, prompts))
+        unjudged = unjudged or draft.evaluation is None
+    if data is not None:
+        result.problems += data.problems
+    if result.has_failed():
+        return
+    result.node = builder.finish(_bare(test))
+    if test.is_cut and unjudged:
+        result.problems.append(_unjudged(test))
+    if idle := _idle_group(test, drafter):
+        result.problems.append(idle)
+
+
+def _find_missing_packages(test: TestFile, result: Expansion) -> None:
+    """Report checks that need a package which is not installed."""
+    for entry in test.checks.entries if test.checks else ():
+        for kind, package in packages_of(entry.given):
+            found = result.dependencies[f"package:{package}"] = is_installed(package)
+            if not found:
+                message = f"the check '{kind}' needs the package '{package}', which is missing"
+                result.problems.append(Problem(test.path, message, entry.line, hint=INSTALL))
+
+
+def _draft(
+    test: TestFile, drafter: Drafter, data: Dataset | None, desk: Desk, most: int
+) -> Iterator[Draft]:
+    """What every row comes to; problems go to the result, those of the data once each.
+
+    Raises `_ManyRowsError` when there are more than `most` rows.
+    """
+    broken: dict[Problem, list[str]] = {}
+    try:
+        for number, (row, source) in enumerate(_rows(test, drafter.filler, data)):
+            if number == most:
+                raise _ManyRowsError
+            try:
+                yield drafter.draft(row, desk)
+            except LimitProblem:
+                raise
+            except FileProblem as problem:
+                places = broken.setdefault(problem.at(test.path), [])
+                places.append(_place(data, source))
+                if data is not None and sum(map(len, broken.values())) == _MOST_PROBLEMS:
+                    break
+    except FileProblem as problem:
+        desk.result.problems += problem.all_at(test.path)
+    desk.result.add_once(_in_rows(*both) for both in broken.items())
+
+
+def _in_rows(problem: Problem, places: list[str]) -> Problem:
+    """A problem of one or several rows, with the place of the first."""
+    first, others = places[0], " and other rows" if len(places) > 1 else ""
+    if not first:
+        return problem
+    return replace(problem, message=f"{problem.message} ({first}{others})")
+
+
+def _differing(test: TestFile) -> Problem:
+    return Problem(
+        test.path,
+        "a check of the scope 'group' is not the same for all rows of the group",
+        test.checks.line if test.checks else None,
+        hint="it can only mention values that all of them have; the field 'group' parts them",
+    )
+
+
+def _open_data(test: TestFile, library: Library, result: Expansion) -> Dataset | None:
+    if test.dataset is None:
+        return None
+    data, digest = library.open_data(test.dataset, test.path)
+    result.dependencies[f"dataset:{test.dataset.path}"] = digest
+    return data
+
+
+def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
+    """Why rows cannot be read: names are then missing that they may have."""
+    try:
+        deque(data or (), maxlen=0)
+    except FileProblem as problem:
+        return problem.all_at(test.path)
+    return []
+
+
+def _rows(
+    test: TestFile, filler: Filler, data: Dataset | None
+) -> Iterator[tuple[Row, DatasetRow | None]]:
+    """Every row with where it comes from: a row of data with each row of replacements."""
+    if data is None:
+        for values in expand_rows(test.replacements):
+            yield Row(values, filler.values), None
+        return
+    combinations = list(expand_rows(test.replacements))
+    count = 0
+    for found in data:
+        for values in combinations:
+            count += 1
+            if count > MOST_CASES:
+                raise FileProblem(
+                    f"the dataset makes more than {MOST_CASES:,} cases",
+                    test.line_of("dataset"),
+                    hint="take fewer rows with 'limit', 'where' or 'sample'",
+                )
+            yield Row(values, filler.values, found.item), found
+
+
+def _place(data: Dataset | None, row: DatasetRow | None) -> str:
+    """The place of a row in the data; empty without data."""
+    if data is None or row is None:
+        return ""
+    return f"{data.file}:{row.line}" if row.line else f"{data.file}, row {row.number}"
+
+
+def _idle_group(test: TestFile, drafter: Drafter) -> Problem | None:
+    """Why the field 'group' has no effect, when it has none."""
+    if test.group is None:
+        return None
+    if not drafter.has_groups:
+        message = "'group' parts rows that are judged together, but no check has the scope 'group'"
+        hint = "give one, as in '{allEqual: , scope: group}'"
+    elif not drafter.group_differs:
+        message = "'group' is the same for all rows, so all of them are one group"
+        hint = 'write what a group has in common, such as "{{ item.template }}"; or leave it out'
+    else:
+        return None
+    return Problem(test.path, message, test.line_of("group"), severity="warning", hint=hint)
+
+
+def _unjudged(test: TestFile) -> Problem:
+    return Problem(
+        test.path,
+        "nothing below '---' says how to evaluate the answer: it is asked, and never judged",
+        test.first_line,
+        severity="warning",
+        hint="write the instructions for the evaluator below the line '---'",
+    )
+
+
+def _resolve_prompts(test: TestFile, library: Library, result: Expansion) -> tuple[str | None, ...]:
+    found: list[str | None] = []
+    for number, id in enumerate(test.system_prompts):
+        if id is None:
+            found.append(None)
+            continue
+        versions = library.prompts.get(id)
+        result.dependencies[f"prompt:{id}"] = list(versions or ())
+        if versions is None:
+            hint = suggest(id, library.prompts, "system prompts")
+            if id in library.evaluator_prompts:
+                hint = "it is an evaluator prompt (tag '_evaluator'), not a system prompt"
+            result.problems.append(
+                Problem(
+                    test.path,
+                    f"there is no system prompt '{id}'",
+                    test.line_of("systemPrompts", number),
+                    hint=hint,
+                )
+            )
+        else:
+            found += versions
+    return tuple(dict.fromkeys(found))
+
+
+def _resolve(
+    test: TestFile,
+    field_name: str,
+    kind: str,
+    ids: tuple[str, ...],
+    known: Mapping[str, str],
+    result: Expansion,
+) -> tuple[str, ...]:
+    found = []
+    for number, id in enumerate(ids):
+        version = known.get(id)
+        result.dependencies[f"{kind}:{id}"] = version
+        if version is None:
+            result.problems.append(
+                Problem(
+                    test.path,
+                    f"there is no {kind} '{id}'",
+                    test.line_of(field_name, number),
+                    hint=suggest(id, known, f"{kind}s"),
+                )
+            )
+        else:
+            found.append(version)
+    return tuple(sorted(set(found)))
+
+
+def expand_prompt(prompt: PromptFile, library: Library) -> tuple[tuple[str, ...], Expansion]:
+    """The ids of a prompt's versions, one for each row; and their contents or problems."""
+    result = Expansion()
+    filler = Filler(
+        prompt.path, prompt.replacements, as_is=prompt.plain, runtime=prompt.is_evaluator
+    )
+    turns = [(turn, filler.compile(turn.section)) for turn in prompt.turns]
+    filler.finish(prompt.line_of)
+    result.problems += filler.problems
+    if prompt.is_evaluator:
+        _require_runtime_names(prompt, [template for _, template in turns], result)
+    if any(problem.severity == "error" for problem in result.problems):
+        return (), result
+    special = tuple(tag for tag in prompt.tags if tag.startswith("_"))
+    desk = Desk(prompt.path, library, result)
+    ids: list[str] = []
+    for values in expand_rows(prompt.replacements):
+        row = RuntimeRow(values, filler.values)
+        try:
+            messages = tuple(fill_turn(turn, template, row, desk) for turn, template in turns)
+        except FileProblem as problem:
+            result.problems.append(problem.at(prompt.path))
+            if isinstance(problem, LimitProblem):
+                break
+            continue
+        version = PromptVersion(messages, special)
+        ids.append(result.keep("prompt", hashing.describe_prompt(version)))
+    result.problems = list(dict.fromkeys(result.problems))
+    if any(problem.severity == "error" for problem in result.problems):
+        return (), result
+    return tuple(dict.fromkeys(ids)), result
+
+
+def _require_runtime_names(
+    prompt: PromptFile, templates: list[Template], result: Expansion
+) -> None:
+    used = {name for template in templates for name in template.names}
+    for name in REQUIRED_NAMES:
+        # What is not an evaluator's own prompt may be for tests that say nothing but 'judge'.
+        if name not in used and (name != INSTRUCTIONS or prompt.id == DEFAULT_PROMPT):
+            result.problems.append(
+                Problem(
+                    prompt.path,
+                    f"the evaluator prompt never uses '{name}'",
+                    prompt.turns[0].section.first,
+                    hint=f"write `{{{{{name}}}}}` where it belongs",
+                )
+            )

@@ -1,0 +1,25 @@
+"""The evaluator prompts that checks `judge` name: which versions they have, and what they show."""
+
+from __future__ import annotations
+
+from evalstore.deserialize import restore_messages
+from evalstore.values import REQUIRED_NAMES, RUNTIME_NAMES, Json, Text
+
+INSTRUCTIONS = REQUIRED_NAMES[0]
+SHOWN = "{{" + INSTRUCTIONS + "}}"
+"""How a prompt shows them."""
+
+
+_OF_QUESTION = tuple("{{" + name + "}}" for name in RUNTIME_NAMES if name not in REQUIRED_NAMES)
+
+
+def shows_question(content: Json) -> bool:
+    """Whether a version of an evaluator prompt shows the judge what the candidate was asked."""
+    parts = [part for message in restore_messages(content["messages"]) for part in message.parts]
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    return any(name in text for text in texts for name in _OF_QUESTION)
+
+
+def shows_instructions(content: str) -> bool:
+    """Whether a version of an evaluator prompt shows the judge the instructions of a test."""
+    return SHOWN in content

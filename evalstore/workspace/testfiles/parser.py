@@ -1,0 +1,323 @@
+"""Markdown text to values: the structure of test and prompt files, before anything is filled.
+
+The cut into what is shown and what the evaluator is told, and into turns, comes before
+templates are filled, so data can never move it. Knows nothing of other files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.errors import FileProblem
+from evalstore.files.datasets import read_spec
+from evalstore.files.fields import MOST_SAMPLES, Collector, Fields
+from evalstore.files.markdown import SPACE, Line, Section, cut, fences, scan, section
+from evalstore.files.yaml12 import Document, split_frontmatter
+from evalstore.values import Options
+from evalstore.workspace.file_ids import default_id
+from evalstore.workspace.testfiles.check_block import CheckList, take_block
+from evalstore.workspace.testfiles.conversations import (
+    Run,
+    Turn,
+    check_order,
+    only_system,
+    read_messages,
+    read_runs,
+    split_turns,
+)
+from evalstore.workspace.testfiles.replacements import Replacements, read_replacements
+
+if TYPE_CHECKING:
+    from evalstore.files.datasets import DatasetSpec
+
+TEST_FIELDS = (
+    "id",
+    "description",
+    "tags",
+    "systemPrompts",
+    "availableTools",
+    "structuredResponseSchema",
+    "replacements",
+    "lists",
+    "dataset",
+    "messages",
+    "answer",
+    "group",
+    "options",
+    "attempts",
+    "repetitions",
+    "evaluators",
+    "threshold",
+    "template",
+)
+PROMPT_FIELDS = ("id", "description", "tags", "replacements", "template")
+
+
+@dataclass(frozen=True, slots=True)
+class TestFile:
+    """A test file, read but not filled."""
+
+    path: str
+    runs: tuple[Run, ...]
+    instructions: Section | None
+    checks: CheckList | None = None
+    id: str | None = None
+    tags: tuple[str, ...] = ()
+    system_prompts: tuple[str | None, ...] = (None,)
+    tools: tuple[str, ...] = ()
+    schema: str | None = None
+    replacements: Replacements = ({},)
+    dataset: DatasetSpec | None = None
+    answer: Section | tuple[Section, ...] | None = None
+    """An answer that is recorded already, or one for each turn; an expression may give none."""
+    group: Section | None = None
+    """What the rows have in common that are judged together; None: all of them are."""
+    options: Options = Options()
+    attempts: int | None = None
+    evaluators: tuple[str, ...] | None = None
+    threshold: float | None = None
+    plain: bool = False
+    document: Document | None = None
+    is_cut: bool = True
+    """Whether a line `---` says where the evaluation begins."""
+    readable: bool = True
+    """Whether its texts can be filled; not with problems in its turns, replacements or checks."""
+
+    def line_of(self, *field: str | int) -> int:
+        """The line of a field of the frontmatter."""
+        return self.document.line(*field) if self.document else 1
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns of the first conversation."""
+        return self.runs[0].turns if self.runs else ()
+
+    @property
+    def first_line(self) -> int:
+        """Where the conversation begins."""
+        turns = self.turns
+        return turns[0].section.first if turns else self.line_of("messages")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFile:
+    """A system prompt or an evaluator prompt, read but not filled."""
+
+    path: str
+    id: str
+    turns: tuple[Turn, ...]
+    tags: tuple[str, ...] = ()
+    replacements: Replacements = ({},)
+    plain: bool = False
+    document: Document | None = None
+    warnings: tuple[FileProblem, ...] = ()
+
+    @property
+    def is_evaluator(self) -> bool:
+        """Whether evaluators use it."""
+        return "_evaluator" in self.tags
+
+    def line_of(self, *field: str | int) -> int:
+        """The line of a field of the frontmatter."""
+        return self.document.line(*field) if self.document else 1
+
+
+def parse_test(path: str, text: str) -> TestFile:
+    """Read a test file; raises `FileProblem` for what cannot be honoured."""
+    test, collector = read_test(path, text)
+    collector.finish()
+    return test
+
+
+def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
+    """Read as much of a test file as can be read, and collect its problems.
+
+    Raises `FileProblem` when its frontmatter cannot be read at all.
+    """
+    document, body, first = split_frontmatter(text)
+    collector = Collector()
+    fields = Fields(document, TEST_FIELDS, collector=collector, reserved=TEST_FIELDS)
+    lines = list(scan(body, first))
+    above, below, separator = cut(lines)
+    repetitions = fields.whole("repetitions", least=1, most=MOST_SAMPLES)
+    nothing: tuple[Run, ...] = ()
+    if fields.value("messages") is not None:
+        runs = collector.attempt(lambda: _from_field(document, above, repetitions), nothing)
+    else:
+        runs = collector.attempt(lambda: read_runs(above, first, repetitions), nothing)
+    tools = tuple(fields.names("availableTools"))
+    schema = fields.text("structuredResponseSchema")
+    if tools and schema:
+        collector.found.append(
+            FileProblem(
+                "'availableTools' and 'structuredResponseSchema' do not go together",
+                fields.line("structuredResponseSchema"),
+                hint="remove one of them",
+            )
+        )
+    tags = fields.tags()
+    if tools and any(turn.name is not None for run in runs for turn in run.turns):
+        collector.found.append(
+            FileProblem(
+                "'availableTools' and turns that the candidate fills do not go together",
+                fields.line("availableTools"),
+                hint="tools are not executed, so the conversation cannot go on after a call",
+            )
+        )
+    checks_itself = schema or {"_json_mode", "_tools_only"} & set(tags)
+    if runs and separator is None and not checks_itself:
+        collector.attempt(lambda: _without_evaluation(lines, runs[0]), None)
+    if "_evaluator" in tags:
+        collector.found.append(
+            FileProblem(
+                "the tag '_evaluator' marks evaluator prompts, not tests",
+                fields.line("tags"),
+                hint="remove it, or move the file to the prompts folder",
+            )
+        )
+    no_checks: tuple[list[Line], CheckList | None] = ([], None)
+    before = len(collector.found)
+    prose, checks = collector.attempt(lambda: take_block(below), no_checks)
+    checks_failed = len(collector.found) > before
+    instructions = section(prose, separator or first)
+    if checks and checks.when != "on_pass" and not instructions.text and not checks.judge:
+        collector.found.append(
+            FileProblem(
+                f"'evaluator: {checks.when}', but there are no instructions for an evaluator",
+                checks.line,
+                hint="write them beside the block, or remove the field",
+            )
+        )
+    if checks and checks.judge and not instructions.text:
+        collector.attempt(checks.raise_unless_told, None)
+    replacements: Replacements | None = collector.attempt(lambda: read_replacements(document), None)
+    spec: DatasetSpec | None = None
+    spec_failed = False
+    if document is not None and fields.value("dataset") is not None:
+        spec = collector.attempt(lambda: read_spec(document.at("dataset")), None)
+        spec_failed = spec is None
+    test = TestFile(
+        path=path,
+        runs=runs,
+        instructions=instructions if instructions.text else None,
+        checks=checks,
+        id=fields.text("id"),
+        tags=tags,
+        system_prompts=collector.attempt(lambda: _system_prompts(fields), (None,)),
+        tools=tools,
+        schema=schema,
+        replacements=replacements or ({},),
+        dataset=spec,
+        answer=_answer(fields),
+        group=_text(fields, "group"),
+        options=fields.options(),
+        attempts=fields.whole("attempts", least=1, most=MOST_SAMPLES),
+        evaluators=tuple(fields.names("evaluators"))
+        if fields.value("evaluators") is not None
+        else None,
+        threshold=fields.number("threshold", 0, 1),
+        plain=fields.choice("template", ("plain", "jinja")) == "plain",
+        document=document,
+        is_cut=separator is not None,
+        readable=bool(runs) and replacements is not None and not (spec_failed or checks_failed),
+    )
+    return test, collector
+
+
+def _from_field(
+    document: Document | None, above: list[Line], repetitions: int | None
+) -> tuple[Run, ...]:
+    """The conversation of the field `messages`, which stands for the body."""
+    assert document is not None
+    for line in above:
+        if line.text.strip(SPACE):
+            raise FileProblem(
+                "'messages' stands for the text above '---', so there can be none",
+                line.number,
+                hint="remove one of them, or write a line '---' above the evaluation",
+            )
+    return (read_messages(document.at("messages"), repetitions),)
+
+
+def _text(fields: Fields, name: str) -> Section | None:
+    """A text of the frontmatter that may be a template."""
+    text = fields.text(name)
+    return None if text is None else _section(text, fields.line(name))
+
+
+def _answer(fields: Fields) -> Section | tuple[Section, ...] | None:
+    """The recorded answer, or that of each turn; each may be a template, or empty."""
+    value = fields.value("answer")
+    if isinstance(value, str) and not value.strip():
+        return _section(value, fields.line("answer"))
+    if not isinstance(value, list):
+        return _text(fields, "answer")
+    texts = fields.texts("answer")
+    return tuple(_section(text, fields.line("answer", n)) for n, text in enumerate(texts))
+
+
+def _section(text: str, line: int) -> Section:
+    return Section(text, tuple(line + i for i in range(text.count("\n") + 1)), line)
+
+
+def _without_evaluation(lines: list[Line], run: Run) -> None:
+    """Raise why no line `---` ends the messages."""
+    for fence in fences(lines):
+        if not fence.closed:
+            raise FileProblem(
+                "this code block is never closed, so no '---' ends the messages", fence.opened
+            )
+    raise FileProblem(
+        "nothing says how to evaluate the answer",
+        run.turns[-1].section.first if run.turns else lines[0].number if lines else 1,
+        hint="write a line '---' and the instructions for the evaluator below it",
+    )
+
+
+def parse_prompt(path: str, text: str, folder: str | None = None) -> PromptFile:
+    """Read a prompt file; raises `FileProblem` for the first thing that cannot be honoured.
+
+    `folder` is the prompts folder, from which the path counts that is the default id.
+    """
+    document, body, first = split_frontmatter(text)
+    collector = Collector()
+    fields = Fields(document, PROMPT_FIELDS, collector=collector, reserved=TEST_FIELDS)
+    lines = list(scan(body, first))
+    tags = fields.tags()
+    turns = split_turns(lines)
+    evaluator = "_evaluator" in tags
+    if not turns or not any(turn.section.text for turn in turns):
+        raise FileProblem(
+            "the prompt is empty", first, hint="write the system text below the frontmatter"
+        )
+    for turn in turns:
+        if turn.name:
+            raise FileProblem("a prompt has no turn to be filled", turn.section.first)
+    if evaluator:
+        check_order(turns, fillable=False)
+    else:
+        only_system(turns, lines)
+    prompt = PromptFile(
+        path=path,
+        id=fields.text("id") or default_id(path, folder),
+        turns=turns,
+        tags=tags,
+        replacements=read_replacements(document),
+        plain=fields.choice("template", ("plain", "jinja")) == "plain",
+        document=document,
+        warnings=tuple(collector.warnings),
+    )
+    collector.finish()
+    return prompt
+
+
+def _system_prompts(fields: Fields) -> tuple[str | None, ...]:
+    value = fields.value("systemPrompts")
+    if value is None:
+        return (None,)
+    if not isinstance(value, list) or not all(
+        item is None or isinstance(item, str) for item in value
+    ):
+        raise FileProblem("'systemPrompts' must be a list of ids", fields.line("systemPrompts"))
+    return tuple(dict.fromkeys(value)) or (None,)

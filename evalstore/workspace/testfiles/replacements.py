@@ -1,0 +1,303 @@
+"""Replacements to rows: which combinations of values fill a file, and what each is called."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from evalstore import hashing
+from evalstore.digests import DigestSet, count_distinct
+from evalstore.errors import FileProblem
+from evalstore.files.fields import suggest
+from evalstore.files.markdown import SPACE
+from evalstore.files.yaml12 import Document, Written
+
+Replacements = tuple[dict[str, tuple[Written, ...]], ...]
+"""Items one after the other; within an item, every combination of its values."""
+
+MOST_ROWS = 100_000
+"""Rows of one file."""
+_PICKS: dict[str, tuple[Any, Any]] = {
+    "$permute": (itertools.permutations, math.perm),
+    "$combine": (itertools.combinations, math.comb),
+}
+"""Ways to give several names different values of one list: in any order, or in one order."""
+_LABEL_WIDTH = 32
+_2_64 = 2**64
+
+
+def read_replacements(document: Document | None) -> Replacements:
+    """The items of the field `replacements`, every value a list of scalars as written."""
+    given = document.at("replacements") if document else None
+    written = given.written() if given else None
+    if document is None:
+        return ({},)
+    lists = _read_lists(document)
+    if written is None or _is_null(written):
+        for name in lists:
+            raise FileProblem(f"list '{name}' is never used", document.line("lists", name))
+        return ({},)
+    line = document.line("replacements")
+    items = written if isinstance(written, list) else [written]
+    if not items:
+        raise FileProblem("'replacements' is an empty list: there would be no case", line)
+    result: list[dict[str, tuple[Written, ...]]] = []
+    for number, item in enumerate(items):
+        place = ("replacements", number) if isinstance(written, list) else ("replacements",)
+        if not isinstance(item, dict):
+            raise FileProblem(
+                "a replacement must be a mapping from names to values", document.line(*place)
+            )
+        result += _read_item(item, lists, document, place)
+    for name in lists:
+        if not any(_uses(item, name) for item in items):
+            raise FileProblem(f"list '{name}' is never used", document.line("lists", name))
+    if sum(math.prod(map(len, item.values())) for item in result) > MOST_ROWS:
+        raise FileProblem(f"the replacements make more than {MOST_ROWS:,} cases", line)
+    return tuple(result)
+
+
+def _read_lists(document: Document) -> dict[str, tuple[Written, ...]]:
+    """The values under `lists`, by name."""
+    given = document.at("lists").written()
+    if given is None or _is_null(given):
+        return {}
+    if not isinstance(given, dict):
+        raise FileProblem(
+            "'lists' must be a mapping from names to lists of values", document.line("lists")
+        )
+    return {
+        name: _values(name, values, document, ("lists", name)) for name, values in given.items()
+    }
+
+
+def _read_item(
+    item: dict[str, Any],
+    lists: dict[str, tuple[Written, ...]],
+    document: Document,
+    place: tuple[str | int, ...],
+) -> list[dict[str, tuple[Written, ...]]]:
+    """One item as several, each of which is a mapping from names to their values."""
+    found: list[dict[str, tuple[Written, ...]]] = [{}]
+    for name, value in item.items():
+        if name in _PICKS:
+            parts = _read_pick(name, value, lists, document, (*place, name))
+        else:
+            parts = [{name: _values(name, value, document, (*place, name))}]
+        for part in parts[:1]:
+            if twice := part.keys() & found[0].keys():
+                raise FileProblem(
+                    f"'{min(twice)}' has two lists of values", document.line(*place, name)
+                )
+        if len(found) * len(parts) > MOST_ROWS:
+            raise FileProblem(
+                f"the replacements make more than {MOST_ROWS:,} cases", document.line(*place, name)
+            )
+        found = [{**before, **part} for before in found for part in parts]
+    return found
+
+
+def _read_pick(
+    way: str,
+    value: Any,
+    lists: dict[str, tuple[Written, ...]],
+    document: Document,
+    place: tuple[str | int, ...],
+) -> list[dict[str, tuple[Written, ...]]]:
+    """Every way to give the names different values of the list."""
+    line = document.line(*place)
+    names, source = (
+        (value.get("names"), value.get("list")) if isinstance(value, dict) else (None, None)
+    )
+    if not isinstance(names, list) or source is None or value.keys() != {"names", "list"}:
+        raise FileProblem(
+            f"'{way}' needs 'names' and the name of a 'list'",
+            line,
+            hint=f"as in '{way}: {{names: [first, second], list: pets}}'",
+        )
+    known = [one.text for one in names if isinstance(one, Written)]
+    if len(set(known)) < len(names) or not names:
+        raise FileProblem(f"the names of '{way}' must be different names", line)
+    if isinstance(source, Written):
+        if source.text not in lists:
+            raise FileProblem(
+                f"there is no list '{source.text}'",
+                document.line(*place, "list"),
+                hint=suggest(source.text, lists, "lists"),
+            )
+        values = lists[source.text]
+    else:
+        values = _values("list", source, document, (*place, "list"))
+    for name in known:
+        _refuse_name(name, line)
+    if len(values) < len(known):
+        raise FileProblem(
+            f"'{way}' needs {len(known)} different values, and its list has {len(values)}", line
+        )
+    pick, count = _PICKS[way]
+    if count(len(values), len(known)) > MOST_ROWS:
+        raise FileProblem(f"the replacements make more than {MOST_ROWS:,} cases", line)
+    return [
+        {name: (one,) for name, one in zip(known, picked, strict=True)}
+        for picked in pick(values, len(known))
+    ]
+
+
+def _uses(item: Any, name: str) -> bool:
+    picks = [item[way] for way in _PICKS if way in item] if isinstance(item, dict) else []
+    sources = [pick.get("list") for pick in picks if isinstance(pick, dict)]
+    return any(isinstance(one, Written) and one.text == name for one in sources)
+
+
+def _refuse_name(name: str, line: int) -> None:
+    if name.startswith("_"):
+        raise FileProblem(
+            f"'{name}' cannot be the name of a replacement: names that start with '_' are reserved",
+            line,
+            hint=f"call it '{name.lstrip('_') or 'name'}'",
+        )
+    if name != name.strip() or not name or name in _PICKS:
+        raise FileProblem(f"'{name}' cannot be the name of a replacement", line)
+
+
+def _is_null(value: Any) -> bool:
+
+    return isinstance(value, Written) and value.typed is None
+
+
+def _values(
+    name: str, value: Any, document: Document, place: tuple[str | int, ...]
+) -> tuple[Written, ...]:
+    _refuse_name(name, document.line(*place))
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        raise FileProblem(
+            f"replacement '{name}' has an empty list: there would be no case",
+            document.line(*place),
+        )
+    result: dict[tuple[str, Any], Written] = {}
+    for number, entry in enumerate(values):
+        if not isinstance(entry, Written):
+            raise FileProblem(
+                f"a value of replacement '{name}' must be one text or number",
+                document.line(*place, number),
+                hint="lists of values have one level",
+            )
+        if isinstance(entry.typed, float) and math.isnan(entry.typed):
+            raise FileProblem(f"replacement '{name}' is not a number", entry.line)
+        text = entry.text.strip(SPACE)
+        result.setdefault((text, type(entry.typed)), Written(text, entry.typed, entry.line))
+    return tuple(result.values())
+
+
+def expand_rows(replacements: Replacements) -> Iterator[dict[str, Written]]:
+    """Every row, first key slowest, item after item; equal rows count once."""
+    seen: set[frozenset[tuple[str, str, type]]] = set()
+    for item in replacements:
+        for values in itertools.product(*item.values()):
+            row = dict(zip(item, values, strict=True))
+            if len(replacements) > 1:
+                key = frozenset((n, value.text, type(value.typed)) for n, value in row.items())
+                if key in seen:
+                    continue
+                seen.add(key)
+            yield row
+
+
+def labels(rows: list[dict[str, str]]) -> list[str]:
+    """A short name for each row, unique in the file: as few differing values as tell them apart."""
+    seen = Columns()
+    for row in rows:
+        seen.add(row)
+    labeller = seen.labeller()
+    return [labeller.label(row) for row in rows]
+
+
+class Columns:
+    """What the values of rows differ in, in little memory: digests stand for the values."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._digests: dict[str, array[int]] = {}
+
+    def add(self, row: Mapping[str, str]) -> None:
+        """Add the next row."""
+        for name in row:
+            if name not in self._digests:
+                self._digests[name] = array("Q", bytes(8 * self._count))
+        for name, column in self._digests.items():
+            column.append(_digest(row[name]) if name in row else 0)
+        self._count += 1
+
+    def labeller(self) -> Labeller:
+        """What names these rows: by the fewest columns that tell them apart."""
+        return Labeller(self._find_used() if self._count > 1 else [])
+
+    def _told_apart(self, by: list[str]) -> int:
+        columns = [self._digests[name] for name in by]
+        if len(columns) == 1:
+            return count_distinct(columns[0])
+        return count_distinct(hash(values) % _2_64 for values in zip(*columns, strict=True))
+
+    def _differ(self, name: str) -> bool:
+        column = self._digests[name]
+        return any(one != column[0] for one in column)
+
+    def _find_used(self) -> list[str]:
+        names = list(self._digests)
+        distinct = self._told_apart(names) if names else 1  # equal rows are told by number
+        used: list[str] = []
+        for name in names:
+            if self._differ(name):
+                used.append(name)
+                if self._told_apart(used) == distinct:
+                    break
+        for name in used[::-1]:
+            rest = [part for part in used if part != name]
+            if rest and self._told_apart(rest) == distinct:
+                used = rest
+        return used
+
+
+class Labeller:
+    """Names rows one after the other; no two get the same name."""
+
+    def __init__(self, used: Sequence[str]) -> None:
+        self._used = used
+        self._taken = DigestSet()
+        self._counts: dict[int, int] = {}
+        """By digest: how often a label was wanted again."""
+
+    def label(self, row: Mapping[str, str]) -> str:
+        """A short name for the next row."""
+        label = ", ".join(
+            [f"{name}={shorten_label(row[name])}" for name in self._used if name in row]
+        )
+        first = _digest(label)
+        if self._taken.add(first):
+            return label
+        count = self._counts.get(first, 0)
+        is_new = False
+        while not is_new:
+            count += 1
+            unique = f"{label} #{count + 1}".lstrip()
+            is_new = self._taken.add(_digest(unique))
+        self._counts[first] = count
+        return unique
+
+
+def _digest(text: str) -> int:
+    """A number of 64 bits that stands for a text, the same on every machine; never 0."""
+    return int(hashing.hash_bytes(text.encode("utf-8", "surrogatepass"))[:16], 16) | 1
+
+
+def shorten_label(text: str) -> str:
+    """A text on one line; of a long one both ends, for many begin alike."""
+    text = " ".join(text.split())
+    if len(text) <= _LABEL_WIDTH:
+        return text
+    half = _LABEL_WIDTH // 2
+    return f"{text[:half].rstrip()}…{text[1 - half :].lstrip()}"

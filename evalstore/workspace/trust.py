@@ -1,0 +1,163 @@
+"""What a user allows on this machine: which Python files run, and which keys go to which hosts.
+
+A file is known by the hash of its bytes, and by nothing else. The list belongs to the user and
+the machine, never to a workspace: no file of a workspace, not even its `.env`, can say what is
+trusted or where the list is. The hash is SHA-256, because the ids of the store are not protection
+from somebody who looks for two files with one id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from evalstore.base_urls import covers, normalise_host
+from evalstore.errors import EvalstoreError
+from evalstore.files.user_lists import default_place, read_list, write_list
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Grant", "TrustList", "Trusted", "default_place", "digest", "read_allowed"]
+
+ALLOWED_VARIABLES = "EVALSTORE_ALLOW_ENV"
+"""Allows variables for hosts, as in `OPENAI_API_KEY=proxy.example.com,DESK_KEY=localhost`."""
+_HEX = 64
+_NAME = "trusted files"
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """One file that may run."""
+
+    sha256: str
+    network: bool = False
+    """Whether it may use the network when a check asks for it."""
+    path: str = ""
+    """Where it was when it was trusted; a note for people."""
+    size: int = 0
+    at: int = 0
+    """Microseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A variable of the user's environment that may be sent to a host."""
+
+    variable: str
+    host: str
+    """As `base_urls.host_of` writes it; without a port it stands for every port. For a litellm
+    provider whose host is not known: the name of the provider."""
+    at: int = 0
+    """Microseconds since 1970."""
+
+
+def read_allowed(text: str) -> list[Grant]:
+    """The grants of `EVALSTORE_ALLOW_ENV`; raises `EvalstoreError`."""
+    found: list[Grant] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        variable, equals, host = part.partition("=")
+        known = normalise_host(host)
+        if not equals or not variable.strip() or known is None:
+            raise EvalstoreError(
+                f"{ALLOWED_VARIABLES}: entry {len(found) + 1} is not of the form NAME=HOST",
+                hint=f"{ALLOWED_VARIABLES}=OPENAI_API_KEY=proxy.example.com,DESK_KEY=localhost",
+            )
+        found.append(Grant(variable.strip(), known))
+    return found
+
+
+def digest(data: bytes) -> str:
+    """What a file is known by: the SHA-256 of its bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+class TrustList:
+    """The files that may run, by hash, and the variables that may be sent; read once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        entries = _read(path)
+        self._entries = {one.sha256: one for one in entries if isinstance(one, Trusted)}
+        self._grants = {(one.variable, one.host): one for one in entries if isinstance(one, Grant)}
+
+    @property
+    def entries(self) -> list[Trusted]:
+        """All files, in the order in which they were trusted."""
+        return list(self._entries.values())
+
+    def find(self, sha256: str) -> Trusted | None:
+        """A file of this hash."""
+        return self._entries.get(sha256)
+
+    def allows(self, sha256: str, *, network: bool) -> bool:
+        """Whether a file may run, and with `network` whether it may run with one."""
+        found = self._entries.get(sha256)
+        return found is not None and (found.network or not network)
+
+    def add(self, one: Trusted) -> None:
+        """Trust a file; what was said of the same bytes before is forgotten."""
+        self._entries.pop(one.sha256, None)
+        self._entries[one.sha256] = one
+        self._write()
+
+    def remove(self, sha256: str) -> bool:
+        """Trust a file no longer; whether it was trusted."""
+        found = self._entries.pop(sha256, None)
+        if found:
+            self._write()
+        return found is not None
+
+    @property
+    def grants(self) -> list[Grant]:
+        """All variables that may be sent, in the order in which they were allowed."""
+        return list(self._grants.values())
+
+    def allows_sending(self, variable: str, host: str) -> bool:
+        """Whether a variable of the environment may be sent to a host."""
+        return any(one.variable == variable and covers(one.host, host) for one in self.grants)
+
+    def grant(self, one: Grant) -> bool:
+        """Allow a variable for a host; whether it was not allowed before."""
+        is_new = (one.variable, one.host) not in self._grants
+        if is_new:
+            self._grants[one.variable, one.host] = one
+            self._write()
+        return is_new
+
+    def withdraw(self, variable: str, host: str) -> Grant | None:
+        """Allow a variable for a host no longer; what was allowed."""
+        found = self._grants.pop((variable, host), None)
+        if found:
+            self._write()
+        return found
+
+    def _write(self) -> None:
+        entries: list[Trusted | Grant] = [*self._entries.values(), *self._grants.values()]
+        write_list(self.path, _NAME, map(asdict, entries))
+
+
+def _read(path: Path) -> list[Trusted | Grant]:
+    return read_list(path, _NAME, _entry)
+
+
+def _entry(value: Mapping[str, object]) -> Trusted | Grant:
+    if "variable" in value:
+        variable, host, at = value["variable"], value["host"], value.get("at", 0)
+        if not (isinstance(variable, str) and isinstance(host, str) and isinstance(at, int)):
+            raise ValueError("an entry of another shape")
+        return Grant(variable, host, at)
+    sha256, network = value["sha256"], value.get("network", False)
+    path, size, at = value.get("path", ""), value.get("size", 0), value.get("at", 0)
+    if not (
+        isinstance(sha256, str)
+        and len(sha256) == _HEX
+        and isinstance(network, bool)
+        and isinstance(path, str)
+        and isinstance(size, int)
+        and isinstance(at, int)
+    ):
+        raise ValueError("an entry of another shape")
+    return Trusted(sha256, network, path, size, at)

@@ -1,0 +1,254 @@
+"""The block `checks` of a test file: read, filled with rows, and kept until there is an answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from evalstore.checks.answer_binding import Held, settle
+from evalstore.errors import FileProblem
+from evalstore.values import Reply, ToolCall
+from tests.builders import expanded, test_file, told
+
+
+def block(*lines: str, fence: str = "~~~") -> str:
+    return "\n".join([f"{fence}checks", *lines, fence])
+
+
+def checks(text: str) -> list[list[dict[str, Any]]]:
+    """The checks of every case, in canonical form."""
+    found = expanded(text)
+    assert not [one for one in found.problems if one.severity == "error"], found.problems
+    assert found.file
+    evaluations = [case.evaluation for case in found.file.cases]
+    contents = [json.loads(found.contents[id or ""][1]) for id in evaluations]
+    return [content["checks"] for content in contents]
+
+
+def problems(text: str) -> list[tuple[int | None, str]]:
+    try:
+        found = expanded(text).problems
+    except FileProblem as problem:
+        return [(one.line, one.message) for one in (problem, *problem.others)]
+    return [(one.line, one.message) for one in found if one.severity == "error"]
+
+
+def test_a_check_has_its_revision_and_no_defaults() -> None:
+    text = test_file(told=block("- contains: Paris"))
+    assert checks(text) == [[{"type": "contains", "revision": 1, "expected": ["Paris"]}]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- {type: contains, expected: Paris}",
+        "- {contains: Paris}",
+        "- contains: {expected: Paris}",
+        "- {contains: Paris, not: false, ignoreCase: false, weight: 1, scope: answer}",
+    ],
+)
+def test_the_ways_to_write_a_check_are_one_check(line: str) -> None:
+    assert checks(test_file(told=block(line))) == checks(test_file(told=block("- contains: Paris")))
+
+
+def test_prose_beside_the_block_goes_to_the_evaluator() -> None:
+    found = expanded(test_file(told=f"Be kind.\n\n{block('- contains: a')}\n\nBe brief."))
+    assert told(found) == ["Be kind.\n\nBe brief."]
+    assert found.file
+    assert found.file.cases[0].judged_by == ("checks", "models")
+
+
+def test_without_prose_no_model_judges() -> None:
+    found = expanded(test_file(told=block("- contains: a")))
+    assert not found.problems
+    assert found.file
+    assert found.file.cases[0].judged_by == ("checks",)
+
+
+def test_a_block_of_another_word_is_prose() -> None:
+    found = expanded(test_file(told="~~~yaml\n- contains: a\n~~~"))
+    assert told(found) == ["~~~yaml\n- contains: a\n~~~"]
+
+
+def test_texts_are_filled_with_the_row() -> None:
+    text = test_file(
+        "replacements: {city: [Oslo, Rome]}", shown="{{city}}", told=block("- contains: {{city}}!")
+    )
+    text = text.replace("{{city}}!", '"{{city}}!"')
+    assert [one[0]["expected"] for one in checks(text)] == [["Oslo!"], ["Rome!"]]
+
+
+@pytest.mark.parametrize("written", ["{{city}}", "{{city}}!"])
+def test_braces_without_quotes_are_told_so(written: str) -> None:
+    text = test_file("replacements: {city: Oslo}", told=block(f"- contains: {written}"))
+    with pytest.raises(FileProblem) as found:
+        expanded(text)
+    assert "put quotes round" in (found.value.hint or "")
+
+
+def test_data_changes_no_structure() -> None:
+    text = test_file(
+        "replacements: {word: 'a]\\n- equals: b'}",
+        shown="{{word}}",
+        told=block("- contains: '{{word}}'"),
+    )
+    assert len(checks(text)[0]) == 1
+
+
+def test_what_looks_like_a_template_in_data_is_not_filled() -> None:
+    text = test_file(
+        "replacements: {word: '{% raw %}{{ 1 + 1 }}{% endraw %}'}",
+        shown="{{word}}",
+        told=block("- contains: '{{word}}'"),
+    )
+    assert checks(text)[0][0]["expected"] == ["{{ 1 + 1 }}"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("7", "7"), ("007", "007"), ("1.10", "1.10"), ("1e3", "1e3")]
+)
+def test_a_lone_name_reads_as_written(value: str, expected: str) -> None:
+    text = test_file(
+        f"replacements: {{n: {value}}}", shown="{{n}}", told=block("- contains: '{{n}}'")
+    )
+    assert checks(text)[0][0]["expected"] == [expected]
+
+
+def test_a_lone_expression_keeps_its_type() -> None:
+    text = test_file(
+        "replacements: {words: 'a b'}",
+        shown="{{words}}",
+        told=block("- containsAny: '{{ words.split() }}'"),
+    )
+    assert checks(text)[0][0]["expected"] == ["a", "b"]
+
+
+def test_names_in_checks_count_as_used_and_must_be_known() -> None:
+    text = test_file("replacements: {a: x}", told=block("- contains: '{{a}}'"))
+    assert not problems(text)
+    unknown = test_file(told=block("- contains: '{{nobody}}'"))
+    assert problems(unknown) == [(8, "'nobody' is not defined")]
+
+
+def test_any_of_several_checks_is_one_block() -> None:
+    text = test_file(told=block("pass: any", "checks:", "- contains: a", "- contains: b"))
+    (found,) = checks(text)[0]
+    assert (found["type"], found["pass"], len(found["checks"])) == ("block", "any", 2)
+
+
+@pytest.mark.parametrize(
+    ("when", "judged_by"),
+    [
+        ("on_pass", ("checks", "models")),
+        ("on_fail", ("checks", "models", "on_fail")),
+        ("always", ("checks", "models", "always")),
+    ],
+)
+def test_the_block_says_when_models_judge(when: str, judged_by: tuple[str, ...]) -> None:
+    inner = block(f"evaluator: {when}", "checks:", "- contains: a")
+    found = expanded(test_file(told=f"Be kind.\n{inner}")).file
+    assert found
+    assert found.cases[0].judged_by == judged_by
+
+
+def test_when_models_judge_is_no_part_of_what_they_are_told() -> None:
+    def evaluation(when: str) -> str | None:
+        inner = block(f"evaluator: {when}", "checks:", "- contains: a")
+        found = expanded(test_file(told=f"Be kind.\n{inner}")).file
+        return found.cases[0].evaluation if found else ""
+
+    assert evaluation("on_pass") == evaluation("always")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["- contians: a"], "there is no check 'contians'"),
+        (["- contains: ''"], "the check 'contains' has an empty 'expected'"),
+        (["- contains: []"], "the check 'contains' has an empty 'expected'"),
+        (["- {contains: a, ignorecase: true}"], "the check 'contains' has no setting 'ignorecase'"),
+        (["- {contains: a, json: true}"], "these are two checks in one: 'contains' and 'json'"),
+        (["- {contains: a, normalize: [trimm]}"], "'normalize' knows no step 'trimm'"),
+        (["- {contains: a, pass: 'much'}"], "'pass' cannot be 'much'"),
+        (["- {contains: a, weight: 0}"], "'weight' must be a number above 0"),
+        (["- {contains: a, scope: row}"], "'scope' cannot be 'row'"),
+        (["contains: a"], "the checks must be a list"),
+        (["- - a"], "a check must be 'type: value' or a mapping with a 'type'"),
+        ([], "the checks must be a list"),
+        (["[]"], "the list of checks is empty"),
+        (["pass: most", "checks: [{contains: a}]"], "'pass' must be all, any"),
+        (["evaluator: never", "checks: [{contains: a}]"], "'evaluator' must be"),
+        (["- jsonSchema: nobody"], "there is no schema 'nobody'"),
+        (["- jsonSchema: {type: 1}"], "this is not a JSON Schema"),
+        (["- json: false"], "to turn a check round"),
+    ],
+)
+def test_what_is_wrong_is_said(lines: list[str], message: str) -> None:
+    found = problems(test_file(told=block(*lines)))
+    assert found
+    assert message in found[0][1]
+
+
+def test_a_problem_has_the_line_of_its_check() -> None:
+    text = test_file(told=block("- contains: a", "- contains: ''"))
+    assert text.splitlines()[(problems(text)[0][0] or 0) - 1] == "- contains: ''"
+
+
+@pytest.mark.parametrize(
+    "told_", ["~~~checks\n- contains: a", block("- json") + "\n" + block("- json")]
+)
+def test_one_closed_block(told_: str) -> None:
+    assert len(problems(test_file(told=told_))) == 1
+
+
+def test_when_models_judge_needs_instructions() -> None:
+    inner = block("evaluator: always", "checks:", "- contains: a")
+    assert "no instructions for an evaluator" in problems(test_file(told=inner))[0][1]
+
+
+def test_a_schema_of_the_workspace_is_its_version() -> None:
+    found = expanded(test_file(told=block("- jsonSchema: nobody")))
+    assert "schema:nobody" in found.dependencies
+
+
+# --- what is known only when there is an answer
+
+LATER = test_file(
+    "replacements: {word: [a, b], other: [x, y]}",
+    shown="{{word}} {{other}}",
+    told=block("- {contains: '{{word}}{{ sample.model }}', actual: '{{ sample.output_json.x }}'}"),
+)
+
+
+def test_a_text_that_mentions_the_answer_is_kept_with_the_values_it_uses() -> None:
+    found = checks(LATER)
+    assert found[0][0]["values"] == {"word": "a"}
+    assert found[0] == found[1]  # `other` is not used: it decides nothing
+    assert found[0] != found[2]
+
+
+def test_it_is_filled_with_the_answer() -> None:
+    answer = Reply('{"x": "am!"}', resolved_model="m")
+    settled = settle(checks(LATER)[0][0], [Held((answer,))]).check
+    assert (settled["expected"], settled["actual"]) == (["am"], "am!")
+
+
+def test_an_answer_is_never_a_template() -> None:
+    answer = Reply(json.dumps({"x": "{{ 1 + 1 }}"}), resolved_model="{{ 2 + 2 }}")
+    settled = settle(checks(LATER)[0][0], [Held((answer,))]).check
+    assert (settled["expected"], settled["actual"]) == (["a{{ 2 + 2 }}"], "{{ 1 + 1 }}")
+
+
+def test_tool_calls_are_there_by_name_and_arguments() -> None:
+    text = test_file(told=block("- {contains: a, actual: '{{ sample.tool_calls[0].name }}'}"))
+    answer = Reply(None, tool_calls=(ToolCall("abc", {}),))
+    assert settle(checks(text)[0][0], [Held((answer,))]).check["actual"] == "abc"
+
+
+def test_a_replacement_may_be_called_answer() -> None:
+    text = test_file(
+        "replacements: {answer: '42'}", shown="{{answer}}", told=block("- contains: '{{answer}}'")
+    )
+    assert checks(text)[0][0]["expected"] == ["42"]

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore.errors import FileProblem
+from evalstore.files.yaml12 import Written, read_json, read_yaml, split_frontmatter
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Yes", "Yes"),
+        ("No", "No"),
+        ("off", "off"),
+        ("2013-04-13", "2013-04-13"),
+        ("12:30:45", "12:30:45"),
+        ("1_000", "1_000"),
+        ("true", True),
+        ("FALSE", False),
+        ("012", 12),
+        ("0o14", 12),
+        ("0x1F", 31),
+        ("1.10", 1.1),
+        ("1e3", 1000.0),
+        ("~", None),
+        ("", None),
+        ("'1'", "1"),
+    ],
+)
+def test_scalars_have_their_yaml_1_2_type(text: str, value: Any) -> None:
+    assert read_yaml(f"a: {text}").value == {"a": value}
+
+
+@pytest.mark.parametrize("text", ["1.10", "007", "1e3", "440.0", "0x1F", "Yes", ".inf"])
+def test_a_scalar_can_be_read_as_written(text: str) -> None:
+    written = read_yaml(f"a: {text}").written("a")
+    assert isinstance(written, Written)
+    assert written.text == text
+
+
+@pytest.mark.parametrize(("text", "shown"), [("~", "null"), ("", "null"), ("TRUE", "true")])
+def test_null_and_booleans_are_written_one_way(text: str, shown: str) -> None:
+    assert read_yaml(f"a: {text}").written("a").text == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\nb: 2\na: 3", "key 'a' appears twice"),
+        ("a: 1\n? [x]", "a key must be text"),
+        ("a: 1\n~: 2", "a key must be text"),
+        ("a: [\n", "did not find expected node content"),
+        ("a: 1\nb: !!python/object:os.system x", "the tag"),
+        ("a: 1\nb: !!set {x}", "the tag"),
+        ("a: 1\nb: !!bool yes", "the tag"),
+        ("a: é\nb: é\nc: é\nd: \x01", "a character that YAML does not allow"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(FileProblem, match=message) as caught:
+        read_yaml(text, first_line=10)
+    assert caught.value.line == 10 + text.count("\n")
+
+
+@pytest.mark.parametrize("value", ["*a", "[*a]", "{x: 1}"])
+def test_merge_keys_are_refused_by_name(value: str) -> None:
+    with pytest.raises(FileProblem, match=r"^merge keys .* are not YAML 1\.2: write") as caught:
+        read_yaml(f"a: &a {{x: 1}}\nb:\n  <<: {value}\n", first_line=10)
+    assert (caught.value.line, caught.value.column) == (12, 3)
+
+
+def test_a_key_that_only_looks_like_a_merge_key_is_ordinary() -> None:
+    text = 'a: {"<<": {x: 1}}\nb: {<<: text}\nc: {<<: []}'
+    assert read_yaml(text).value == {"a": {"<<": {"x": 1}}, "b": {"<<": "text"}, "c": {"<<": []}}
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 200_000, "- " * 100_000, "{a: " * 150 + "}" * 150, "&a [*a]"]
+)
+def test_depth_is_limited(text: str) -> None:
+    with pytest.raises(FileProblem, match="nested too deeply"):
+        read_yaml(text)
+
+
+def test_aliases_cannot_blow_up() -> None:
+    lines = ["a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    for above, name in zip("abcdefgh", "bcdefghi", strict=True):
+        lines.append(f"{name}: &{name} [{', '.join([f'*{above}'] * 10)}]")
+    with pytest.raises(FileProblem, match="aliases"):
+        read_yaml("\n".join(lines))
+
+
+def test_everything_knows_its_line() -> None:
+    document = read_yaml("a: 1\nb:\n  - x\n  - c: 2\n", first_line=5)
+    assert document.line("b") == 6
+    assert document.line("b", 1, "c") == 8
+    assert document.line("b", 9) == 6
+
+
+def test_an_item_can_be_a_document_of_its_own() -> None:
+    inner = read_yaml("a: 1\nb:\n  c: 2\n", first_line=5).at("b")
+    assert (inner.value, inner.line("c")) == ({"c": 2}, 7)
+
+
+def test_the_frontmatter_may_follow_blank_lines() -> None:
+    document, body, line = split_frontmatter("\n \n---  \na: 1\n---\nbody")
+    assert document is not None
+    assert (document.value, document.line("a"), body, line) == ({"a": 1}, 4, "\nbody", 5)
+
+
+def test_an_indented_rule_is_no_frontmatter() -> None:
+    assert split_frontmatter("  ---\na: 1\n---\n")[0] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("---\na: 1\n", "never closed"),
+        ("---\n---\n", "is empty"),
+        ("---\n- a\n---\n", "not a mapping"),
+        ("---\na\n---\n", "not a mapping"),
+    ],
+)
+def test_a_frontmatter_is_closed_and_a_mapping(text: str, message: str) -> None:
+    with pytest.raises(FileProblem, match=message) as caught:
+        split_frontmatter(text)
+    assert caught.value.line == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [('{"a": 1,\n "a": 2}', 1), ('{\n"a": }', 2), ("[" * 100_000, 1)]
+)
+def test_json_is_as_strict(text: str, line: int) -> None:
+    with pytest.raises(FileProblem) as caught:
+        read_json(text)
+    assert caught.value.line == line
+
+
+def is_read_or_refused(text: str) -> bool:
+    try:
+        read_yaml(text).written()
+    except FileProblem as problem:
+        return problem.line is not None
+    return True
+
+
+@given(st.text(alphabet="ab:-[]{}&*!|>'\"#%?, \n\t\0\x85\u2028é👤"))
+def test_any_text_is_read_or_refused_with_a_line(text: str) -> None:
+    assert is_read_or_refused(text)

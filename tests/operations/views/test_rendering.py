@@ -1,0 +1,52 @@
+"""JSON that can be read, and nothing else that is changed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore.operations.views.rendering import answer_text, lay_out
+from evalstore.values import Reply, ToolCall
+
+documents = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text('ab"\\{}[],: \n', max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@given(documents, st.sampled_from([None, 1]))
+def test_json_is_laid_out_as_python_does(document: object, indent: int | None) -> None:
+    text = json.dumps(document, indent=indent)
+    expected = json.dumps(document, indent=2) if isinstance(document, list | dict) else text
+    assert lay_out(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "hello", "[not json", "{}x", "[" * 100_000, "[" * 100 + "]" * 100, '"text"', "12"],
+)
+def test_other_texts_stay_as_they_are(text: str) -> None:
+    assert lay_out(text) == text
+
+
+def test_numbers_and_names_stay_as_they_are_written() -> None:
+    assert lay_out('{"a":1e5,"a":0.10}') == '{\n  "a": 1e5,\n  "a": 0.10\n}'
+
+
+def test_what_is_very_long_stays_as_it_is() -> None:
+    text = json.dumps(list(range(100_000)))
+    assert lay_out(text) is text
+
+
+def test_an_answer_tells_calls_and_refusals() -> None:
+    reply = Reply("Hm.", (ToolCall("look", {"at": 1}), ToolCall("go", "{bad")), refusal="No.")
+    assert answer_text(reply) == (
+        'Hm.\n\ncall look {\n  "at": 1\n}\n\ncall go {bad\n\n[The candidate refused: No.]'
+    )
+    assert answer_text(Reply(None)) == "[empty]"

@@ -1,0 +1,95 @@
+"""Services that packages bring, in the manner of LangBiTe."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evalstore.providers import ProviderError, open_provider, plugins
+from evalstore.providers.price_table import is_known_provider
+from evalstore.values import FilePart, OutgoingMessage, Reply, Request, Text, ToolVersion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Service:
+    """Says what it was made and called with."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.provider: str | None = None
+        self.temperature: float | None = None
+
+    def execute_prompt(self, prompt: str) -> Any:
+        if prompt == "fail":
+            raise RuntimeError("no credit")
+        if prompt == "nothing":
+            return None
+        return f"{self.provider} {self.model} {self.temperature}: {prompt}"
+
+
+@pytest.fixture(autouse=True)
+def _plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    point = EntryPoint("oracle", f"{__name__}:Service", plugins.GROUP)
+    monkeypatch.setattr(EntryPoint, "load", lambda _self: Service)
+    monkeypatch.setattr(plugins, "entry_points", lambda **_group: [point])
+    plugins.plugged_in.cache_clear()
+    yield
+    plugins.plugged_in.cache_clear()
+
+
+def ask(*messages: OutgoingMessage, **more: Any) -> Reply:
+    request = Request("m1", messages, **more)
+    return asyncio.run(open_provider("oracle").ask(request, timeout=10))
+
+
+def user(text: str) -> OutgoingMessage:
+    return OutgoingMessage("user", (Text(text),))
+
+
+def test_a_service_is_asked_with_one_prompt() -> None:
+    system = OutgoingMessage("system", (Text("Be brief."),))
+    assert ask(system, user("Hi")).text == "oracle m1 None: Be brief.\n\nHi"
+
+
+def test_settings_reach_a_service_that_has_them() -> None:
+    assert ask(user("Hi"), temperature=0.7, max_output_tokens=9).text == "oracle m1 0.7: Hi"
+
+
+def test_its_kind_is_known() -> None:
+    assert is_known_provider("oracle")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("fail", "service", "the service 'oracle' failed: no credit"),
+        ("nothing", "malformed", "the service 'oracle' gave no text but NoneType"),
+    ],
+)
+def test_a_service_that_gives_no_answer_is_a_failure(text: str, kind: str, message: str) -> None:
+    with pytest.raises(ProviderError) as caught:
+        ask(user(text))
+    assert (caught.value.kind, caught.value.message) == (kind, message)
+
+
+@pytest.mark.parametrize(
+    ("messages", "more", "word"),
+    [
+        ([user("a")], {"tools": (ToolVersion("t", "", {}),)}, "tools"),
+        ([user("a")], {"provider_options": {"tools": [{"type": "web_search"}]}}, "tools"),
+        ([user("a")], {"schema": {}}, "a schema"),
+        ([user("a"), OutgoingMessage("assistant", ()), user("b")], {}, "conversations"),
+        ([OutgoingMessage("user", (FilePart("a.png", "image/png", b""),))], {}, "files"),
+    ],
+)
+def test_what_one_prompt_cannot_hold_is_refused(
+    messages: list[OutgoingMessage], more: dict[str, Any], word: str
+) -> None:
+    with pytest.raises(ProviderError, match=word) as caught:
+        ask(*messages, **more)
+    assert caught.value.kind == "unsupported"

@@ -1,0 +1,213 @@
+"""Two sides paired cell by cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore.reports.comparison import Comparison, Known, compare
+from evalstore.values import Result, Verdict
+
+GROUPS = ("broke", "fixed", "changed", "new", "gone", "unchanged")
+
+
+def result(verdict: Verdict | None = "pass", **fields: Any) -> Result:
+    given: dict[str, Any] = {
+        "file": "a.md",
+        "row": "",
+        "key": "k",
+        "prompt_number": 0,
+        "prompt": None,
+        "model": "m",
+        "test": "t",
+        "evaluation": "e",
+        "verdict": verdict,
+        "score": None,
+        "sessions": ("s",),
+        "evaluations": ("v",),
+    }
+    return Result(**{**given, **fields})
+
+
+def groups(found: Comparison) -> dict[str, int]:
+    return {name: len(getattr(found, name)) for name in GROUPS if getattr(found, name)}
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "group"),
+    [
+        ("pass", "pass", "unchanged"),
+        ("pass", "fail", "broke"),
+        ("pass", "undecided", "broke"),
+        ("pass", "error", "broke"),
+        ("fail", "pass", "fixed"),
+        ("undecided", "pass", "fixed"),
+        ("error", "pass", "fixed"),
+        ("fail", "undecided", "changed"),
+        ("fail", None, "changed"),
+        (None, "pass", "changed"),
+        ("pass", None, "changed"),
+        (None, None, "unchanged"),
+    ],
+)
+def test_what_happened_to_a_verdict(was: Verdict | None, now: Verdict | None, group: str) -> None:
+    assert groups(compare([result(was)], [result(now)])) == {group: 1}
+
+
+def test_another_answer_with_the_same_verdict_is_a_change() -> None:
+    assert groups(compare([result()], [result(sessions=("other",))])) == {"changed": 1}
+
+
+def test_what_is_on_one_side_only_is_new_or_gone() -> None:
+    assert groups(compare([], [result()])) == {"new": 1}
+    assert groups(compare([result()], [])) == {"gone": 1}
+
+
+def test_rows_are_paired_by_their_values_whatever_their_label() -> None:
+    was = [result(row="1", key="a"), result("fail", row="2", key="b")]
+    now = [result("fail", row="1", key="b"), result(row="2", key="a")]
+    assert groups(compare(was, now)) == {"unchanged": 2}
+
+
+def test_rows_left_over_are_paired_by_their_label() -> None:
+    was = [result(row="Oslo", key="a")]
+    now = [result("fail", row="Oslo", key="changed values")]
+    assert groups(compare(was, now)) == {"broke": 1}
+
+
+def test_different_models_and_prompts_are_never_paired() -> None:
+    was = [result(model="m1"), result(prompt_number=1)]
+    assert groups(compare(was, [result(model="m2")])) == {"new": 1, "gone": 2}
+
+
+def test_system_prompts_that_changed_places_are_paired_by_their_content() -> None:
+    was = [result("pass", prompt="A", prompt_number=0), result("fail", prompt="B", prompt_number=1)]
+    now = [result("fail", prompt="B", prompt_number=0), result("pass", prompt="A", prompt_number=1)]
+    assert groups(compare(was, now)) == {"unchanged": 2}
+    known = Known(was)
+    assert [known.find(one, ("B", "A")) for one in now] == [was[1], was[0]]
+
+
+def test_a_system_prompt_that_was_edited_is_paired_by_its_place() -> None:
+    was = [result("pass", prompt="A", prompt_number=0), result("fail", prompt="B", prompt_number=1)]
+    now = [result("pass", prompt="A", prompt_number=0), result("pass", prompt="C", prompt_number=1)]
+    assert groups(compare(was, now)) == {"unchanged": 1, "fixed": 1}
+    assert Known(was).find(now[1], ("A", "C")) == was[1]
+
+
+def test_a_system_prompt_that_was_put_first_is_new() -> None:
+    was = [result("fail", prompt="A", prompt_number=0)]
+    now = [result("pass", prompt="N", prompt_number=0), result("fail", prompt="A", prompt_number=1)]
+    assert groups(compare(was, now)) == {"unchanged": 1, "new": 1}
+    assert Known(was).find(now[0], ("N", "A")) is None
+
+
+def test_different_files_are_never_paired() -> None:
+    assert groups(compare([result()], [result(file="b.md")])) == {"new": 1, "gone": 1}
+
+
+def test_equal_rows_are_paired_one_by_one() -> None:
+    assert groups(compare([result()] * 2, [result()] * 3)) == {"unchanged": 2, "new": 1}
+
+
+def test_rates_and_the_p_value_are_about_pairs_judged_on_both_sides() -> None:
+    was = [result(key=str(n)) for n in range(10)]
+    now = [result("fail" if n < 6 else "pass", key=str(n)) for n in range(9)]
+    now += [result(None, key="9"), result("fail", key="new")]
+    found = compare(was, now)
+    before, after = found.rates()
+    assert (before.passed, before.judged, after.passed, after.judged) == (9, 9, 3, 9)
+    change = found.change()
+    assert (change.pairs, change.files, change.moved, change.p) == (9, 1, 1, 1.0)
+    assert change.finding == "one file moved: nothing follows for the others"
+
+
+def spread(verdict: Verdict, rows: int, files: int) -> list[Result]:
+    """Results of rows in so many files, the same number in each."""
+    return [
+        result(verdict, file=f"{number % files}.md", row=str(number), key=str(number))
+        for number in range(rows)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "moved", "p", "method"),
+    [(1, 1, 1.0, "cluster-t"), (2, 2, 0.5, "cluster-t"), (8, 8, 0.0078125, "tango")],
+)
+def test_rows_of_one_file_are_not_a_sample_of_files(
+    files: int, moved: int, p: float, method: str
+) -> None:
+    was, now = spread("pass", 8, files), spread("fail", 8, files)
+    change = compare(was, now).change()
+    assert (change.moved, change.difference) == (moved, -1)
+    assert change.p == pytest.approx(p)
+    change = compare([*was, result(file="x")], [*now, result(file="x")]).change()
+    assert change.p == pytest.approx(p)
+    assert change.method == method
+
+
+def test_candidates_and_prompts_that_answer_the_same_questions_are_not_more_questions() -> None:
+    was = [
+        result(one.verdict, file=one.file, model=model, prompt=prompt, prompt_number=number)
+        for one in spread("pass", 6, 6)
+        for model in "mn"
+        for number, prompt in enumerate("AB")
+    ]
+    now = [
+        result(
+            "fail",
+            file=one.file,
+            model=one.model,
+            prompt=one.prompt,
+            prompt_number=one.prompt_number,
+        )
+        for one in was
+    ]
+    found = compare(was, now)
+    assert len(found.broke) == 24
+    assert found.change().p == pytest.approx(0.03125)
+    half = compare(was, [*was[:12], *now[12:]]).rates()[1]
+    alone = compare(was[::4], [*was[:12:4], *now[12::4]]).rates()[1]
+    assert (half.judged, alone.judged) == (24, 6)
+    assert (half.low, half.high) == pytest.approx((0.170424, 0.829576), abs=1e-6)
+    assert half.effective == pytest.approx(5)
+    assert alone.effective == 6
+
+
+results = st.lists(
+    st.builds(
+        result,
+        st.sampled_from(["pass", "fail", "undecided", "error", None]),
+        file=st.sampled_from(["a.md", "b.md"]),
+        row=st.sampled_from("12"),
+        key=st.sampled_from("xy"),
+        model=st.sampled_from("mn"),
+        sessions=st.sampled_from([("s",), ("t",), ()]),
+    ),
+    max_size=8,
+)
+
+
+@given(results, results)
+def test_every_cell_is_in_exactly_one_pair(was: list[Result], now: list[Result]) -> None:
+    found = compare(was, now)
+    pairs = [pair for name in GROUPS for pair in getattr(found, name)]
+    assert sorted(map(repr, was)) == sorted(repr(pair.was) for pair in pairs if pair.was)
+    assert sorted(map(repr, now)) == sorted(repr(pair.now) for pair in pairs if pair.now)
+
+
+@given(results)
+def test_compared_with_itself_nothing_differs(side: list[Result]) -> None:
+    assert groups(compare(side, side)).keys() <= {"unchanged"}
+
+
+@given(results, results)
+def test_seen_from_the_other_side_what_broke_is_fixed(was: list[Result], now: list[Result]) -> None:
+    one, other = compare(was, now), compare(now, was)
+    assert len(one.broke) - len(one.fixed) == len(other.fixed) - len(other.broke)
+    assert (len(one.new), len(one.gone)) == (len(other.gone), len(other.new))
+    assert 0 <= one.change().p == other.change().p <= 1
+    assert (one.change().difference or 0) == -(other.change().difference or 0)

@@ -1,0 +1,83 @@
+"""Which test file is which: by id, by path, by content."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore.reports.file_pairs import pair_files
+
+Files = Mapping[str, tuple[str | None, str]]
+"""From paths to the id of the frontmatter and the leaf."""
+
+
+def pairs(was: Files, now: Files) -> dict[str, str]:
+    def ids(side: Files, some: Mapping[str, str]) -> dict[str, str]:
+        return {path: side[path][0] or f"default {path}" for path in some}
+
+    old, new = ({path: leaf for path, (_, leaf) in side.items()} for side in (was, now))
+    return pair_files(old, new, partial(ids, was), partial(ids, now))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "expected"),
+    [
+        ({"a": (None, "1")}, {"a": (None, "1")}, {"a": "a"}),
+        ({"a": (None, "1")}, {"a": (None, "2")}, {"a": "a"}),
+        ({"a": (None, "1")}, {"b": (None, "1")}, {"b": "a"}),
+        ({"a": (None, "1")}, {"b": (None, "2")}, {}),
+        ({"a": ("x", "1")}, {"b": ("x", "2")}, {"b": "a"}),
+        ({"a": ("x", "1")}, {"a": ("y", "2")}, {"a": "a"}),
+        ({"a": ("x", "1")}, {"a": (None, "2")}, {"a": "a"}),
+        ({"a": ("x", "1")}, {"a": (None, "2"), "b": ("x", "3")}, {"b": "a"}),
+        (
+            {"a": ("x", "1"), "b": ("y", "2")},
+            {"a": ("y", "3"), "b": ("x", "4")},
+            {"a": "b", "b": "a"},
+        ),
+        ({"a": ("x", "1"), "b": ("x", "2")}, {"c": ("x", "3")}, {}),
+        ({"a": (None, "1"), "b": (None, "1")}, {"c": (None, "1")}, {"c": "a"}),
+        ({"a": (None, "1")}, {"b": ("default a", "2")}, {"b": "a"}),
+    ],
+    ids=[
+        *("same", "edited", "renamed", "another file", "renamed and edited", "another id"),
+        *("id removed", "path taken by another", "swapped", "ambiguous", "copies", "id kept"),
+    ],
+)
+def test_files_are_paired(was: Files, now: Files, expected: dict[str, str]) -> None:
+    assert pairs(was, now) == expected
+
+
+sides = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.tuples(st.one_of(st.none(), st.sampled_from("xyz")), st.sampled_from("123")),
+)
+
+
+@given(sides, sides)
+def test_each_file_has_one_partner_and_the_pairs_are_the_same_from_both_sides(
+    was: Files, now: Files
+) -> None:
+    found = pairs(was, now)
+    assert found.keys() <= now.keys()
+    assert set(found.values()) <= was.keys()
+    assert len(set(found.values())) == len(found)
+    unpaired = now.keys() - found.keys(), was.keys() - set(found.values())
+    assert unpaired[0].isdisjoint(unpaired[1])
+
+
+def test_files_with_the_same_content_in_other_leaves_are_paired() -> None:
+    contents = {"1": "x", "2": "y", "3": "x", "4": "y", "5": "z"}
+
+    def same(leaf: str, others: Collection[str]) -> str | None:
+        return next((one for one in others if contents[one] == contents[leaf]), None)
+
+    ids = dict[str, str]
+    found = pair_files(
+        {"a": "1", "b": "2", "c": "5"}, {"d": "4", "e": "3", "c": "5"}, ids, ids, same
+    )
+    assert found == {"c": "c", "d": "b", "e": "a"}

@@ -1,0 +1,250 @@
+"""In what two stored descriptions differ: whatever differs is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstore import hashing
+from evalstore.reports.version_diff import (
+    differ_any,
+    differ_evaluations,
+    differ_models,
+    differ_prompts,
+    differ_tests,
+    first_line,
+    focus,
+    shorten,
+    unified,
+)
+from evalstore.values import (
+    EvaluationVersion,
+    FileRef,
+    Json,
+    Message,
+    ModelVersion,
+    Options,
+    Part,
+    PromptVersion,
+    TestVersion,
+    Text,
+)
+
+CONTENTS: dict[str, Json] = {
+    "tool1": {"name": "look", "parameters": {"properties": {"at": {"pattern": "a"}}}},
+    "tool2": {"name": "look", "parameters": {"properties": {"at": {"pattern": "b"}}}},
+    "tool3": {"name": "stop"},
+    "schema1": {"schema": {"type": "object"}},
+    "schema2": {"schema": {"type": "array"}},
+}
+
+
+def shown(*texts: str | Part, **fields: Any) -> Json:
+    parts = tuple(Text(one) if isinstance(one, str) else one for one in texts)
+    return hashing.describe_test(TestVersion((Message("user", parts),), **fields))
+
+
+def told(text: str, *checks: Json) -> Json:
+    return hashing.describe_evaluation(EvaluationVersion((Text(text),), checks))
+
+
+def said_of(was: Json, now: Json) -> list[str]:
+    found = differ_tests(was, now, lambda _kind, id: CONTENTS.get(id), lambda _kind, _id: None)
+    return [str(one) for one in found]
+
+
+def picture(path: str = "a.png", id: str = "1") -> FileRef:
+    return FileRef(path, "image/png", id)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        (shown("a\nb\nc"), shown("a\nB\nc"), ["message 1 line 2: b -> B"]),
+        (shown("a"), shown("a\nb"), ["message 1 line 2: nothing -> b"]),
+        (shown("a"), shown("a", special_tags=("_x",)), ["special tag _x is new"]),
+        (shown("a", special_tags=("_x",)), shown("a"), ["special tag _x is gone"]),
+        (
+            shown("a", tools=("tool1",)),
+            shown("a", tools=("tool2",)),
+            ["tool look changed: parameters.properties.at.pattern: a -> b"],
+        ),
+        (shown("a"), shown("a", tools=("tool3",)), ["tool stop is new"]),
+        (shown("a", tools=("tool3",)), shown("a"), ["tool stop is gone"]),
+        (
+            shown("a", tools=("tool1",)),
+            shown("a", tools=("tool1", "tool2")),
+            ["tool look is new"],
+        ),
+        (
+            shown("a", schema="schema1"),
+            shown("a", schema="schema2"),
+            ["schema schema2 changed: type: object -> array"],
+        ),
+        (
+            shown("a", options=Options(temperature=0.5)),
+            shown("a"),
+            ["option temperature: 0.5 -> nothing"],
+        ),
+        (shown(picture()), shown(picture(id="2")), ["file a.png changed"]),
+        (
+            shown(picture()),
+            shown(picture("b.png")),
+            ["message 1 line 1: [file a.png] -> [file b.png]"],
+        ),
+        (shown("a", "b"), shown("ab"), ["message 1 changed"]),
+        (shown("[file a.png]"), shown(picture()), ["message 1 changed"]),
+        (shown("a"), shown("a"), []),
+    ],
+)
+def test_what_differs_between_two_tests(was: Json, now: Json, said: list[str]) -> None:
+    assert said_of(was, now) == said
+
+
+def test_a_message_more_and_another_role_are_named() -> None:
+    one = hashing.describe_test(TestVersion((Message("user", (Text("a"),)),)))
+    two = hashing.describe_test(
+        TestVersion((Message("system", (Text("a"),)), Message("user", (Text("b"),))))
+    )
+    assert said_of(one, two) == ["message 1 role: user -> system", "message 2 (user) is new"]
+    assert said_of(two, one)[1] == "message 2 (user) is gone"
+
+
+def test_the_text_of_a_prompt_is_named_by_its_line() -> None:
+    was, now = (
+        hashing.describe_prompt(PromptVersion((Message("system", (Text(text),)),)))
+        for text in ("a\nb", "a\nc")
+    )
+    assert [str(one) for one in differ_prompts(was, now)] == ["text line 2: b -> c"]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        (told("a"), told("b"), "instructions changed: line 1: a -> b"),
+        (told("a"), told("a", {"type": "json"}), "check 1 (json) is new"),
+        (told("a", {"type": "json"}), told("a"), "check 1 (json) is gone"),
+        (
+            told("a", {"type": "json", "revision": 1}),
+            told("a", {"type": "json", "revision": 2}),
+            "check 1 changed: revision: 1 -> 2",
+        ),
+        (
+            told("a", {"type": "json"}),
+            told("a", {"type": "json", "x": None}),
+            "check 1 changed: x: nothing -> null",
+        ),
+    ],
+)
+def test_what_differs_between_two_evaluations(was: Json, now: Json, said: str) -> None:
+    assert [str(one) for one in differ_evaluations(was, now)] == [said]
+
+
+def test_options_of_a_model_are_named() -> None:
+    was = hashing.describe_model(ModelVersion("p", "m", None, {"thinking": True}))
+    now = hashing.describe_model(ModelVersion("p", "n", None, {"thinking": 1}))
+    assert [str(one) for one in differ_models(was, now)] == [
+        "model code: m -> n",
+        "model option thinking: true -> 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ({"a": [1, 2, 3]}, {"a": [1, 0, 3]}, ["a[1]: 2 -> 0"]),
+        ({"a": [1, 2]}, {"a": [3, 4]}, ["a[0]: 1 -> 3", "a[1]: 2 -> 4"]),
+        ({"a": [{"b": [1, [2]]}]}, {"a": [{"b": [1, [3]]}]}, ["a[0].b[1][0]: 2 -> 3"]),
+        ([1, 2], [1, 3], ["[1]: 2 -> 3"]),
+        (1, 2, ["content: 1 -> 2"]),
+        ({"a": [1]}, {"a": [1, 2]}, ["a: [1] -> [1, 2]"]),
+        (
+            {"a": [1], "b": 1},
+            {"b": True, "c": "x"},
+            [
+                "a: [1] -> nothing",
+                "b: 1 -> true",
+                "c: nothing -> x",
+            ],
+        ),
+    ],
+)
+def test_a_difference_has_the_path_to_its_place(was: Json, now: Json, said: list[str]) -> None:
+    assert [str(one) for one in differ_any(was, now)] == said
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 1) | st.sampled_from("ab"),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("xy"), inner),
+    max_leaves=6,
+)
+
+
+@given(json_values, json_values)
+def test_any_two_contents_differ_just_when_their_json_does(was: Json, now: Json) -> None:
+    same = hashing.canonical_json(was) == hashing.canonical_json(now)
+    assert (not differ_any({"a": was}, {"a": now})) == same
+
+
+parts = st.lists(
+    st.sampled_from(
+        [Text("a"), Text("b"), Text("[file a.png]"), picture(), picture(id="2"), picture("b.png")]
+    ),
+    max_size=3,
+)
+versions = st.builds(
+    lambda some, tags, tools, schema: shown(
+        *some, special_tags=tuple(tags), tools=tuple(tools), schema=schema
+    ),
+    parts,
+    st.lists(st.sampled_from(["_x", "_y"]), max_size=2),
+    st.lists(st.sampled_from(["tool1", "tool2", "tool3"]), max_size=2),
+    st.sampled_from([None, "schema1", "schema2"]),
+)
+
+
+@given(versions, versions)
+def test_any_two_tests_differ_in_something_that_is_named(was: Json, now: Json) -> None:
+    assert (not said_of(was, now)) == (was == now)
+
+
+@given(st.text(alphabet="ab\n", max_size=12), st.text(alphabet="ab\n", max_size=12))
+def test_the_first_line_that_differs_is_the_first(was: str, now: str) -> None:
+    line, old, new = first_line(was, now)
+    assert was.split("\n")[: line - 1] == now.split("\n")[: line - 1]
+    assert (old == new) == (was == now)
+
+
+@given(st.text(max_size=200), st.text(max_size=200), st.integers(8, 60))
+def test_what_is_shown_fits_its_width(was: str, now: str, width: int) -> None:
+    assert len(shorten(was, width)) <= width
+    assert all(len(one) <= width + 1 for one in focus(was, now, width))
+
+
+def test_the_first_difference_of_long_texts_can_be_seen() -> None:
+    same = "word " * 40
+    old, new = focus(same + "old", same + "new", 40)
+    assert old.endswith("old")
+    assert new.endswith("new")
+
+
+def test_a_unified_diff_has_the_names_of_both_sides() -> None:
+    assert unified("a\nb", "a\nc", "one", "two") == [
+        "--- one",
+        "+++ two",
+        "@@ -1,2 +1,2 @@",
+        " a",
+        "-b",
+        "+c",
+    ]
+
+
+def test_long_texts_that_differ_everywhere_are_compared_as_one_block() -> None:
+    old = [f"line {n}" for n in range(30_000)]
+    new = [f"line {n}" for n in reversed(range(30_000))]
+    shown = unified("\n".join(["same", *old]), "\n".join(["same", *new]), "a", "b")
+    assert shown[2] == "@@ -2,30000 +2,30000 @@"
+    assert shown[3:] == [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]

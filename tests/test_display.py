@@ -1,0 +1,55 @@
+"""Words and widths that all parts share."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstore.display import clip, columns_of, likely_price, safe_markdown, widest
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "shown"),
+    [
+        ("four", 4, "four"),
+        ("three", 4, "thr…"),
+        ("it i…m late", 6, "it i…"),
+        ("two\n\twords", 9, "two words"),
+        ("漢字", 4, "漢字"),
+        ("漢字漢", 5, "漢字…"),
+        ("漢字漢", 4, "漢…"),
+        ("cafe\u0301s", 5, "cafe\u0301s"),
+        ("cafe\u0301s", 4, "caf…"),
+        ("x", 0, "…"),
+        ("", 0, ""),
+    ],
+)
+def test_a_text_is_cut_to_the_columns_it_takes(text: str, columns: int, shown: str) -> None:
+    assert clip(text, columns) == shown
+    assert columns_of(shown) <= max(columns, 1)
+
+
+def test_a_text_of_a_megabyte_is_cut_at_once() -> None:
+    """Letter by letter from its end it would take hours."""
+    assert clip("Release candidate. " * 50_000, 20) == "Release candidate. …"
+
+
+def test_an_entity_of_markdown_is_no_way_around() -> None:
+    """What is not a character at all, such as 27, is none for whoever renders it, either."""
+    text = "a &#x202e;b &#27;[31m &rlm; &amp; &lt;b&gt; &#10; &nosuch; \u202e"
+    assert safe_markdown(text) == (
+        r"a \u202eb &#27;[31m \u200f &amp; &lt;b&gt; &#10; &nosuch; \u202e"
+    )
+
+
+def test_the_widest_of_very_many_texts() -> None:
+    many = [f"row {number} …" for number in range(10_000)]
+    assert widest(many) == len("row 9999 …")
+    assert widest([*many, "漢字" * 10]) == 40
+    assert widest(["plain", "漢"]) == 5
+    assert widest([]) == 0
+
+
+def test_an_upper_bound_is_not_less_than_a_bound() -> None:
+    assert likely_price(0.00001, 40) == "up to $0.0001 (at 40 tokens an answer)"
+    assert likely_price(0.00001, None) == "about <$0.0001"
+    assert likely_price(None, 40) == "at an unknown price"

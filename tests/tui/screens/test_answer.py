@@ -1,0 +1,487 @@
+"""One answer, and the ways from it to others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, Markdown
+
+from evalstore.cli.main import main
+from evalstore.errors import EvalstoreError
+from evalstore.operations.views import answer, cases
+from evalstore.operations.views.answer import SessionView
+from evalstore.planning.options import Where
+from evalstore.tui.screens.answer import SessionPage
+from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.state.data_source import Workspace
+from evalstore.tui.widgets.text_view import Reader
+from evalstore.values import Result
+from tests.builders import tree
+from tests.tui.conftest import HOSTILE
+from tests.tui.driving import drive, press, resized, screen, settled
+
+
+def page_of(pilot: Pilot[None]) -> SessionPage:
+    assert isinstance(pilot.app.screen, SessionPage)
+    return pilot.app.screen
+
+
+def text_of(pilot: Pilot[None], id: str = "#text") -> str:
+    return page_of(pilot).query_one(id, Reader).text
+
+
+def answering(text: str) -> str:
+    """A model file that answers with this."""
+    return f"id: scripted/one\nprovider: scripted\nresponses: [{{answer: {json.dumps(text)}}}]\n"
+
+
+def test_an_answer_is_shown_with_its_verdict_and_what_it_was_judged_by(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "n", "enter")
+        text = text_of(pilot)
+        lines = text.split("\n")
+        assert lines[:2] == [
+            "tests/weather.md  city=Oslo  weather",
+            "✗ fail  scripted/one",
+        ]
+        assert lines[3].startswith("✗ fail  by scripted/judge  ")
+        assert lines[4] == "It is cold there."
+        shown = "\n".join(lines[5:])
+        assert "\nuser\nHow is Oslo?\n\n▌ answer\nCold.\n" in shown
+        assert "\ninstructions\nThe answer must be warm.\n" in shown
+        assert "$0.0300, 10 in + 2 out tokens, temperature 0, finish reason stop" in shown
+        assert "\nsession " in shown
+        assert " run ######## › 2/3 › tests/weather.md › city=Oslo › scripted/one" in screen(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_the_reader_goes_from_case_to_case_and_the_table_follows(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        seen = []
+        for key in ("l", "l", "]", "]", "]", "[", "n", "n", "N", "right"):
+            await press(pilot, key)
+            seen.append((page_of(pilot).case.row, page_of(pilot).model[-3:]))
+        assert seen == [
+            ("", "two"),
+            ("", "one"),
+            ("city=Oslo", "one"),
+            ("city=Rome", "one"),
+            ("city=Rome", "one"),
+            ("city=Oslo", "one"),
+            ("", "one"),
+            ("city=Oslo", "one"),
+            ("", "one"),
+            ("", "two"),
+        ]
+        await press(pilot, "]", "]", "escape")
+        table = pilot.app.screen
+        assert isinstance(table, CasesPage)
+        assert table.case
+        assert (table.case.row, table.result and table.result.model) == (
+            "city=Rome",
+            "scripted/two",
+        )
+
+    drive(scenario, revision="@")
+
+
+def test_the_checks_are_told_one_by_one_and_people_first(workspace: Path) -> None:
+    main(
+        [
+            "label",
+            "tests/greeting.md",
+            "pass",
+            "--as",
+            "Ada",
+            "--model",
+            "scripted/one",
+            "-m",
+            "Yes.",
+        ]
+    )
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "enter")
+        lines = text_of(pilot).split("\n")
+        assert lines[1] == "✓ pass  scripted/one"
+        assert lines[3].startswith("✓ pass  by Ada (a person)")
+        assert lines[4] == "Yes."
+        assert lines[6].startswith("✗ fail  by checks")
+        assert lines[7].startswith("✗ fail  contains: 'hello' is not in")
+        assert "\nchecks\ncontains " in text_of(pilot)
+
+    drive(scenario)
+
+
+def test_judgements_under_earlier_instructions_are_marked(workspace: Path) -> None:
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("must be warm", "must be warm and short"))
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "n", "enter")
+        text = text_of(pilot)
+        assert "(judged before the instructions or checks were edited)" in text
+        assert text.index("The answer must be warm and short.") < text.index(
+            "The answer must be warm.\n"
+        )
+        assert "\ninstructions before an edit (" in text
+
+    drive(scenario, revision="@")
+
+
+@pytest.mark.parametrize("width", [120, 80])
+def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int) -> None:
+    tree(workspace, {"models/one.yaml": answering("Very cold, I must say.")})
+    two = (workspace / "models/two.yaml").read_text()
+    (workspace / "models/two.yaml").write_text(
+        two.replace("Not warm.", "'Quite cold, I must say.'")
+    )
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "b")
+        assert "{+Quite+} cold" in screen(pilot)
+        left, right = (page_of(pilot).query_one(id, Reader) for id in ("#text", "#other"))
+        assert (left.region.y == right.region.y) == (width == 120)
+        words = [
+            [(span.text, span.colour) for line in one._lines for span in line.spans]
+            for one in (left, right)
+        ]
+        assert ("[-Very-]", "old") in words[0]
+        assert ("{+Quite+}", "new") in words[1]
+        await press(pilot, "y")
+        assert "\nuser  How is Oslo?\n\n[-Very-] cold, I must say.\n" in pilot.app.clipboard
+        await press(pilot, "b")
+        assert not right.display
+
+    drive(scenario, revision="@", size=(width, 30))
+
+
+def test_answers_that_have_little_in_common_are_not_marked(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "n", "enter", "b")
+        assert "(too little in common to be compared word by word)\nCold.\n" in text_of(pilot)
+        assert "\nNot warm.\n" in text_of(pilot, "#other")
+
+    drive(scenario, revision="@")
+
+
+def test_several_answers_are_gone_through_and_judged_together(workspace: Path) -> None:
+    text = (
+        "# ▶ north ×2\n\n# 👤\n\nHow is Oslo?\n\n# ▶ south\n\n# 👤\n\nHow is Rome?\n\n---\n\n"
+        "~~~checks\n- {expr: 'north[0] == south[0]', scope: case, name: steady}\n~~~\n"
+    )
+    tree(workspace, {"tests/greeting.md": text})
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        assert "answer 1 of 3" in text_of(pilot)
+        await press(pilot, "m", "a", "a")
+        assert "answer 3 of 3" in screen(pilot)
+        assert "steady: expected" in screen(pilot)
+        await press(pilot, "a", "m")
+        assert "3 judged together" in text_of(pilot)
+        assert "✗ fail  steady: expected" in text_of(pilot)
+        together = text_of(pilot).split("\njudged together\n")[1].split("\n")
+        assert [line[:4] for line in together[:3]] == ["▸ 1 ", "  2 ", "  3 "]
+        await press(pilot, "a", "a")
+        assert "▸ 3 " in text_of(pilot)
+        assert "How is Rome?" in text_of(pilot)
+        await press(pilot, "a")
+        assert "▸ 1 " in text_of(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_every_turn_files_and_the_system_prompt_are_shown(workspace: Path) -> None:
+    text = (
+        "---\nsystemPrompts: [brief]\n---\n\n# 👤\n\nLook: {{_file:a.txt}}\n\n# 🤖 @first\n\n"
+        "# 👤\n\nAnd Rome?\n\n---\n\nThe answer must be warm, unlike {{first}}\n"
+    )
+    tree(
+        workspace,
+        {
+            "tests/greeting.md": text,
+            "tests/a.txt": "A file.",
+            "prompts/brief.md": "Be brief.\n",
+            "models/one.yaml": answering('{"a": [1, {"b": "c"}], "d": {}}'),
+        },
+    )
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        text = text_of(pilot)
+        assert "\nsystem\nBe brief.\n" in text
+        assert "[file a.txt, text/plain]" in text
+        laid = '{\n  "a": [\n    1,\n    {\n      "b": "c"\n    }\n  ],\n  "d": {}\n}\n'
+        assert f"▌ answer 1 of 2\n{laid}" in text
+        assert f"▌ answer 2 of 2\n{laid}" in text
+        assert "unlike [answer 1]" in text
+
+    drive(scenario, revision="@")
+
+
+def test_a_case_without_an_answer_says_what_is_missing(workspace: Path) -> None:
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("How is", "How warm is"))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "enter")
+        text = text_of(pilot)
+        assert "… pending  scripted/one" in text
+        assert "There is no answer yet.\nR gets it, and shows the price first." in text
+        assert "\nuser\nHow warm is Oslo?\n" in text
+        assert "\ninstructions\nThe answer must be warm.\n" in text
+        await asyncio.to_thread(main, ["run", "--quiet"])
+        pilot.app.follow()  # type: ignore[attr-defined]
+        await settled(pilot)
+        assert "✗ fail  scripted/one" in text_of(pilot)
+
+    drive(scenario)
+
+
+def test_why_a_call_failed_is_told(workspace: Path) -> None:
+    failing = "responses: [{error: {status: 401, message: no such key}}]\n"
+    tree(workspace, {"models/one.yaml": f"id: scripted/one\nprovider: scripted\n{failing}"})
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("How is", "How warm is"))
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        if not isinstance(pilot.app.screen, CasesPage):
+            await press(pilot, "enter")
+        await press(pilot, "down", "enter")
+        failed = "The call failed: scripted/one: the server answered 401: no such key\nhint: check"
+        assert failed in text_of(pilot)
+
+    drive(scenario)
+    drive(scenario, revision="@")
+
+
+def test_recorded_answers_are_shown_when_their_case_is_gone(workspace: Path) -> None:
+    test = workspace / "tests/greeting.md"
+    test.write_text("---\nanswer: Moin!\n---\n" + test.read_text().split("---\n", 2)[2])
+    main(["run", "--quiet"])
+    test.unlink()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        assert "▌ answer\nMoin!\n" in text_of(pilot)
+        assert "\nrecorded, " in text_of(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_a_session_that_the_store_lacks_is_told(workspace: Path) -> None:
+    class Poor(Workspace):
+        def session(self, id: str, result: Result) -> SessionView:
+            raise EvalstoreError("it is gone", hint="look elsewhere")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "l", "]", "b")
+        assert "hint: look elsewhere" in screen(pilot)
+        assert "reading …" not in screen(pilot).splitlines()[0]
+
+    drive(scenario, source=Poor(Where(workspace)), revision="@")
+
+
+def test_without_a_place_the_newest_run_that_knows_a_session_gives_it(workspace: Path) -> None:
+    where = Where(workspace)
+    result = cases.cases(where, "@").rows[1].results[0]
+    assert result
+    with_place = answer.session_of(where, result.sessions[0], result)
+    without = answer.session_of(where, result.sessions[0])
+    assert replace(without, ids=()) == replace(with_place, ids=())
+
+
+def test_what_a_model_says_is_text(workspace: Path) -> None:
+    tree(workspace, {"models/one.yaml": answering(HOSTILE)})
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("How is", "How warm is"))
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "b", "b")
+        shown = "[/] [bold red]no markup[/] [0] [unclosed \\x1b[31mred\\x1b[0m 漢字 שלום \\u202e"
+        assert shown in text_of(pilot)
+        assert "[bold red]no markup[/]" in screen(pilot)
+        await press(pilot, "m")
+        assert "\x1b" not in screen(pilot)
+        await press(pilot, "l", "m")
+
+    drive(scenario, revision="@")
+
+
+def test_markdown_is_rendered_when_asked_for(workspace: Path) -> None:
+    tree(
+        workspace,
+        {"models/one.yaml": answering("# Title\n\nSome **bold** words &amp; &#x202e;evil.\n")},
+    )
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("How is", "How warm is"))
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter")
+        assert "**bold**" in screen(pilot)
+        await press(pilot, "m")
+        assert "Some bold words & \\u202eevil." in screen(pilot)
+        await press(pilot, "]", "j", "k", "G")
+        assert page_of(pilot).query(Markdown)
+        await press(pilot, "m")
+        assert "**bold**" in screen(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_an_answer_is_saved_as_markdown_with_headings_for_the_roles(workspace: Path) -> None:
+    answer = f"# Steps\n\n    cold  [here]\n\n{HOSTILE}"
+    tree(workspace, {"models/one.yaml": answering(answer)})
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "o", "enter")
+        (path,) = workspace.glob("evalstore-answer-*.md")
+        text = path.read_text()
+        assert text.startswith(
+            "# tests/weather.md city=Oslo\n\n✓ pass, scripted/one\n\n- ✓ pass by "
+        )
+        assert "\n## user\n\nHow is Oslo?\n\n## answer\n\n# Steps\n\n    cold  [here]\n\n" in text
+        assert "\\x1b[31mred" in text
+        assert "\n## instructions\n\nThe answer must be warm.\n" in text
+        await press(pilot, "o")
+        pilot.app.screen.query_one(Input).value = "a.txt"
+        await press(pilot, "enter")
+        assert "▌ answer\n  # Steps\n\n      cold" in (workspace / "a.txt").read_text()
+        await press(pilot, "b", "o", "enter")
+        (path,) = workspace.glob("evalstore-answer-*.txt")
+        assert "✓ pass  scripted/one" in path.read_text()
+        assert "✓ pass  scripted/two" in path.read_text()
+
+    drive(scenario, revision="@")
+
+
+def test_the_scrollbar_covers_no_character(workspace: Path) -> None:
+    words = "wörd " * 60
+    tree(workspace, {"models/one.yaml": answering(words)})
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        reader = page_of(pilot).query_one("#text", Reader)
+        assert reader.show_vertical_scrollbar
+        rows = ["".join(span.text for span in spans) for spans in reader._wrapped]
+        assert max(map(len, rows)) <= reader.scrollable_content_region.width
+        assert any("wörd wörd" in row for row in rows)
+
+    drive(scenario, revision="@", size=(40, 12))
+
+
+@pytest.mark.parametrize("size", [(120, 30), (40, 12)])
+def test_markdown_and_two_answers_side_by_side_take_turns(
+    workspace: Path, size: tuple[int, int]
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        def seen() -> list[str]:
+            """What of the page can be seen, from the top to the bottom, then from the left."""
+            parts = [one for one in page_of(pilot).query("#texts > *") if one.region.area]
+            return [one.id or "" for one in sorted(parts, key=lambda one: one.region.offset[::-1])]
+
+        await press(pilot, "n", "enter", "m")
+        assert seen() == ["verdicts", "rendered"]
+        lines = screen(pilot).splitlines()
+        assert lines[2].strip() == "✗ fail  scripted/one"
+        assert "Cold." in "".join(lines[page_of(pilot).query_one("#rendered").region.y :])
+        assert isinstance(page_of(pilot).focused, type(page_of(pilot).query_one("#rendered")))
+        await press(pilot, "y", "b")
+        assert pilot.app.clipboard == "Cold."
+        assert seen() == ["text", "other"]
+        title = (
+            " 2/3 › scripted/one beside scripted/two › run ######## › tests/weather.md › city=Oslo"
+        )
+        assert screen(pilot).splitlines()[0] == title[: size[0]].rstrip()
+        assert "Cold." in text_of(pilot)
+        assert page_of(pilot).focused is page_of(pilot).query_one("#text")
+        await press(pilot, "m")
+        assert seen() == ["verdicts", "rendered"]
+        await press(pilot, "m")
+        assert seen() == ["text"]
+        assert "✗ fail  by scripted/judge" in text_of(pilot)
+
+    drive(scenario, revision="@", size=size)
+
+
+@pytest.mark.parametrize("size", [(40, 12), (10, 4), (200, 60)])
+def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, int]) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "n", "enter", "b", "l", "G", "g", "m", "m", "v", "escape", "b")
+        await resized(pilot, 30, 8)
+        if size == (40, 12):
+            assert "✓ pass  scripted/two" in screen(pilot)
+
+    drive(scenario, revision="@", size=size)
+
+
+ENDLESS = {
+    "words": "word and word " * 75_000,
+    "one word": "x" * 1_000_000,
+    "lines": "some words in a line\n" * 50_000,
+    "json": "[" + "1," * 500_000 + "1]",
+    "wide": "漢字" * 170_000,
+}
+
+
+@pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS)
+def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(
+    workspace: Path, text: str
+) -> None:
+    """The bounds are multiples of what a short answer takes on this machine."""
+    where = Where(workspace)
+    result = cases.cases(where, "@").rows[1].results[0]
+    assert result
+    small = answer.session_of(where, result.sessions[0], result)
+    said = (*small.said[:-1], replace(small.said[-1], text=text))
+    medium = "some words in a line\n" * 200
+    view = {"now": replace(small, said=(*small.said[:-1], replace(small.said[-1], text=medium)))}
+
+    class Given(Workspace):
+        def session(self, id: str, result: Result) -> SessionView:
+            return view["now"]
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        async def seconds_to_open() -> float:
+            begun = time.process_time()
+            page_of(pilot).reload(stay=False)
+            await settled(pilot)
+            return time.process_time() - begun
+
+        async def seconds_to_scroll() -> float:
+            reader = page_of(pilot).query_one("#text", Reader)
+            begun = time.process_time()
+            for part in range(20):
+                y = reader.virtual_size.height * part // 20
+                reader.scroll_to(y=y, animate=False, immediate=True)
+                await pilot.pause()
+            return time.process_time() - begun
+
+        await press(pilot, "n", "enter")
+        opened = max([await seconds_to_open() for _ in range(3)])
+        scrolled = await seconds_to_scroll()
+        view["now"] = replace(small, said=said, answer=text)
+        assert await seconds_to_open() < 10 * opened + 1
+        assert await seconds_to_scroll() < 3 * scrolled + 0.1
+        await press(pilot, "m")
+        assert not page_of(pilot).query(Markdown)
+
+    drive(scenario, source=Given(where), revision="@")

@@ -1,0 +1,249 @@
+"""Two sides, flips first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from evalstore.cli.main import main
+from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.choice import Choice
+from evalstore.tui.screens.compare import ComparePage
+from evalstore.tui.widgets.grid import Grid
+from evalstore.tui.widgets.text_view import Reader
+from tests.builders import tree
+from tests.cli.test_run import edit
+from tests.tui.conftest import HOSTILE
+from tests.tui.driving import drive, press, screen
+
+
+@pytest.fixture
+def two_runs(workspace: Path) -> Path:
+    """A second run in which Oslo's first candidate is warm, and the second is not."""
+    edit(workspace / "models/one.yaml", "answer: Cold.", "answer: It is warm there.")
+    edit(workspace / "models/two.yaml", "answer: Not warm.", "answer: Cold. Really Cold.")
+    main(["run", "--quiet", "--refresh"])
+    return workspace
+
+
+def listed(page: ComparePage) -> list[tuple[str, str, str]]:
+    return [(one.what, one.pair.either.row, one.pair.either.model) for one in page._listed]
+
+
+def told(pilot: Pilot[None]) -> str:
+    return pilot.app.screen.query_one("#pair", Reader).text
+
+
+def page_of(pilot: Pilot[None]) -> ComparePage:
+    page = pilot.app.screen
+    assert isinstance(page, ComparePage)
+    return page
+
+
+def test_a_run_is_compared_with_the_one_before_it_flips_first(two_runs: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        lines = screen(pilot).splitlines()
+        assert lines[0] == " compare › ######## -> ########"
+        assert lines[1] == " 1 broke, 1 fixed, 4 changed, 0 unchanged"
+        assert lines[2] == " no file moved: no evidence of change"
+        assert lines[3] == " 50.0% -> 50.0%  of 6 cases judged on both sides, in 2 files"
+        assert lines[4] == " +0.0 points (95% interval -65.8 to +65.8)"
+        assert lines[6].split() == [
+            "broke", "tests/weather.md", "city=Oslo", "scripted/two", "✓", "pass", "✗", "fail",
+        ]  # fmt: skip
+        assert "\nuser  How is Oslo?\nanother answer" in told(pilot)
+        assert "\nIt is cold there.\n" in told(pilot)
+        assert "answer, was\nNot warm.\nanswer, now\nCold. Really Cold." in told(pilot)
+        assert [one[0] for one in listed(page_of(pilot))] == ["broke", "fixed", *["changed"] * 4]
+        await press(pilot, "j", "j")
+        assert "the same answer" in told(pilot)
+        await press(pilot, "escape")
+        assert not isinstance(pilot.app.screen, ComparePage)
+
+    drive(scenario)
+
+
+def test_words_that_differ_have_signs_also_in_what_is_copied(workspace: Path) -> None:
+    edit(workspace / "models/one.yaml", "answer: Cold.", "answer: Rather cold in Oslo today.")
+    main(["run", "--quiet", "--refresh"])
+    edit(workspace / "models/one.yaml", "Rather cold", "Very cold")
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d", "j", "j", "y")
+        assert pilot.app.clipboard == "tests/weather.md::city=Oslo"
+        await press(pilot, "tab", "y")
+        assert pilot.app.clipboard.startswith("tests/weather.md  city=Oslo")
+        assert "\n[-Rather-]{+Very+} cold in Oslo today." in pilot.app.clipboard
+
+    drive(scenario)
+
+
+def test_flips_are_gone_through_and_sides_are_swapped(two_runs: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        page = page_of(pilot)
+        seen = []
+        for key in ("n", "n", "N"):
+            await press(pilot, key)
+            assert page.listed
+            seen.append(page.listed.what)
+        assert seen == ["fixed", "broke", "fixed"]
+        await press(pilot, "d")
+        assert page._listed[page.query_one(Grid).cursor].what == "broke"
+        assert [(one[0], one[2]) for one in listed(page)[:2]] == [
+            ("broke", "scripted/one"),
+            ("fixed", "scripted/two"),
+        ]
+
+    drive(scenario)
+
+
+def test_the_workspace_is_compared_with_the_newest_run(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "How is", "And how is")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "d")
+        text = screen(pilot)
+        assert "######## -> workspace" in text
+        assert " 4 changed, 2 unchanged (= shows them)" in text
+        assert "test changed" in told(pilot)
+        assert "message 1 line 1: How is Oslo? -> And how is Oslo?" in told(pilot)
+        assert "… pending  workspace" in told(pilot)
+        assert "\nuser  How is Oslo?\n" in told(pilot)  # the store does not have the other one yet
+        page = page_of(pilot)
+        assert page.query_one(Grid).row_count == 4
+        await press(pilot, "=")
+        assert page.query_one(Grid).row_count == 6
+        assert listed(page)[-1] == ("unchanged", "", "scripted/two")
+        await press(pilot, "G")
+        assert "the same answer\nWarm." in told(pilot)
+
+    drive(scenario)
+
+
+def test_two_marked_runs_are_compared_the_older_one_first(two_runs: Path) -> None:
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "down", "space", "space", "d")
+        assert "1 broke, 1 fixed" in screen(pilot)
+        await press(pilot, "escape", "g", "down", "down", "space", "space", "G", "d")
+        assert not isinstance(pilot.app.screen, ComparePage)
+
+    drive(scenario)
+
+
+def test_two_candidates_are_compared(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "x")
+        text = screen(pilot)
+        assert " compare › run ######## › scripted/one -> scripted/two" in text
+        assert "1 fixed, 2 unchanged" in text
+        assert "one          two" in text
+        assert "how the answers" not in told(pilot)
+        assert "✗ fail  scripted/one\nIt is cold there.\n✓ pass  scripted/two" in told(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_the_candidate_to_compare_with_is_chosen(workspace: Path) -> None:
+    both = "[scripted/one, scripted/two]"
+    edit(workspace / "evalstore.yaml", both, "[scripted/one, scripted/two, scripted/six]")
+    script = (workspace / "models/two.yaml").read_text().replace("scripted/two", "scripted/six")
+    tree(workspace, {"models/six.yaml": script})
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "x")
+        assert isinstance(pilot.app.screen, Choice)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, CasesPage)
+        await press(pilot, "x", "j", "enter")
+        assert "scripted/one -> scripted/two" in screen(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_what_opens_is_the_session_of_the_newer_side(
+    two_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        opened = []
+        monkeypatch.setattr(
+            pilot.app,
+            "show_session",
+            lambda cases, listed, number, model: opened.append(
+                (cases.run, [one.row for one in listed], listed[number].row, model)
+            ),
+        )
+        await press(pilot, "down", "d")
+        found = page_of(pilot)._diff
+        assert found
+        await press(pilot, "enter", "d", "enter")
+        rows = ["city=Oslo", "", "city=Rome"]
+        assert opened == [
+            (found.now, rows, "city=Oslo", "scripted/two"),
+            (found.was, rows, "city=Oslo", "scripted/two"),
+        ]
+
+    drive(scenario)
+
+
+def test_sides_without_a_difference_say_so(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "d", "n")
+        assert "Nothing differs." in screen(pilot)
+        assert "6 unchanged (= shows them)" in screen(pilot)
+        await press(pilot, "=")
+        assert page_of(pilot).query_one(Grid).row_count == 6
+
+    drive(scenario)
+
+
+def test_without_a_run_there_is_nothing_to_compare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree(tmp_path, {"evalstore.yaml": ""}))
+    main(["init", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "d")
+        assert not isinstance(pilot.app.screen, ComparePage)
+
+    drive(scenario)
+
+
+def test_what_models_say_is_text(workspace: Path) -> None:
+    hostile = HOSTILE.replace("\x1b", "\\e").replace("\u202e", "\\u202e")
+    edit(workspace / "models/one.yaml", "answer: Cold.", f'answer: "Cold. {hostile}"')
+    edit(workspace / "models/judge.yaml", "It is cold there.", "'[/] [bold]cold [0]'")
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d")
+        for _ in range(6):
+            if "[unclosed" in told(pilot):
+                break
+            await press(pilot, "j")
+        assert "[bold red]no markup[/] [0] [unclosed" in told(pilot)
+        assert "[/] [bold]cold [0]" in told(pilot)
+        assert "\\x1b[31m" in told(pilot)
+
+    drive(scenario)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (10, 4)])
+def test_every_size_of_the_terminal_will_do(two_runs: Path, size: tuple[int, int]) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "d", "n", "=", "G", "d", "tab", "j")
+        if size == (40, 12):
+            lines = screen(pilot).splitlines()
+            assert lines[1].startswith(" 1 broke, 1 fixed")
+            assert "✓ pass       ✗ fail" in "\n".join(lines)
+        await pilot.resize_terminal(30, 8)
+
+    drive(scenario, size=size)

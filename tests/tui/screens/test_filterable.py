@@ -1,0 +1,180 @@
+"""Words are searched in answers, feedback and tests while they are typed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from evalstore.cli.main import main
+from evalstore.errors import StoreError
+from evalstore.planning.options import Where
+from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.state.case_query import has_any, read_query
+from evalstore.tui.state.data_source import Workspace
+from tests.builders import tree
+from tests.tui.conftest import HOSTILE
+from tests.tui.driving import drive, press, screen, settled
+
+
+def rows(pilot: Pilot[None]) -> list[str]:
+    page = pilot.app.screen
+    assert isinstance(page, CasesPage)
+    return [one.row for one in page.listed]
+
+
+async def type_filter(pilot: Pilot[None], text: str) -> None:
+    pilot.app.screen.query_one("#filter", Input).value = text
+    await settled(pilot)
+
+
+def test_a_filter_finds_what_was_said(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "slash", "c", "o", "l", "d")
+        assert rows(pilot) == ["city=Oslo"]
+        assert "searching" not in screen(pilot)
+        for text, found in (
+            ("is cold there", ["city=Oslo"]),
+            ("must be war", ["city=Oslo", "city=Rome"]),
+            ("hello", [""]),
+            ('"warm not"', []),
+            ("warm verdict:pass model:one", ["city=Rome"]),
+            ('NEAR( * "', []),
+            ("cold greeting", []),
+            ("cold weather", ["city=Oslo"]),
+            ("rome warm file:weather", ["city=Rome"]),
+            ("is weather cold oslo", ["city=Oslo"]),
+            ("-cold", ["", "city=Rome"]),
+            ("-rome -hello", ["city=Oslo"]),
+            ("weather -cold", ["city=Rome"]),
+        ):
+            await type_filter(pilot, text)
+            assert rows(pilot) == found, text
+        await type_filter(pilot, "cold greeting")
+        assert "No case matches the filter." in screen(pilot)
+        await press(pilot, "escape")
+        assert len(rows(pilot)) == 3
+
+    drive(scenario, revision="@", size=(40, 12))
+
+
+def test_hostile_answers_are_found_as_text(workspace: Path) -> None:
+    answer = HOSTILE.replace("\x1b", "\\e").replace("\u202e", "\\u202e")
+    model = f'id: scripted/one\nprovider: scripted\nresponses: [{{answer: "{answer}"}}]\n'
+    tree(workspace, {"models/one.yaml": model})
+    main(["run", "--quiet", "--refresh"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "slash")
+        for text in ("[/] [bold", "שלום", "字", "漢字"):
+            await type_filter(pilot, text)
+            assert len(rows(pilot)) == 3, text
+
+    drive(scenario, revision="@")
+
+
+class Slow(Workspace):
+    """Searches only when it is told to."""
+
+    def __init__(self, where: Where) -> None:
+        super().__init__(where)
+        self.go = threading.Event()
+        self.begun = threading.Event()
+        self.asked: list[tuple[str, ...]] = []
+
+    def search(
+        self, words: Sequence[str], report: Callable[[int, int], bool]
+    ) -> frozenset[str] | None:
+        self.asked.append(tuple(words))
+        report(1, 4)
+        self.begun.set()
+        while not self.go.wait(0.01):
+            if not report(1, 4):
+                return None
+        return super().search(words, report)
+
+
+def test_what_was_typed_last_wins_and_the_title_says_that_it_is_searched(workspace: Path) -> None:
+    source = Slow(Where(workspace))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        found = pilot.app.screen.query_one("#filter", Input)
+        found.value = "cold"
+        while not source.begun.is_set():
+            await pilot.pause()
+        await pilot.pause()
+        assert "searching … 25% of the index is made" in screen(pilot)
+        await press_down_while_searching(pilot)
+        found.value = "hello"
+        await pilot.pause()
+        source.go.set()
+        await settled(pilot)
+        assert rows(pilot) == [""]
+        assert "searching" not in screen(pilot)
+        assert source.asked == [("cold",), ("hello",)]
+
+    async def press_down_while_searching(pilot: Pilot[None]) -> None:
+        await pilot.press("slash")
+        assert pilot.app.focused is pilot.app.screen.query_one("#filter", Input)
+
+    drive(scenario, revision="@", source=source)
+
+
+class Broken(Workspace):
+    """Cannot search."""
+
+    def search(
+        self, words: Sequence[str], report: Callable[[int, int], bool]
+    ) -> frozenset[str] | None:
+        raise StoreError("no full-text search", hint="another Python has it")
+
+
+def test_without_an_index_names_are_filtered_all_the_same(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await type_filter(pilot, "oslo")
+        assert rows(pilot) == ["city=Oslo"]
+        text = screen(pilot)
+        assert "error: no full-text search" in text
+        assert "hint: another Python has it" in text
+        assert "searching" not in text
+
+    drive(scenario, revision="@", source=Broken(Where(workspace)))
+
+
+def test_the_cursor_and_the_marks_stay_with_their_cases(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        await press(pilot, "down", "space")
+        assert page.case is not None
+        assert page.case.row == "city=Rome"
+        await type_filter(pilot, "file:weather")
+        assert page.case is not None
+        assert page.case.row == "city=Rome"
+        assert {one.row for one in page.chosen} == {"city=Oslo"}
+        await press(pilot, "s")
+        assert page.case.row == "city=Oslo"
+        await press(pilot, "G", "s", "r")
+        assert page.case.row == "city=Rome"
+
+    drive(scenario, revision="@")
+
+
+def test_a_name_in_quotes_is_meant_as_a_whole() -> None:
+    query = read_query('tag:"num" tag:num file:"a.md",b verdict:"fail"')
+    assert [one.values for one in query.fields] == [("=num",), ("num",), ("=a.md", "b"), ("fail",)]
+    assert not has_any("numbers", ("=num",))
+    assert has_any("num", ("=num",))
+    assert has_any("numbers", ("num",))
+
+
+def test_the_heading_counts_the_candidate_that_is_meant(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "3 cases › 3 ✓ pass, 3 ✗ fail" in screen(pilot)
+        await type_filter(pilot, "model:one")
+        assert "3 cases › 1 ✓ pass, 2 ✗ fail" in screen(pilot)
+
+    drive(scenario, revision="@")

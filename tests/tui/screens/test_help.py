@@ -1,0 +1,260 @@
+"""Help and commands say what the keys do, whatever the keys are."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from textual.binding import Binding
+from textual.command import CommandPalette
+from textual.pilot import Pilot
+from textual.widgets import Input, OptionList
+
+from evalstore import hashing
+from evalstore.cli.main import main
+from evalstore.planning.options import Where
+from evalstore.tui.app import Browser
+from evalstore.tui.keys.keymap import Look
+from evalstore.tui.keys.registry import actions, own_actions, owners, pages
+from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.help import HelpPage
+from evalstore.tui.screens.runs import History
+from evalstore.tui.state.data_source import Workspace
+from evalstore.tui.state.verdict_order import MEANINGS, SIGNS
+from evalstore.tui.widgets.text_view import Reader
+from tests.tui.conftest import HOSTILE
+from tests.tui.driving import drive, press, screen, settled, until
+
+
+def text_of(pilot: Pilot[None]) -> str:
+    assert isinstance(pilot.app.screen, HelpPage)
+    return pilot.app.screen.query_one(Reader).text
+
+
+def test_help_lists_what_every_key_does_and_the_way_to_every_screen(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "question_mark")
+        text = text_of(pilot)
+        assert "help › Runs" in screen(pilot)
+        for owner in (History, Browser):
+            for action in own_actions(owner):
+                assert action.description in text
+        assert "  d                Compare" in text.replace("\n", "\n  ")
+        assert "↓, j             Down" in text
+        for page in pages():
+            assert f"\n{page.TITLE} " in text, page
+        assert "enter on a line of the runs" in text
+        assert "candidate        a model that is asked" in text
+        assert "space marks runs: d compares two marked ones." in text
+        for word in SIGNS:
+            assert MEANINGS[word] in text
+        for key in ("escape", "question_mark", "q", "f1"):
+            await press(pilot, key)
+            assert isinstance(pilot.app.screen, History)
+            await press(pilot, "f1")
+            assert isinstance(pilot.app.screen, HelpPage)
+
+    drive(scenario)
+
+
+def test_help_follows_the_screen_and_its_focus(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "question_mark")
+        text = text_of(pilot)
+        assert "Next failure" in text
+        assert "/ filters as you type" in text
+        assert "    verdict:fail     some candidate's verdict" in text
+        assert "In the list" in text
+        await press(pilot, "escape", "slash", "f1")
+        text = text_of(pilot)
+        assert "In the line" in text
+        assert "enter            Take what is typed" in text
+        assert "cursor" not in text.casefold().split("everywhere")[0].split("in the line")[1]
+        assert "Page left" not in text
+        assert "In the list" not in text
+
+    drive(scenario, revision="@", size=(40, 12))
+
+
+def test_help_is_there_while_a_question_is_answered(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "p", "a", "?", "f1")
+        text = text_of(pilot)
+        assert "esc              Leave it" in text
+        assert "enter            Take what is typed" in text
+        await press(pilot, "escape", "b")
+        assert pilot.app.screen.query_one(Input).value == "a?b"
+        await press(pilot, "escape", "o", "f1")
+        assert isinstance(pilot.app.screen, HelpPage)
+
+    drive(scenario, revision="@")
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.__name__)
+def test_every_screen_says_what_it_shows_and_how_one_gets_there(page: type) -> None:
+    found = next(one for one in pages() if one is page)
+    assert found.HELP
+    assert found is History or found.WAY
+
+
+def test_keys_that_were_changed_are_told(workspace: Path) -> None:
+    keys = {"list.open": "o", "help": "H", "cases.filter": "f5"}
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "H Help" in screen(pilot)
+        await press(pilot, "question_mark")
+        assert isinstance(pilot.app.screen, History)
+        await press(pilot, "H")
+        assert "o on a line of the runs" in text_of(pilot)
+        assert "o                Open" in text_of(pilot)
+        await press(pilot, "H", "down", "o", "H")
+        assert "f5 filters as you type" in text_of(pilot)
+
+    drive(scenario, look=Look(keys=keys))
+
+
+async def choose(pilot: Pilot[None], typed: str) -> str:
+    """Type into the palette, choose the first hit, and return the hits."""
+    await pilot.press("ctrl+p")
+    await pilot.pause()
+    palette = pilot.app.screen
+    assert isinstance(palette, CommandPalette)
+    for one in typed:
+        await pilot.press(one)
+        await pilot.pause()
+    for _ in range(200):
+        await pilot.pause(0.02)
+        hits = palette.query_one(OptionList)
+        if hits.option_count and not hits.get_option_at_index(0).disabled:
+            break
+    shown = "\n".join(str(one.prompt) for one in hits.options)
+    await pilot.press("enter")
+    await settled(pilot)
+    if isinstance(pilot.app.screen, CommandPalette):
+        await press(pilot, "enter")
+    return shown
+
+
+def test_commands_are_found_by_their_names(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "Next failure" in await choose(pilot, "next fail")
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        assert page.case
+        assert page.case.row == "city=Oslo"
+        await choose(pilot, "file weather")
+        assert len(page.listed) == 2
+        await choose(pilot, "theme nord")
+        assert pilot.app.theme == "nord"
+        await choose(pilot, "help")
+        assert isinstance(pilot.app.screen, HelpPage)
+
+    drive(scenario, revision="@")
+
+
+class _SlowFiles(Workspace):
+    """A workspace whose test files are read when a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(Where(Path.cwd()))
+        self.asked, self.may_read = threading.Event(), threading.Event()
+
+    @contextmanager
+    def reading_in_the_end(self) -> Iterator[None]:
+        """Let them be read after the block, whatever comes of it."""
+        try:
+            yield
+        finally:
+            self.may_read.set()
+
+    def files(self) -> list[str]:
+        self.asked.set()
+        self.may_read.wait()
+        return super().files()
+
+
+@pytest.mark.parametrize("typed", ["w", "weather"])
+def test_what_is_typed_before_the_files_are_read_finds_them(workspace: Path, typed: str) -> None:
+    source = _SlowFiles()
+
+    def hits(pilot: Pilot[None]) -> list[str]:
+        return [str(one.prompt) for one in pilot.app.screen.query_one(OptionList).options]
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        with source.reading_in_the_end():
+            await pilot.press("ctrl+p")
+            await until(pilot, source.asked.is_set)
+            for letter in typed:
+                await pilot.press(letter)
+                await pilot.pause()
+        await until(pilot, lambda: "File tests/weather.md" in str(hits(pilot)))
+
+    drive(scenario, source=source)
+
+
+def test_commands_of_keys_are_found_while_files_are_read(workspace: Path) -> None:
+    source = _SlowFiles()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        with source.reading_in_the_end():
+            await pilot.press("ctrl+p")
+            await until(pilot, source.asked.is_set)
+            for letter in "reload":
+                await pilot.press(letter)
+            shown = pilot.app.screen.query_one(OptionList)
+            await until(pilot, lambda: any("Reload" in str(one.prompt) for one in shown.options))
+
+    drive(scenario, source=source)
+
+
+def test_hostile_names_of_runs_and_files_are_only_text(workspace: Path) -> None:
+    (workspace / "tests/[bold]x[0] [.md").write_text(
+        (workspace / "tests/greeting.md").read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    main(["run", "--quiet", "-m", "scripted/one"])
+    path = workspace / ".evalstore/store.db"
+    with sqlite3.connect(path) as store:
+        rows = store.execute("select id, content from runs").fetchall()
+        for id, content in rows:
+            changed = json.loads(content) | {"message": f"note {HOSTILE}"}
+            new, text = hashing.identify(changed)
+            values = (bytes.fromhex(new), text, id)
+            store.execute("update runs set id = ?, content = ? where id = ?", values)
+    store.close()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        shown = await choose(pilot, "note [/]")
+        assert "[/] [bold red]no markup[/] [0] [unclosed \\x1b[31mred" in shown
+        assert isinstance(pilot.app.screen, CasesPage)
+        await press(pilot, "escape")
+        assert "File tests/[bold]x[0] [.md" in await choose(pilot, "bold]x")
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        assert {one.file for one in page.listed} == {"tests/[bold]x[0] [.md"}
+        await press(pilot, "question_mark", "escape")
+
+    drive(scenario)
+
+
+def test_an_id_stands_for_one_action_with_the_same_keys_wherever_it_is_bound() -> None:
+    meanings: dict[str, set[tuple[tuple[str, ...], str]]] = {}
+    for owner in owners():
+        bound = Binding.make_bindings(owner.__dict__.get("BINDINGS", ()))
+        for id, of_id in groupby(sorted(bound, key=id_of), id_of):
+            same = list(of_id)
+            (action,) = {one.action.removeprefix("app.") for one in same}
+            keys = tuple(sorted(one.key for one in same))
+            meanings.setdefault(id, set()).add((keys, action))
+    assert {"quit", "help", "list.open", "cases.filter"} <= meanings.keys() == actions().keys()
+    assert {id: found for id, found in meanings.items() if len(found) > 1} == {}
+
+
+def id_of(binding: Binding) -> str:
+    assert binding.id
+    return binding.id

@@ -1,0 +1,625 @@
+"""Runs that are started from the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from textual.pilot import Pilot
+
+from evalstore.errors import EvalstoreError
+from evalstore.operations.progress import Watcher
+from evalstore.operations.run import run
+from evalstore.operations.views.cases import runs
+from evalstore.operations.views.interactive_run import ALL, carry_out, flips, plan
+from evalstore.planning.options import Orders, Wanted, Where
+from evalstore.tui.app import Browser
+from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.compare import ComparePage
+from evalstore.tui.screens.run import PlanPage, RunPage
+from evalstore.tui.screens.runs import History
+from evalstore.tui.state.data_source import Workspace
+from evalstore.tui.widgets.text_view import text_lines
+from evalstore.values import Reply, Request, Usage
+from tests import endpoint
+from tests.builders import tree
+from tests.tui.conftest import HOSTILE
+from tests.tui.driving import drive, press, resized, screen, settled, until
+from tests.tui.screens.test_actions import notified
+
+NEW = "# 👤\n\nHow is Lima?\n\n---\n\nThe answer must be warm.\n"
+
+
+def slow(folder: Path, seconds: float = 30.0) -> None:
+    """Let both candidates take long, and give them something to do."""
+    for name in ("one", "two"):
+        model = folder / f"models/{name}.yaml"
+        model.write_text(model.read_text().replace("- {", f"- {{latency: {seconds}, "))
+    (folder / "tests/new.md").write_text(NEW)
+
+
+class Waiting:
+    """A provider that answers when it may; what it says is an answer as well as a judgement."""
+
+    def __init__(self) -> None:
+        self.may = threading.Event()
+
+    async def ask(self, _request: Request, *, timeout: float) -> Reply:
+        while not self.may.is_set():
+            await asyncio.sleep(0.01)
+        return Reply('{"pass": true, "feedback": ""}', finish_reason="stop", usage=Usage(1, 1))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+def waiting(workspace: Path) -> Iterator[Waiting]:
+    """All models wait, and there is something to do."""
+    (workspace / "tests/new.md").write_text(NEW)
+    provider = Waiting()
+    with mock.patch("evalstore.execution.endpoints.open_provider", return_value=provider):
+        yield provider
+
+
+async def shown(pilot: Pilot[None], text: str) -> None:
+    """Wait until a text can be seen, or is said in passing."""
+    await until(pilot, lambda: text in screen(pilot) or text in notified(pilot))
+
+
+def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "R")
+        text = screen(pilot)
+        assert "ask 2 answers, make 2 judgements: up to $" in text
+        assert "ask 2  scripted/one 1, scripted/two 1" in text
+        assert "judge 2  by scripted/judge 2" in text
+        assert "2 x  new" in text
+        await press(pilot, "enter")
+        text = screen(pilot)
+        assert "complete: 2 asked, 2 judged, 6 reused" in text
+        assert "tests/new.md" in text
+        await press(pilot, "enter")
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        assert page.revision is not None
+        await press(pilot, "escape", "escape")
+        assert "evalstore › 2 runs" in screen(pilot)
+        await press(pilot, "R")
+        assert "Nothing to do." in screen(pilot)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, PlanPage)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, History)
+
+    drive(scenario)
+
+
+def test_a_run_says_what_broke_and_what_was_fixed_since_the_one_before(workspace: Path) -> None:
+    model = workspace / "models/one.yaml"
+    model.write_text(model.read_text().replace("Cold.", "Warm."))
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("How is", "And how is"))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R", "enter")
+        text = screen(pilot)
+        assert "0 broke, 1 fixed  since run ######## (" in text
+        assert "d Compare" in text.splitlines()[-2]
+        await press(pilot, "d")
+        assert isinstance(pilot.app.screen, ComparePage)
+        assert "fixed" in screen(pilot)
+        await press(pilot, "escape")
+        (workspace / "tests/new.md").write_text(NEW)
+        await press(pilot, "R", "enter")
+        assert "nothing broke, nothing was fixed  since run" in screen(pilot)
+
+    drive(scenario, size=(80, 24))
+
+
+def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
+    workspace: Path,
+) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+    source = Workspace(Where(workspace))
+
+    def broken(_run: str) -> None:
+        raise EvalstoreError("the files have errors")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R", "enter")
+        text = screen(pilot)
+        assert "complete: 2 asked" in text
+        assert "since run" not in text
+        assert "error" not in text
+        await press(pilot, "d")
+        assert isinstance(pilot.app.screen, RunPage)
+
+    with mock.patch.object(source, "flips", broken):
+        drive(scenario, source=source)
+    (workspace / ".evalstore/store.db").unlink()
+    drive(first, source=Workspace(Where(workspace)))
+
+
+async def first(pilot: Pilot[None]) -> None:
+    await press(pilot, "R", "enter")
+    assert "complete: 8 asked" in screen(pilot)
+    assert "since run" not in screen(pilot)
+
+
+def test_a_run_is_compared_with_the_last_whole_one(workspace: Path) -> None:
+    where = Where(workspace)
+    whole = runs(where)[0].id
+    assert flips(where, whole) is None
+    run(where, Wanted(paths=(str(workspace / "tests/weather.md"),)), Orders(), Watcher())
+    (workspace / "tests/new.md").write_text(NEW)
+    run(where, Wanted(), Orders(max_cost=0.0), Watcher())
+    newest = run(where, Wanted(), Orders(), Watcher()).run
+    statuses = [one.status for one in runs(where)]
+    assert statuses == ["complete", "over budget", "complete", "complete"]
+    found = flips(where, newest)
+    assert found
+    assert found.was == whole
+
+
+def test_the_marked_cases_are_judged_again_and_nothing_else(workspace: Path) -> None:
+    judge = workspace / "models/judge.yaml"
+    judge.write_text(judge.read_text().replace("pass: false", "pass: true"))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "J")
+        text = screen(pilot)
+        assert "judge 1 case of scripted/one again" in text
+        assert "make 1 judgement: about $" in text
+        assert "In the workspace the first verdict" in text
+        await press(pilot, "enter")
+        text = screen(pilot)
+        assert "0 asked, 1 judged, 1 reused" in text
+        assert "✗ fail -> ✓ pass  tests/weather.md city=Oslo  scripted/one" in text
+        await press(pilot, "escape", "g", "space", "space", "J")
+        assert "judge 2 cases of scripted/one again" in screen(pilot)
+        assert "make 2 judgements" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_a_dialog_is_as_high_as_its_text_and_leaves_room_above_a_long_one(
+    workspace: Path,
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        lines = screen(pilot).splitlines()
+        first = next(n for n, line in enumerate(lines) if line.startswith("╭"))
+        assert "Nothing to do." in lines[first + 2]
+        assert "esc Leave it" in lines[-2]
+        assert len(lines) - first == 6
+        page = pilot.app.screen
+        assert isinstance(page, PlanPage)
+        page.told.show(text_lines("\n".join(f"line {number}" for number in range(100))))
+        await settled(pilot)
+        text = screen(pilot)
+        assert "workspace" in text
+        assert "line 0" in text
+        page.told.scroll_end(animate=False)
+        await settled(pilot)
+        assert "line 99" in screen(pilot)
+        assert "esc Leave it" in screen(pilot)
+        await resized(pilot, 40, 12)
+        page.told.scroll_home(animate=False)
+        await settled(pilot)
+        assert "line 0" in screen(pilot)
+        assert "esc Leave it" in screen(pilot).splitlines()[-1]
+
+    drive(scenario, size=(80, 24))
+
+
+def test_what_a_person_has_judged_is_not_judged_again(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "p", "enter", "J")
+        assert "or a person has: the" in screen(pilot)
+
+    monkeypatch.setenv("USER", "ada")
+    drive(scenario)
+
+
+def test_a_case_that_is_gone_cannot_be_judged_again(workspace: Path) -> None:
+    (workspace / "tests/greeting.md").unlink()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "J")
+        assert "error: the workspace has none of these cases any more" in screen(pilot)
+        await press(pilot, "enter", "escape")
+        assert isinstance(pilot.app.screen, CasesPage)
+
+    drive(scenario, revision="@")
+
+
+def test_a_run_can_be_stopped_and_the_next_goes_on(workspace: Path) -> None:
+    slow(workspace)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "R")
+        await pilot.press("enter")
+        await shown(pilot, "0/2")
+        await pilot.press("c")
+        await shown(pilot, "once more stops at once")
+        await pilot.press("c")
+        await shown(pilot, "interrupted: 0 asked")
+        await settled(pilot)
+        assert "R goes on from there" in screen(pilot)
+        await press(pilot, "escape")
+        slow(workspace, 0)
+        for name in ("one", "two"):
+            model = workspace / f"models/{name}.yaml"
+            model.write_text(model.read_text().replace("latency: 30.0, ", ""))
+        await press(pilot, "R", "enter")
+        assert "complete: 2 asked" in screen(pilot)
+
+    drive(scenario)
+
+
+def title(pilot: Pilot[None]) -> str:
+    return screen(pilot).splitlines()[0]
+
+
+def test_one_browses_while_a_run_goes_on_and_each_title_says_how_far_it_is(
+    workspace: Path,
+) -> None:
+    slow(workspace)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        assert isinstance(app, Browser)
+        await press(pilot, "enter", "R")
+        await pilot.press("enter")
+        await shown(pilot, "0/2")
+        assert "▶" not in screen(pilot).split("─")[1]
+        await pilot.press("escape")
+        await shown(pilot, "The run goes on; R leads back to it.")
+        assert isinstance(app.screen, CasesPage)
+        await shown(pilot, "▶ 0/4")
+        assert title(pilot).rstrip().endswith("  ▶ 0/4")
+        await pilot.press("J")
+        await shown(pilot, "A run is under way already: R shows how far it is.")
+        await pilot.press("question_mark")
+        await shown(pilot, "help › Cases")
+        await shown(pilot, "▶ 0/4")
+        assert title(pilot).rstrip().endswith("  ▶ 0/4")
+        await pilot.press("escape", "R")
+        await shown(pilot, "0/2")
+        assert isinstance(app.screen, RunPage)
+        await pilot.resize_terminal(40, 12)
+        await shown(pilot, "0/2")
+        await pilot.press("b")
+        await shown(pilot, "▶ 0/4")
+        assert title(pilot).rstrip().endswith("…  ▶ 0/4")
+        assert app.runs.runner
+        app.runs.runner.interrupt()
+        app.runs.runner.interrupt()
+        await shown(pilot, "interrupted: 0 asked")
+        await settled(pilot)
+        assert "▶" not in screen(pilot)
+
+    drive(scenario)
+
+
+def test_quitting_asks_while_a_run_goes_and_waits_until_it_has_stopped(waiting: Waiting) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        await press(pilot, "R")
+        await pilot.press("enter")
+        await shown(pilot, "0/2")
+        await pilot.press("q")
+        await shown(pilot, "A run is going: 0 of 4 are done.")
+        assert "q again stops it and quits; what was answered is kept." in screen(pilot)
+        await pilot.press("escape")
+        await shown(pilot, "asking")
+        assert isinstance(app, Browser)
+        assert app.runs.runner
+        assert "stopping" not in screen(pilot)
+        await pilot.press("escape", "q", "q")
+        await shown(pilot, "The run is being stopped: 0 of 4 are done.")
+        assert app.runs.runner.stops == 1
+        waiting.may.set()
+        while app.is_running:
+            await pilot.pause(0.01)
+        assert app.runs.runner.ended
+        assert app.runs.runner.ended.status == "interrupted"
+        assert app.runs.runner.ended.asked == 2
+
+    drive(scenario)
+
+
+def test_quitting_a_third_time_does_not_wait(workspace: Path) -> None:
+    slow(workspace)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        app = pilot.app
+        assert isinstance(app, Browser)
+        await press(pilot, "R")
+        await pilot.press("enter")
+        await shown(pilot, "0/2")
+        await pilot.press("q", "q")
+        await shown(pilot, "q once more quits at once")
+        await pilot.press("escape")
+        await shown(pilot, "stopping …")
+        await pilot.press("q", "q")
+        assert app.runs.runner
+        assert app.runs.runner.stops == 1
+        await pilot.press("q")
+
+    drive(scenario)
+
+
+def test_a_run_that_ends_while_it_is_asked_about_is_told(waiting: Waiting) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        await pilot.press("enter")
+        await shown(pilot, "0/2")
+        await pilot.press("q")
+        await shown(pilot, "0 of 4 are done")
+        waiting.may.set()
+        await shown(pilot, "The run has ended meanwhile. q quits.")
+        assert pilot.app.is_running
+        await press(pilot, "escape")
+        assert "complete: 2 asked" in screen(pilot)
+        await press(pilot, "q")
+        assert not pilot.app.is_running
+
+    drive(scenario, size=(40, 12))
+
+
+def test_a_provider_that_fails_is_told_with_its_class_and_a_hint(workspace: Path) -> None:
+    model = workspace / "models/one.yaml"
+    error = f"- {{when: Lima, error: {{status: 429, message: '{HOSTILE[:40]}'}}}}\n  - {{when: Oslo"
+    model.write_text(model.read_text().replace("- {when: Oslo", error))
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(settings.read_text() + "retries: 0\n")
+    (workspace / "tests/new.md").write_text(NEW)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "R", "enter")
+        text = screen(pilot)
+        assert "incomplete: 1 asked" in text
+        assert "! failed 1 x  " in text
+        assert "429  scripted/one" in text
+        assert "[/] [bold red]no markup[/]" in text
+        assert "hint: too many calls at once" in text
+        await press(pilot, "escape", "j", "k")
+
+    drive(scenario)
+
+
+def test_failures_of_several_kinds_are_told_each_with_its_own_words(workspace: Path) -> None:
+    statuses = {"400": "Invalid value", "503": "Overloaded", "401": "Incorrect API key provided"}
+    with endpoint.running() as server:
+        tree(
+            workspace,
+            {
+                "evalstore.yaml": "candidates: [one]\nretries: 0\nconcurrency: 1\n",
+                "providers/loopback.yaml": "code: loopback\ntype: openai-compatible\n"
+                f"baseURL: {server.url}\n",
+                "models/one.yaml": "id: one\nprovider: loopback\n",
+                "tests/weather.md": questions(
+                    f"[[fail={(400, 503)[n % 2]}]] {n}" for n in range(6)
+                ),
+                "tests/greeting.md": questions(["hello"]),
+            },
+        )
+
+        async def scenario(pilot: Pilot[None]) -> None:
+            await press(pilot, "R", "enter")
+            assert "incomplete: 1 asked" in screen(pilot)
+            assert blocks(pilot, statuses) == [("3", "400"), ("3", "503")]
+            await press(pilot, "G", "g", "escape")
+            # The first 401 ends all calls to the model: what is left was not called, but failed.
+            (workspace / "tests/weather.md").write_text(
+                questions(f"[[fail=401]] {number}" for number in range(6))
+            )
+            await press(pilot, "R", "enter")
+            assert blocks(pilot, statuses) == [("6", "401")]
+
+        drive(scenario, size=(100, 40))
+
+
+CHECK = "\n---\n\n~~~checks\n- contains: a\n~~~\n"
+
+
+def questions(some: Iterable[str]) -> str:
+    rows = "".join(f"  - {{question: '{one}'}}\n" for one in some)
+    return f"---\nreplacements:\n{rows}---\n\n# 👤\n\n{{{{question}}}}\n{CHECK}"
+
+
+def blocks(pilot: Pilot[None], words: dict[str, str]) -> list[tuple[str, str]]:
+    """How often each status is told; below it are its own words."""
+    lines = screen(pilot).splitlines()
+    found = []
+    for line, below in pairwise(lines):
+        told = re.search(r"! failed (\d+) x  status (\d+)  one", line)
+        if told:
+            assert f"the server answered {told[2]}: {words[told[2]]}" in below
+            found.append((told[1], told[2]))
+    return sorted(found)
+
+
+def test_failures_of_another_run_at_the_same_time_are_not_told(workspace: Path) -> None:
+    where = Where(workspace)
+    model = workspace / "models/one.yaml"
+    ours, others = (
+        model.read_text().replace("- {", f"- {{{fails}}}\n  - {{", 1)
+        for fails in ("when: Lima, error: {status: 400}", "when: hello, error: {status: 503}")
+    )
+    settings = workspace / "evalstore.yaml"
+    settings.write_text(settings.read_text() + "retries: 0\n")
+    (workspace / "tests/new.md").write_text(NEW)
+    model.write_text(ours)
+
+    class _Other(Watcher):
+        """Lets another run fail before this one is told."""
+
+        def stop(self) -> None:
+            model.write_text(others)
+            wanted = Wanted(paths=(str(workspace / "tests/greeting.md"),), refresh=True)
+            run(where, wanted, Orders(), Watcher())
+
+    ended = carry_out(where, ALL, _Other(), plan(where, ALL))
+    assert [(one.count, one.status) for one in ended.troubles] == [(1, 400)]
+
+
+def test_files_with_errors_are_told_before_anything_is_asked(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("---\nreplacements: [\n---\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        text = screen(pilot)
+        assert "error: tests/new.md:" in text
+        assert "nothing, before this is put right" in text
+        await press(pilot, "enter", "escape")
+        assert isinstance(pilot.app.screen, History)
+
+    drive(scenario)
+
+
+def test_offline_and_the_bound_on_the_cost_hold(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+    source = Workspace(Where(workspace), max_cost=0.0)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        assert "It stops before it costs more than $0." in screen(pilot)
+        await press(pilot, "enter")
+        assert "over budget: 0 asked" in screen(pilot)
+        assert "Stopped at the bound on the cost" in screen(pilot)
+
+    drive(scenario, source=source)
+    model = workspace / "models/one.yaml"
+    model.write_text("id: scripted/one\nprovider: openai\nproviderModelCode: x\n")
+
+    async def offline(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        assert "(no model may be called for them)" in screen(pilot)
+
+    drive(offline, source=Workspace(Where(workspace), offline=True))
+
+
+def test_the_keys_of_a_run_do_not_stay_in_the_environment(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+    (workspace / ".env").write_text("SOME_API_KEY=secret\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R", "enter")
+        assert "complete: 2 asked" in screen(pilot)
+        assert "SOME_API_KEY" not in os.environ
+
+    drive(scenario)
+
+
+class _Stopping(Watcher):
+    """Stops the run from outside of its thread as soon as that is possible."""
+
+    def interruptible(self, stop: object) -> None:
+        assert callable(stop)
+        self.stop_it = stop
+        for _ in range(2):
+            threading.Timer(0.05, stop).start()
+
+
+def test_a_run_outside_of_the_main_thread_can_be_interrupted(workspace: Path) -> None:
+    slow(workspace)
+    watcher = _Stopping()
+    found: list[str] = []
+
+    def work() -> None:
+        report = run(Where(workspace), Wanted(), Orders(yes=True), watcher)
+        found.append(report.status)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(20)
+    assert found == ["interrupted"]
+    watcher.stop_it()
+
+
+def test_more_than_was_shown_is_not_done(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        assert "ask 2 answers, make 2 judgements: up to $" in screen(pilot)
+        (workspace / "tests/newer.md").write_text(NEW.replace("Lima", "Quito"))
+        await press(pilot, "enter")
+        text = " ".join(screen(pilot).split())
+        assert "error: the plan has changed: 4 answers to ask and 4 judgements to make" in text
+        assert "hint: nothing was done; look at the plan again" in text
+        await press(pilot, "escape", "R")
+        assert "ask 4 answers" in screen(pilot)
+        model = workspace / "models/one.yaml"
+        model.write_text(model.read_text().replace("Token: 0.01", "Token: 0.02"))
+        await press(pilot, "enter")
+        assert "it would cost $" in " ".join(screen(pilot).split())
+        await press(pilot, "escape")
+        assert "evalstore › 1 run" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_nothing_is_done_that_cannot_be_seen(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text(NEW)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R")
+        await resized(pilot, 10, 3)
+        await press(pilot, "enter")
+        assert "too small" in screen(pilot)
+        assert isinstance(pilot.app.screen, PlanPage)
+        await press(pilot, "escape", "R")
+        assert isinstance(pilot.app.screen, History)
+        await resized(pilot, 100, 30)
+        await press(pilot, "R", "enter")
+        assert "complete: 2 asked" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_the_browser_can_be_left_from_a_plan(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "R", "q")
+        assert not pilot.app.is_running
+
+    drive(scenario)
+
+
+def test_other_questions_than_those_shown_are_not_asked(workspace: Path) -> None:
+    new = workspace / "tests/new.md"
+    new.write_text(NEW)
+    where = Where(workspace)
+    planned = plan(where, ALL)
+    new.write_text(NEW.replace("Lima", "Lima " * 1000))
+    with pytest.raises(EvalstoreError, match="4 of what would be done now were not shown"):
+        carry_out(where, ALL, Watcher(), planned)
+    new.write_text(NEW)
+    assert carry_out(where, ALL, Watcher(), planned).asked == 2
+
+
+def test_what_is_planned_in_portions_is_what_was_shown(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstore.operations.run.PORTION", 1)
+    for name in ("new", "same"):
+        (workspace / f"tests/{name}.md").write_text(NEW)
+    where = Where(workspace)
+    planned = plan(where, ALL)
+    assert (planned.status.ask, planned.status.judge) == (2, 2)
+    ended = carry_out(where, ALL, Watcher(), planned)
+    assert (ended.status, ended.asked, ended.judged) == ("complete", 2, 2)

@@ -1,0 +1,428 @@
+"""The runs and their cases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from evalstore.cli.main import main
+from evalstore.operations.views.cases import Cases
+from evalstore.planning.options import Where
+from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.stats import StatsPage
+from evalstore.tui.state.data_source import Workspace
+from evalstore.tui.widgets.grid import Grid
+from evalstore.tui.widgets.text_view import Reader
+from tests.builders import tree
+from tests.tui.driving import drive, press, resized, screen, settled, until
+
+
+def test_the_runs_are_listed_below_the_workspace(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        lines = screen(pilot).splitlines()
+        assert lines[0] == " evalstore › 1 run"
+        assert lines[2].split()[:2] == ["workspace", "now"]
+        assert lines[3].split()[0] == "########"
+        assert "50.0%" in lines[3]
+        await press(pilot, "down")
+        assert "3 ✓ pass, 3 ✗ fail: 50.0% of 6" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_the_state_of_a_run_is_never_cut_and_the_run_can_be_opened(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("# 👤\n\nHow is Lima?\n\n---\n\nWarm.\n")
+    main(["run", "--quiet", "--max-cost", "0", "--message", "as far as nothing goes"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        for width, height in ((80, 24), (100, 30), (160, 40)):
+            await resized(pilot, width, height)
+            header, _, stopped, complete = screen(pilot).splitlines()[1:5]
+            assert header.split()[:3] == ["run", "when", "state"]
+            assert "$  over budget  " in stopped
+            assert "complete" not in complete
+            assert ("as far as nothing goes" in stopped) == (width > 80)
+        await resized(pilot, 40, 12)
+        assert "  $   50.0%" in screen(pilot)
+        await resized(pilot, 80, 24)
+        await press(pilot, "down")
+        assert "It was stopped at the bound on the cost or the time" in screen(pilot)
+        await press(pilot, "question_mark")
+        assert "$ over budget" in screen(pilot)
+        await press(pilot, "escape", "enter")
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        assert "2 … pending" in screen(pilot)
+
+    drive(scenario, size=(80, 24))
+
+
+def test_statistics_have_the_same_key_on_the_runs_and_on_the_cases(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        for keys in (("S",), ("s",), ("down", "enter", "S")):
+            await press(pilot, *keys)
+            assert isinstance(pilot.app.screen, StatsPage)
+            await press(pilot, "escape")
+
+    drive(scenario)
+
+
+def test_an_empty_store_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree(tmp_path, {"evalstore.yaml": ""}))
+    main(["init", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "so does 'evalstore run'" in screen(pilot)
+
+    drive(scenario)
+
+
+def test_a_folder_without_a_store_is_told_with_its_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "hint: run 'evalstore init'" in screen(pilot)
+
+    drive(scenario)
+
+
+@pytest.mark.parametrize("keys", [("enter",), ("down", "enter")])
+def test_the_cases_of_a_run_and_of_the_workspace_are_a_table(
+    workspace: Path, keys: tuple[str, ...]
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, *keys)
+        text = screen(pilot)
+        assert "3 cases › 3 ✓ pass, 3 ✗ fail" in text
+        assert [line.split()[1:] for line in text.splitlines()[2:4]] == [
+            ["✗", "fail", "✗", "fail"],
+            ["city=Oslo", "✗", "fail", "✓", "pass"],
+        ]
+
+    drive(scenario)
+
+
+def test_the_feedback_follows_the_cursor(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "down")
+        assert "  It is cold there." in screen(pilot)
+
+    drive(scenario)
+
+
+def test_failures_are_gone_through(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        seen = []
+        for key in ("n", "n", "N"):
+            await press(pilot, key)
+            assert page.case
+            seen.append(page.case.row)
+        assert seen == ["city=Oslo", "", "city=Oslo"]
+
+    drive(scenario, revision="@")
+
+
+FILTERS = {
+    "oslo": ["city=Oslo"],
+    "verdict:pass": ["city=Oslo", "city=Rome"],
+    "verdict:pass model:one": ["city=Rome"],
+    "tag:manners": [""],
+    "file:weather verdict:fail": ["city=Oslo"],
+    "verdict:error,fail model:two": [""],
+    "-verdict:fail": ["city=Rome"],
+    "-verdict:pass model:one": ["", "city=Oslo"],
+    "-tag:manners": ["city=Oslo", "city=Rome"],
+    "tag:manners,weather -file:greet,x": ["city=Oslo", "city=Rome"],
+    "-model:one": [],
+    "verdict:": ["", "city=Oslo", "city=Rome"],
+    "-": ["", "city=Oslo", "city=Rome"],
+    "nothing": [],
+}
+MISTAKES = {
+    "verdict:failed": "no verdict is called 'failed': "
+    "pass, fail, undecided, error, no reply, pending, answered\n",
+    "verdicts:fail": "there is no 'verdicts:': verdict:, tag:, model:, file:",
+    "tag:nosuch": "no tag has 'nosuch' in it: manners, weather",
+    "model:gpt": "no candidate has 'gpt' in it: scripted/one, scripted/two",
+    "file:nosuch": "no file has 'nosuch' in it: tests/greeting.md, tests/weather.md",
+}
+
+
+def test_cases_are_filtered_as_it_is_typed(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        await press(pilot, "slash", "r", "o", "m")
+        assert [one.row for one in page.listed] == ["city=Rome"]
+        for text, rows in FILTERS.items():
+            page.query_one("#filter", Input).value = text
+            await settled(pilot)
+            assert [one.row for one in page.listed] == rows
+            assert ("No case matches the filter." in screen(pilot)) == (not rows)
+        await press(pilot, "escape")
+        assert len(page.listed) == 3
+
+    drive(scenario, revision="@")
+
+
+def test_a_filter_that_cannot_match_says_what_there_is(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        line = pilot.app.screen.query_one("#filter", Input)
+        for text, told in MISTAKES.items():
+            line.value = text
+            await settled(pilot)
+            assert told in screen(pilot)
+        line.value = "-tag:nosuch"
+        await settled(pilot)
+        assert "3 cases › no tag has 'nosuch' in it" in screen(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_the_verdicts_of_what_is_listed_are_counted(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "3 cases › 3 ✓ pass, 3 ✗ fail" in screen(pilot)
+        pilot.app.screen.query_one("#filter", Input).value = "rome"
+        await settled(pilot)
+        assert "1 of 3 cases › 2 ✓ pass" in screen(pilot).splitlines()[0]
+
+    drive(scenario, revision="@")
+
+
+def test_a_store_that_another_process_writes_to_is_followed(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        pilot.app.look()  # type: ignore[attr-defined]
+        await settled(pilot)
+        main(["run", "--quiet"])
+        pilot.app.look()  # type: ignore[attr-defined]
+        await settled(pilot)
+        assert pilot.app.screen.query_one(Grid).row_count == 3
+
+    drive(scenario)
+
+
+def test_columns_are_as_wide_as_what_is_in_them_and_a_verdict_is_seen_at_any_size(
+    workspace: Path,
+) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        for size, line in (
+            ((200, 60), "  tests/weather.md   city=Oslo  ✗ fail        ✓ pass"),
+            ((100, 30), "  tests/weather.md   city=Oslo  ✗ fail        ✓ pass"),
+            ((40, 12), "  tests/weathe…  city=Oslo  ✗ fail"),
+            ((30, 8), "  tests/weather…  ✗ fail"),
+        ):
+            await resized(pilot, *size)
+            assert screen(pilot).splitlines()[3] == line
+
+    drive(scenario, revision="@")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (10, 4), (200, 60)])
+def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, int]) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "n", "G", "g")
+        await resized(pilot, 30, 8)
+
+    drive(scenario, size=size)
+
+
+def test_a_system_prompt_has_the_name_that_commands_print(workspace: Path) -> None:
+    weather = (workspace / "tests/weather.md").read_text(encoding="utf-8")
+    tree(
+        workspace,
+        {
+            "prompts/kind.md": "Be kind.\n",
+            "tests/weather.md": weather.replace("---\n", "---\nsystemPrompts: [kind, null]\n", 1),
+        },
+    )
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        assert "city=Oslo (kind) " in screen(pilot)
+        assert "city=Oslo (no prompt) " in screen(pilot)
+        await press(pilot, "down", "enter")
+        assert "city=Oslo › kind › " in screen(pilot)
+        await press(pilot, "escape", "slash", *"kind", "enter")
+        assert pilot.app.screen.query_one(Grid).row_count == 2
+
+    drive(scenario, revision="@")
+
+
+FAILING = "provider: scripted\nresponses: [{error: {status: 400, message: no}}]\n"
+
+
+@pytest.mark.parametrize("which", ["one", "judge"])
+def test_a_failed_call_is_no_pending_case(workspace: Path, which: str) -> None:
+    tree(workspace, {f"models/{which}.yaml": f"id: scripted/{which}\n{FAILING}"})
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text(encoding="utf-8").replace("How is", "How warm is"))
+    main(["run", "--quiet"])
+    mine = {"one": 2, "judge": 4}[which]
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        text = screen(pilot)
+        assert f"{mine} ! no reply" in text.splitlines()[0]
+        assert "pending" not in text
+        await press(pilot, "n", "slash", *"verdict:no", "enter")
+        assert f"2 of 3 cases › {'2 ✓ pass, ' * (which == 'one')}{mine} ! no" in screen(pilot)
+        assert "! no reply  scripted/one" in screen(pilot)
+        await press(pilot, "slash", *",pending")
+        assert "verdict:no,pending" in screen(pilot)
+
+    async def in_the_workspace(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        await scenario(pilot)
+
+    async def after_an_edit(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        assert ("no reply" in screen(pilot)) == (which == "one")  # what is judged now was not tried
+
+    drive(scenario, revision="@")
+    drive(in_the_workspace)
+    test.write_text(test.read_text(encoding="utf-8").replace("must be warm", "must be short"))
+    drive(after_an_edit)
+
+
+def test_groups_count_their_verdicts_and_are_folded(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        await press(pilot, "t", "g")
+        lines = screen(pilot).splitlines()
+        assert lines[1].split() == ["row", "scripted/one", "scripted/two"]
+        assert lines[2] == "▾ tests/greeting.md: 1 case, 2 ✗ fail"
+        assert lines[4] == "▾ tests/weather.md: 2 cases, 3 ✓ pass, 1 ✗ fail"
+        assert lines[5].split() == ["city=Oslo", "✗", "fail", "✓", "pass"]
+        await press(pilot, "j", "j", "enter")
+        assert screen(pilot).splitlines()[4] == "▸ tests/weather.md: 2 cases, 3 ✓ pass, 1 ✗ fail"
+        assert page.listed == [page._listed[1]]
+        assert "3 cases › 3 ✓ pass, 3 ✗ fail" in screen(pilot)
+        await press(pilot, "r", "n")  # it goes round: from the folded one to the other case
+        assert page.case is page._listed[1]
+        await press(pilot, "n")
+        assert page.query_one(Grid).cursor == 2
+        await resized(pilot, 40, 12)
+        assert "▸ tests/weather.md: 2 cases, 3 ✓ 1 ✗" in screen(pilot)
+        await press(pilot, "enter")
+        assert len(page.listed) == 3
+
+    drive(scenario, revision="@")
+
+
+def test_a_grouped_table_is_saved_without_signs_and_lines_of_groups(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "t", "o")
+        pilot.app.screen.query_one(Input).value = "cases.csv"
+        await press(pilot, "enter")
+
+    drive(scenario, revision="@")
+    assert (workspace / "cases.csv").read_text(encoding="utf-8").splitlines() == [
+        "file,row,scripted/one,scripted/two",
+        "tests/greeting.md,,fail,fail",
+        "tests/weather.md,city=Oslo,fail,pass",
+        "tests/weather.md,city=Rome,pass,pass",
+    ]
+
+
+def test_sorted_by_verdict_failures_are_on_the_screen(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        page = pilot.app.screen
+        assert isinstance(page, CasesPage)
+        await press(pilot, "G", "s")
+        assert page.query_one(Grid).cursor == 0
+        assert page.case is page.listed[0]
+        assert page.case.file == "tests/greeting.md"
+
+    drive(scenario, revision="@", source=Many(Where(workspace)))
+
+
+def test_candidates_that_share_cases_are_offered_first(workspace: Path) -> None:
+    answered = "---\nanswer: Moin!\n---\n"
+    three = (workspace / "models/one.yaml").read_text(encoding="utf-8").replace("/one", "/three")
+    settings = (workspace / "evalstore.yaml").read_text(encoding="utf-8")
+    tree(
+        workspace,
+        {
+            "models/three.yaml": three,
+            "evalstore.yaml": settings.replace("scripted/two]", "scripted/two, scripted/three]"),
+            "tests/moin.md": f"{answered}\n# 👤\n\nMoin\n\n---\n\nExpect a greeting.\n",
+        },
+    )
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "l", "l", "x")
+        names = pilot.app.screen.query_one("#names", Grid)
+        assert [names.texts(row) for row in range(3)] == [
+            ["scripted/one"], ["scripted/three"], ["recorded"],
+        ]  # fmt: skip
+
+    drive(scenario, revision="@")
+
+
+class Many(Workspace):
+    """Has each case twenty times."""
+
+    def cases(self, revision: str | None) -> Cases:
+        found = super().cases(revision)
+        return replace(found, rows=[replace(one) for one in found.rows for _ in range(20)])
+
+
+def test_the_columns_end_where_the_scrollbar_begins(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        grid = pilot.app.screen.query_one(Grid)
+        for size, typed in (((100, 30), ""), ((100, 30), "file:weather"), ((90, 28), "")):
+            await resized(pilot, *size)
+            pilot.app.screen.query_one("#filter", Input).value = typed
+            await settled(pilot)
+            assert grid.show_vertical_scrollbar
+            assert "scripted/two" in screen(pilot).splitlines()[1]
+
+    drive(scenario, revision="@", source=Many(Where(workspace)))
+
+
+def test_marked_runs_stay_marked_when_another_one_comes(workspace: Path) -> None:
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        grid = pilot.app.screen.query_one(Grid)
+        await press(pilot, "space", "down", "space")
+        assert grid.marked == {0, 2}
+        main(["run", "--quiet"])
+        await press(pilot, "r")
+        assert grid.marked == {0, 3}
+
+    drive(scenario)
+
+
+def test_lists_and_texts_move_by_pages_and_halves(workspace: Path) -> None:
+    rows = "\n".join(f"  - {{city: Oslo {number}}}" for number in range(60))
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("  city: [Oslo, Rome]", rows))
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter")
+        grid = pilot.app.screen.query_one(Grid)
+        at = [grid.cursor]
+        for key in ("pagedown", "ctrl+f", "ctrl+d", "ctrl+u", "ctrl+b", "pageup"):
+            await press(pilot, key)
+            at.append(grid.cursor)
+        page, half = at[1], at[3] - at[2]
+        assert page > half > 1
+        assert at == [0, page, 2 * page, 2 * page + half, 2 * page, page, 0]
+        await press(pilot, "question_mark")
+        await press(pilot, "pagedown")
+        text = pilot.app.screen.query_one(Reader)
+        await until(pilot, lambda: text.scroll_offset.y > 0)
+        await press(pilot, "pageup")
+        await until(pilot, lambda: text.scroll_offset.y == 0)
+
+    drive(scenario)

@@ -1,0 +1,159 @@
+"""What a run comes to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from evalstore.cli.main import main
+from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.stats import StatsPage
+from evalstore.tui.widgets.grid import Grid
+from evalstore.tui.widgets.text_view import Reader
+from tests.builders import tree
+from tests.cli.test_run import edit
+from tests.tui.driving import drive, press, screen
+
+
+def facts(pilot: Pilot[None]) -> str:
+    return pilot.app.screen.query_one("#facts", Reader).text
+
+
+def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "s")
+        lines = screen(pilot).splitlines()
+        assert lines[0] == (" statistics › run ######## › 50.0% of 6 (95% interval 10.3 to 89.7%)")
+        assert lines[3].split() == [
+            "scripted/one", "33.3%", "·├────●────────┤····", "1/3", "3", "3", "$0.0900",
+        ]  # fmt: skip
+        assert "33.3% of 3 (95% interval 6.1 to 79.2%); 100% judged of 3 results" in facts(pilot)
+        assert "2 tests, 3 cases, 3 sessions, 3 judgements" in facts(pilot)
+        assert "no trend: there is no earlier run\n" in facts(pilot)
+        page = pilot.app.screen
+        assert isinstance(page, StatsPage)
+        seen = []
+        for key in ("tab", "3", "4", "shift+tab", "1"):
+            await press(pilot, key)
+            assert page.stats
+            seen.append([one.name for one in page.stats.groups])
+        assert seen == [
+            ["no prompt"],
+            ["manners", "weather"],
+            ["tests/greeting.md", "tests/weather.md"],
+            ["manners", "weather"],
+            ["scripted/one", "scripted/two"],
+        ]
+        await press(pilot, "escape")
+        assert not isinstance(pilot.app.screen, StatsPage)
+
+    drive(scenario)
+
+
+def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
+    tree(workspace, {"prompts/brief.md": "Be brief.\n"})
+    edit(workspace / "tests/weather.md", "tags: [weather]", "systemPrompts: [brief]")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        async def cases(*keys: str) -> list[str]:
+            await press(pilot, *keys)
+            page = pilot.app.screen
+            assert isinstance(page, CasesPage)
+            shown = [page.name_of_run, *(one.row or one.file for one in page.listed)]
+            await press(pilot, "escape", "escape")
+            assert isinstance(pilot.app.screen, StatsPage)
+            return shown
+
+        await press(pilot, "down", "s")
+        run = f"run {pilot.app.screen.revision[:8]}"  # type: ignore[attr-defined]
+        assert "enter Open" in screen(pilot)
+        assert len(await cases("down", "enter")) == 4
+        assert await cases("3", "enter") == [run, "tests/greeting.md"]
+        assert await cases("4", "down", "enter") == [run, "city=Oslo", "city=Rome"]
+        await press(pilot, "y")
+        assert pilot.app.clipboard == "tests/weather.md"
+        assert await cases("2", "enter") == [run, "city=Oslo", "city=Rome"]
+        assert await cases("2", "down", "enter") == [run, "tests/greeting.md"]
+        await press(pilot, "3")
+        assert "enter Open" in screen(pilot)
+        await press(pilot, "down", "enter")
+        assert "enter Open" not in screen(pilot)
+        assert screen(pilot).startswith(" statistics")
+
+    drive(scenario)
+
+
+def test_the_trend_is_that_of_the_runs_so_far(workspace: Path) -> None:
+    edit(workspace / "tests/greeting.md", "contains: hello", "contains: Warm")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "s")
+        assert "rate by run  ▅▇" in facts(pilot)
+        assert "cost by run  █▁  at most $0.18" in facts(pilot)
+        await press(pilot, "escape", "down", "s")
+        assert "no trend: there is no earlier run\n" in facts(pilot)
+
+    drive(scenario)
+
+
+def test_the_statistics_of_the_cases_are_those_of_their_run(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "S")
+        assert isinstance(pilot.app.screen, StatsPage)
+
+    drive(scenario, revision="@")
+
+
+def test_the_workspace_has_no_statistics_but_its_newest_run_has(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "S")
+        assert not isinstance(pilot.app.screen, StatsPage)
+        await press(pilot, "escape", "s")
+        assert isinstance(pilot.app.screen, StatsPage)
+
+    drive(scenario)
+
+
+def test_without_a_run_there_are_no_statistics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree(tmp_path, {"evalstore.yaml": ""}))
+    main(["init", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "s")
+        assert not isinstance(pilot.app.screen, StatsPage)
+
+    drive(scenario)
+
+
+def test_tags_are_text(workspace: Path) -> None:
+    edit(workspace / "tests/greeting.md", "[manners]", "['[/] [bold red]no markup[/]']")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "s", "3")
+        assert "[/] [bold red]no markup[/]" in screen(pilot)
+        await press(pilot, "enter")
+        assert "1 of 3 cases" in screen(pilot)
+        await press(pilot, "escape", "escape")
+        assert facts(pilot).startswith("[/] [bold red]no markup[/]\n")
+
+    drive(scenario)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (10, 4), (160, 40)])
+def test_every_size_of_the_terminal_will_do(workspace: Path, size: tuple[int, int]) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "s", "tab", "1", "j", "G")
+        if size == (40, 12):
+            assert "scripted/two" in screen(pilot)
+            assert "66.7%" in screen(pilot)
+        await pilot.resize_terminal(30, 8)
+        assert pilot.app.screen.query_one(Grid).row_count == 2
+
+    drive(scenario, size=size)

@@ -1,0 +1,205 @@
+"""What is to do, and files that are edited from the browser."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from evalstore.errors import EvalstoreError
+from evalstore.tui.app import Browser
+from evalstore.tui.editor import editor_command
+from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.run import PlanPage
+from evalstore.tui.screens.status import StatusPage
+from tests.tui.conftest import HOSTILE
+from tests.tui.driving import drive, press, screen
+from tests.tui.screens.test_actions import notified
+
+
+def test_each_thing_to_do_has_its_reason(workspace: Path) -> None:
+    test = workspace / "tests/weather.md"
+    test.write_text(test.read_text().replace("How is", "And how is"))
+    (workspace / "tests/new.md").write_text(f"# 👤\n\n{HOSTILE}\n\n---\n\nAn answer.\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        text = screen(pilot)
+        assert "what is to do › ask 6 answers, make 6 judgements: up to $" in text
+        assert "changed  since run ########" in text
+        assert "1 case new" in text
+        assert "enter Open" in text
+        await press(pilot, "up", "enter")
+        assert screen(pilot).startswith(" what is to do")
+        assert "enter Open" not in screen(pilot)
+        await press(pilot, "down")
+        await press(pilot, *["down"] * 6, "y")
+        assert pilot.app.clipboard == "tests/weather.md::city=Oslo"
+        text = screen(pilot)
+        assert "was  " in text
+        assert "now  " in text
+        await press(pilot, "R")
+        assert isinstance(pilot.app.screen, PlanPage)
+        await press(pilot, "enter")
+        assert "complete: 6 asked" in screen(pilot)
+        await press(pilot, "escape")
+        assert "Nothing to do: 8 answers of 2 candidates" in screen(pilot)
+        await press(pilot, "escape")
+
+    drive(scenario, size=(140, 30))
+
+
+def test_errors_of_files_are_listed_with_line_and_hint(workspace: Path) -> None:
+    (workspace / "tests/new.md").write_text("---\ntagss: [a]\n---\n\n# 👤\n\nNew?\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w")
+        text = screen(pilot)
+        assert "nothing, before the files are put right" in text
+        assert "line 2" in text
+        assert "hint: " in text
+        page = pilot.app.screen
+        assert isinstance(page, StatusPage)
+        assert page.place == ("tests/new.md", 2)
+        (workspace / "tests/new.md").unlink()
+        await press(pilot, "r")
+        assert "Nothing to do" in screen(pilot)
+        await press(pilot, "e", "enter", "p", "J", "y", "R")
+
+    drive(scenario)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (10, 4)])
+def test_it_fits_every_terminal(workspace: Path, size: tuple[int, int]) -> None:
+    (workspace / "tests/new.md").write_text("# 👤\n\nNew?\n\n---\n\nAn answer.\n")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "w", "G", "R")
+        await pilot.resize_terminal(30, 8)
+        await press(pilot, "escape", "escape")
+
+    drive(scenario, size=size)
+
+
+# --- editing
+
+
+@pytest.fixture
+def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program that stands for the user's editor; the terminal is given away for it."""
+    monkeypatch.setattr(Browser, "suspend", lambda _self: nullcontext())
+    program = tmp_path / "my editor"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$0.args"\nsh "$0.does" "$2"\n')
+    program.chmod(0o755)
+    does(program, "true")
+    monkeypatch.setenv("EDITOR", f"'{program}' -w")
+    return program
+
+
+def does(editor: Path, what: str) -> None:
+    Path(f"{editor}.does").write_text(what)
+
+
+def test_an_edit_says_what_it_means_and_offers_to_do_it(workspace: Path, editor: Path) -> None:
+    does(editor, "sed -i 's/be warm/be very warm/' \"$1\"")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "e")
+        args = Path(f"{editor}.args").read_text().splitlines()
+        assert args == ["-w", str(workspace / "tests/weather.md")]
+        text = screen(pilot)
+        assert "run what is missing of tests/weather.md" in text
+        assert "make 4 judgements" in text
+        assert "4 x  instructions changed" in text
+        await press(pilot, "enter")
+        assert "complete: 0 asked, 4 judged, 4 reused" in screen(pilot)
+        await press(pilot, "escape")
+        does(editor, "true")
+        await press(pilot, "e")
+        assert "tests/weather.md is as it was." in notified(pilot)
+
+    drive(scenario, size=(100, 40))
+
+
+def test_an_edit_into_an_error_is_told_and_can_be_put_right(workspace: Path, editor: Path) -> None:
+    good = (workspace / "tests/weather.md").read_text()
+    (workspace / "good").write_text(good.replace("be warm", "be hot"))
+    does(editor, "printf -- '---\\ntagss: [a]\\n---\\n\\n# 👤\\n\\nHow?\\n' > \"$1\"")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "down", "e")
+        text = screen(pilot)
+        assert "error: tests/weather.md:2" in text
+        assert "hint: " in text
+        does(editor, 'cp good "$1"')
+        await press(pilot, "e")
+        assert "make 4 judgements" in screen(pilot)
+        await press(pilot, "escape")
+        does(editor, 'rm "$1"')
+        await press(pilot, "e")
+        assert "Nothing to do." in screen(pilot)
+        await press(pilot, "escape", "q")
+
+    drive(scenario)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("no-such-editor -w", "EDITOR names 'no-such-editor', which is not found"),
+        ("'unclosed", "EDITOR cannot be read as a command"),
+        ("false", "'false' ended with exit code 1"),
+    ],
+)
+def test_an_editor_that_fails_is_told(
+    workspace: Path, editor: Path, monkeypatch: pytest.MonkeyPatch, command: str, said: str
+) -> None:
+    monkeypatch.setenv("EDITOR", command)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "e")
+        assert said in notified(pilot)
+        assert isinstance(pilot.app.screen, CasesPage)
+
+    drive(scenario)
+
+
+def test_without_a_terminal_of_its_own_no_editor_is_opened(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDITOR", "true")
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "e")
+        assert "no editor can be opened here" in notified(pilot)
+
+    drive(scenario)
+
+
+def test_the_file_of_an_old_run_may_be_gone(workspace: Path) -> None:
+    (workspace / "tests/greeting.md").unlink()
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "e")
+        assert "the workspace has no file 'greeting.md' any more" in notified(pilot)
+
+    drive(scenario, revision="@")
+
+
+def test_a_line_is_named_as_the_editor_takes_it(tmp_path: Path) -> None:
+    for name in ("vi", "code", "odd"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    path, search = Path("/w/t.md"), {"PATH": str(tmp_path)}
+    assert editor_command(search, path, 3) == ["vi", "+3", "/w/t.md"]
+    assert editor_command({**search, "EDITOR": "code -w"}, path, 3) == [
+        *("code", "-w"),
+        *("--goto", "/w/t.md:3"),
+    ]
+    assert editor_command({**search, "VISUAL": "odd", "EDITOR": "vi"}, path, 3) == [
+        *("odd", "/w/t.md")
+    ]
+    with pytest.raises(EvalstoreError, match="there is no editor"):
+        editor_command({"PATH": ""}, path, None)

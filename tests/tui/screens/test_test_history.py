@@ -1,0 +1,201 @@
+"""The life of one test."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from evalstore.cli.main import main
+from evalstore.errors import EvalstoreError
+from evalstore.operations.views.test_history import edits_between, versions_of
+from evalstore.planning.options import Where
+from evalstore.tui.keys.keymap import Look
+from evalstore.tui.screens.cases import CasesPage
+from evalstore.tui.screens.test_history import VersionsPage
+from evalstore.tui.widgets.grid import Grid
+from evalstore.tui.widgets.text_view import Reader
+from tests.builders import tree
+from tests.cli.conftest import WEATHER
+from tests.tui.conftest import HOSTILE
+from tests.tui.driving import drive, press, screen, settled
+
+BOTH = ("scripted/one", "scripted/two")
+
+
+def edit(path: Path, was: str, now: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert was in text
+    path.write_text(text.replace(was, now), encoding="utf-8")
+
+
+def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> None:
+    test = workspace / "tests/weather.md"
+    tree(workspace, {"prompts/brief.md": "Be brief.\n"})
+    edits = (
+        ("How is", "How warm is"),
+        ("must be warm", "must be very warm"),
+        ("tags: [weather]", "tags: [weather]\nsystemPrompts: [brief]"),
+        ("very warm.", "very warm.\n\n~~~checks\n- contains: Cold\n~~~"),
+        ("[Oslo, Rome]", "[Oslo, Rome, Lima]"),
+    )
+    for was, now in edits:
+        edit(test, was, now)
+        main(["run", "--quiet"])
+    main(["run", "--quiet"])  # changes nothing
+    edit(workspace / "evalstore.yaml", ", scripted/two]", "]")
+    main(["run", "--quiet"])
+    edit(test, "How warm", "How cold")
+    found = versions_of(Where(workspace), "tests/weather.md", "city=Oslo")
+    assert [one.edits for one in found] == [
+        ("test text",),
+        ("candidates",),
+        ("other rows",),
+        ("checks", "settings"),
+        ("system prompt",),
+        ("instructions",),
+        ("test text",),
+        ("new",),
+    ]
+    assert found[0].run is None
+    assert found[0].verdicts == {"scripted/one": ("pending",)}
+    assert found[1].candidates == ("scripted/two is gone",)
+    assert found[-1].verdicts == {"scripted/one": ("fail",), "scripted/two": ("pass",)}
+    assert all(one.run for one in found[1:])
+
+
+def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
+    test = workspace / "tests/weather.md"
+    for text in ("[Rome]", "[Rome, Oslo]"):
+        test.write_text(WEATHER.replace("[Oslo, Rome]", text))
+        main(["run", "--quiet"])
+    test.unlink()
+    found = versions_of(Where(workspace), "tests/weather.md", "city=Oslo")
+    assert [(one.edits, bool(one.parts)) for one in found] == [
+        (("gone",), False),
+        (("new",), True),
+        (("gone",), False),
+        (("new",), True),
+    ]
+    assert [edit.part for edit in edits_between(found[1], found[0])] == [
+        "test text",
+        "instructions",
+    ]
+
+
+def test_a_version_has_the_verdicts_that_later_runs_have_added(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "How is", "How warm is")
+    main(["run", "--quiet", "-m", "scripted/one"])
+    main(["run", "--quiet", "-m", "scripted/two"])
+    newest, oldest = versions_of(Where(workspace), "tests/weather.md", "city=Oslo")
+    assert newest.edits == ("test text",)
+    assert (
+        newest.verdicts == oldest.verdicts == dict(zip(BOTH, [("fail",), ("pass",)], strict=True))
+    )
+
+
+def test_a_workspace_that_cannot_be_read_leaves_the_runs(workspace: Path) -> None:
+    (workspace / "evalstore.yaml").write_text("candidates: [", encoding="utf-8")
+    (workspace / "tests/weather.md").write_text("no test", encoding="utf-8")
+    with pytest.raises(EvalstoreError, match="evalstore"):
+        versions_of(Where(workspace), "tests/weather.md", "city=Oslo")
+    (workspace / "evalstore.yaml").write_text("", encoding="utf-8")
+    (only,) = versions_of(Where(workspace), "tests/weather.md", "city=Oslo")
+    assert only.edits == ("new",)
+
+
+def test_the_page_tells_the_difference_and_opens_the_run(workspace: Path) -> None:
+    edit(workspace / "tests/weather.md", "How is {{city}}?", "How is {{city}} today?")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "v")
+        page = pilot.app.screen
+        assert isinstance(page, VersionsPage)
+        text = screen(pilot)
+        assert "versions › 2 versions › tests/weather.md › city=Oslo" in text
+        assert "test text" in text.splitlines()[2]
+        spans = [
+            (span.text, span.colour)
+            for line in page.query_one(Reader)._lines
+            for span in line.spans
+            if span.colour in ("old", "new")
+        ]
+        assert spans == [("Oslo?", "old"), ("Oslo today?", "new")]
+        await press(pilot, "down", "y")
+        assert pilot.app.clipboard == page._versions[1].run
+        assert "+ How is Oslo?" in screen(pilot)
+        await press(pilot, "d")
+        assert not page.query_one(Grid).region
+        await press(pilot, "escape", "enter")
+        cases = pilot.app.screen
+        assert isinstance(cases, CasesPage)
+        assert cases.revision == page._versions[1].run
+        assert cases.case
+        assert (cases.case.file, cases.case.row) == ("tests/weather.md", "city=Oslo")
+
+    drive(scenario, revision="@")
+
+
+def test_verdicts_on_several_system_prompts_say_which_is_which(workspace: Path) -> None:
+    tree(workspace, {"prompts/brief.md": "Be brief.\n", "prompts/polite.md": "Say hello.\n"})
+    test = workspace / "tests/greeting.md"
+    edit(test, "tags: [manners]", "systemPrompts: [brief, polite]")
+    one = workspace / "models/one.yaml"
+    edit(one, "{when: Oslo", "{when: 'Say hello.*Say hello', answer: hello}\n  - {when: Oslo")
+    main(["run", "--quiet"])
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "v")
+        text = screen(pilot)
+        assert "✗ fail 1/2    ✗ fail" in text
+        assert "\nscripted/one  ✗ fail (brief)  ✓ pass (polite)\n" in (
+            pilot.app.screen.query_one(Reader).text
+        )
+
+    drive(scenario, revision="@")
+
+
+def test_it_is_opened_from_an_answer_and_follows_the_store(workspace: Path) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "down", "enter", "v")
+        page = pilot.app.screen
+        assert isinstance(page, VersionsPage)
+        assert page.query_one(Grid).row_count == 1
+        edit(workspace / "tests/weather.md", "How is", "How warm is")
+        await asyncio.to_thread(main, ["run", "--quiet"])
+        pilot.app.follow()  # type: ignore[attr-defined]
+        await settled(pilot)
+        assert page.query_one(Grid).row_count == 2
+        assert page.query_one(Grid).cursor == 1
+
+    drive(scenario, revision="@")
+
+
+@pytest.mark.parametrize("key", ["R", "f8"])
+def test_a_test_that_no_run_knows_says_which_key_helps(workspace: Path, key: str) -> None:
+    async def scenario(pilot: Pilot[None]) -> None:
+        pilot.app.show_versions("tests/none.md", "")  # type: ignore[attr-defined]
+        await settled(pilot)
+        assert f"{key} makes the first that does." in screen(pilot)
+        await press(pilot, "enter", "d", "down")
+
+    drive(scenario, look=Look(keys={"page.run": key}))
+
+
+@pytest.mark.parametrize("size", [(100, 30), (40, 12), (10, 4)])
+def test_what_a_file_says_is_text(workspace: Path, size: tuple[int, int]) -> None:
+    edit(workspace / "tests/greeting.md", "Say hello.", HOSTILE)
+
+    async def scenario(pilot: Pilot[None]) -> None:
+        await press(pilot, "enter", "v", "d")
+        page = pilot.app.screen
+        told = page.query_one(Reader)
+        assert "+ [/] [bold red]no markup[/] [0] [unclosed \\x1b[31mred" in told.text
+        if size[0] > 10:
+            assert told.region.height > 3
+        await press(pilot, "d", "down", "enter")
+
+    drive(scenario, size=size)

@@ -1,0 +1,34 @@
+"""How lines are wrapped."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from evalstore.tui.widgets.text_view import Line, Span, text_lines, wrapped
+
+parts = st.sampled_from(["word", "a", " ", "   ", "漢字", "é", "e\u0301", "x" * 30])
+spans = st.lists(st.lists(parts, max_size=12).map("".join), min_size=1, max_size=4)
+
+
+@given(spans, st.integers(10, 60), st.integers(0, 4))
+def test_rows_fit_and_nothing_is_lost(texts: list[str], width: int, indent: int) -> None:
+    line = Line(tuple(Span(text, str(number)) for number, text in enumerate(texts)), indent)
+    rows = list(wrapped(line, width + indent))
+    assert all(sum(cell_len(span.text) for span in row) <= width + indent for row in rows)
+    shown = "".join(span.text for row in rows for span in row)
+    assert shown.replace(" ", "") == "".join(texts).replace(" ", "")
+    for number, text in enumerate(texts):
+        here = "".join(span.text for row in rows for span in row if span.colour == str(number))
+        assert here.replace(" ", "") == text.replace(" ", "")
+
+
+def test_lines_are_broken_between_words() -> None:
+    (line,) = text_lines("one two three fourteen")
+    assert [row[0].text.rstrip() for row in wrapped(line, 10)] == ["one two", "three", "fourteen"]
+
+
+def test_control_characters_are_escapes_and_tabs_are_blanks() -> None:
+    lines = [line.spans[0].text for line in text_lines("a\tb\n\x1b[31m\r\n\n")]
+    assert lines == ["a   b", "\\x1b[31m\\r", "", ""]

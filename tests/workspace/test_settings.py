@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import pytest
+
+from evalstore.errors import FileProblem
+from evalstore.workspace.settings import (
+    FOLDERS,
+    AnalysisQuery,
+    Chosen,
+    Participant,
+    Settings,
+    ignored_settings,
+    read_age,
+    read_settings,
+)
+
+
+def problem(text: str) -> FileProblem:
+    with pytest.raises(FileProblem) as caught:
+        read_settings(text)
+    return caught.value
+
+
+def test_a_candidate_can_be_listed_at_several_temperatures() -> None:
+    found = read_settings(
+        "candidates: [a, {id: a, temperature: 0.7}, {id: b, temperature: 1}, {id: b}]"
+    )
+    assert [one.name for one in found.candidates] == ["a", "a@0.7", "b", "b@0"]
+
+
+def test_an_evaluator_can_be_listed_at_several_temperatures() -> None:
+    found = read_settings("evaluators: [j, {id: j, temperature: 1}]")
+    assert [(one.id, one.temperature) for one in found.evaluators] == [("j", None), ("j", 1)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "candidates: [a, {id: a, temperature: 0}]",
+        "candidatesTemperature: 0.7\ncandidates: [{id: a, temperature: 0.7}, a]",
+        "candidates: [a@0.7, a, {id: a, temperature: 0.7}]",
+        "evaluators: [j, {id: j, temperature: 0, prompt: _evaluator_default}]",
+    ],
+)
+def test_the_same_model_at_the_same_temperature_is_listed_twice(text: str) -> None:
+    found = problem(text)
+    assert "is listed twice in" in found.message
+    assert found.hint == "a model can be listed again with another temperature"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30s", 30),
+        ("2m", 120),
+        ("1.5h", 5400),
+        ("30d", 2_592_000),
+        (" 1 w ", 604_800),
+        ("0d", None),
+        ("30", None),
+        ("d", None),
+        ("1.h", None),
+        ("-1d", None),
+        ("1D", None),
+        ("9999999999d", None),
+    ],
+)
+def test_an_age_is_a_number_with_a_unit(text: str, seconds: float | None) -> None:
+    assert read_age(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["maxAge: 30", "maxAge: soon", "maxAge: [30d]", "maxAge: 0d"])
+def test_a_wrong_age_is_refused(text: str) -> None:
+    assert problem(text).message == "'maxAge' must be an age such as 30d"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "{}"])
+def test_nothing_said_means_the_defaults(text: str) -> None:
+    assert read_settings(text) == Settings()
+
+
+def test_settings_are_read() -> None:
+    text = """
+candidates:
+  - id: a
+    temperature: 0.7
+    requiredTags: [x]
+  - openai/gpt-4o-mini
+candidatesTemperature: 1
+evaluators: [{id: j, prompt: strict}, {id: j}]
+verdict: '>= 0.5'
+maxTestOutputTokens: 100
+paths: {tests: data/tests/}
+"""
+    found = read_settings(text)
+    assert found.candidates == (Participant("a", 0.7, ("x",)), Participant("openai/gpt-4o-mini"))
+    assert found.evaluators == (
+        Participant("j", prompt="strict"),
+        Participant("j", prompt="_evaluator_default"),
+    )
+    assert (found.candidates_temperature, found.verdict) == (1.0, ">= 0.5")
+    assert found.max_test_output_tokens == 100
+    assert found.paths == {**FOLDERS, "tests": "data/tests"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("- a", 1, "the settings must be a mapping"),
+        ("attempts: 1\ncandidate: []", 2, "unknown field 'candidate'"),
+        ("candidates:\n  - id: a\n    temprature: 1", 3, "unknown field 'temprature'"),
+        ("candidates:\n  - id: a\n  - id: a", 3, "'a' is listed twice in 'candidates'"),
+        ("candidates:\n  - {temperature: 1}", 2, "has no 'id'"),
+        ("candidates: [{id: a, prompt: b}]", 1, "unknown field 'prompt'"),
+        ("candidates: a", 1, "must be a list of models"),
+        ("candidatesTemperature: 3", 1, "must be a number from 0 to 2"),
+        ("verdict: most", 1, "'verdict' must be"),
+        ("verdict: '>= 1.5'", 1, "'verdict' must be"),
+        ("timeout: .inf", 1, "'timeout' must be a number"),
+        ("paths:\n  test: a", 2, "unknown field 'test'"),
+        ("paths:\n  tests: ../a", 2, "outside of the workspace"),
+        ("paths:\n  tests: /a", 2, "outside of the workspace"),
+        ("paths:\n  tests: a/../../b", 2, "outside of the workspace"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(text: str, line: int, message: str) -> None:
+    found = problem(text)
+    assert message in found.message
+    assert found.line == line
+
+
+def test_a_wrong_name_has_a_hint() -> None:
+    assert problem("atempts: 1").hint == "did you mean 'attempts'?"
+
+
+def test_settings_of_later_versions_are_read_past_with_a_reason() -> None:
+    assert read_settings("remotes: []") == Settings()
+    assert [name for name, _ in ignored_settings(["attempts", "remotes"])] == ["remotes"]
+
+
+QUERIES = """\
+analysisQueries:
+  - description: in euros
+    currency: EUR
+    requiredTags1: [a, b]
+    requiredTags2: [c]
+    prohibitedTags: [d]
+    systemPrompts: [brief]
+    candidates: [x, y]
+    evaluators: [{id: judge, temperature: 0.5}]
+    candidatesTemperature: 0
+    evaluatorsTemperature: 1
+  - {description: everything}
+"""
+
+
+def test_queries_are_read() -> None:
+    assert read_settings(QUERIES).analysis_queries == (
+        AnalysisQuery(
+            "in euros",
+            currency="EUR",
+            required_tags1=("a", "b"),
+            required_tags2=("c",),
+            prohibited_tags=("d",),
+            system_prompts=("brief",),
+            candidates=(Chosen("x"), Chosen("y")),
+            evaluators=(Chosen("judge", 0.5),),
+            candidates_temperature=0.0,
+            evaluators_temperature=1.0,
+        ),
+        AnalysisQuery("everything"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("description: in euros", "curency: EUR", 2, "unknown field 'curency'"),
+        ("[a, b]", "a", 4, "'requiredTags1' must be a list of texts"),
+        ("[x, y]", "[1]", 8, "'candidates' must be a list of mappings"),
+        ("{id: judge,", "{", 9, "an entry of 'evaluators' has no 'id'"),
+        ("{id: judge,", "{id: judge, weight: 1,", 9, "unknown field 'weight'"),
+        ("Temperature: 0\n", "Temperature: 3\n", 10, "must be a number from 0 to 2"),
+        ("{description: everything}", "{}", 12, "a query has no 'description'"),
+        ("{description: everything}", "{description: ''}", 12, "must be a text, not empty"),
+    ],
+)
+def test_what_is_wrong_in_a_query_is_told_with_its_line(
+    old: str, new: str, line: int, message: str
+) -> None:
+    found = problem(QUERIES.replace(old, new))
+    assert message in found.message
+    assert found.line == line
+
+
+def test_a_wrong_name_in_a_query_has_a_hint() -> None:
+    found = problem(QUERIES.replace("currency", "curency"))
+    assert found.hint == "did you mean 'currency'?"
+
+
+@pytest.mark.parametrize(
+    "text", ["evaluationsPerEvaluator: 1000000000", "concurrency: 5000", "retries: 1000000"]
+)
+def test_numbers_that_can_only_be_a_slip_are_refused(text: str) -> None:
+    with pytest.raises(FileProblem, match="a whole number from"):
+        read_settings(text)
