@@ -119,16 +119,16 @@ async def browse(root: Path, started: float) -> dict[str, float]:
     """What the browser takes."""
     from textual.widgets import Input
 
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.tui.app import Browser
     from evalstore.tui.screens.cases import CasesPage
     from evalstore.tui.state.case_query import read_query
-    from evalstore.tui.state.data_source import Workspace
+    from evalstore.tui.state.data_source import WorkspaceSource
     from evalstore.tui.widgets.grid import Grid
 
     read = {"runs": 0.0, "cases": 0.0}
 
-    class Timed(Workspace):
+    class Timed(WorkspaceSource):
         """Knows when it was done."""
 
         def runs(self) -> Any:
@@ -143,7 +143,7 @@ async def browse(root: Path, started: float) -> dict[str, float]:
             finally:
                 read["cases"] = time.perf_counter()
 
-    app = Browser(Timed(Where(root)))
+    app = Browser(Timed(Location(root)))
     painted = Painted(app)
     found: dict[str, float] = {}
 

@@ -30,7 +30,7 @@ class FixedNames(NamedTuple):
 _METHODS = frozenset(name for name in dir(dict) if not name.startswith("_"))
 
 
-class Item(dict[str, Json]):
+class DataItem(dict[str, Json]):
     """A row: its values by the names of their columns, also found by the names as written.
 
     In templates `item.items` is the column `items`, if the file has one: a method whose
@@ -71,7 +71,7 @@ class Item(dict[str, Json]):
             return default
 
 
-def columns_of(item: Item) -> ColumnNames:
+def columns_of(item: DataItem) -> ColumnNames:
     """The names of the columns of a row; not a method, which would hide a column."""
-    columns: ColumnNames = getattr(item, "_Item__columns")  # noqa: B009 - mypy knows it by no name
+    columns: ColumnNames = getattr(item, "_DataItem__columns")  # noqa: B009 - mypy knows it by no name
     return columns

@@ -11,7 +11,7 @@ from evalstore import hashing
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset
 from evalstore.values import FileVersion
 from evalstore.workspace.folder import Workspace
-from evalstore.workspace.testfiles.context import Expansion, Library
+from evalstore.workspace.testfiles.context import Definitions, ExpandedFile
 from evalstore.workspace.testfiles.expansion import expand_test
 from evalstore.workspace.testfiles.parser import parse_test
 
@@ -61,7 +61,7 @@ def library(
     tools: Mapping[str, str] | None = None,
     schemas: Mapping[str, str] | None = None,
     data: Mapping[str, str] | None = None,
-) -> Library:
+) -> Definitions:
     """What test files refer to; mentioned files are of the type `text/plain` or `image/png`.
 
     `data` are the data files by the paths that test files give.
@@ -76,22 +76,22 @@ def library(
         content = (data or {})[spec.path].encode()
         return read_dataset(spec, lambda: BytesIO(content)), hashing.hash_bytes(content)
 
-    return Library(prompts or {}, {}, tools or {}, schemas or {}, read_file, open_data)
+    return Definitions(prompts or {}, {}, tools or {}, schemas or {}, read_file, open_data)
 
 
-def expanded(text: str, library_: Library | None = None) -> Expansion:
+def expanded(text: str, library_: Definitions | None = None) -> ExpandedFile:
     """What a test file comes to."""
     return expand_test(parse_test("tests/t.md", text), library_ or library())
 
 
-def ids(text: str, library_: Library | None = None) -> list[tuple[tuple[str, ...], str | None]]:
+def ids(text: str, library_: Definitions | None = None) -> list[tuple[tuple[str, ...], str | None]]:
     """The ids of test and evaluation versions, case by case."""
     expansion = expanded(text, library_)
     assert expansion.file is not None, expansion.problems
     return [(case.tests, case.evaluation) for case in expansion.file.cases]
 
 
-def shown(expansion: Expansion) -> list[list[tuple[str, Any]]]:
+def shown(expansion: ExpandedFile) -> list[list[tuple[str, Any]]]:
     """The messages of each case: role and content."""
     assert expansion.file is not None, expansion.problems
     contents = {id: json for id, (_, json) in expansion.contents.items()}
@@ -104,7 +104,7 @@ def shown(expansion: Expansion) -> list[list[tuple[str, Any]]]:
     ]
 
 
-def told(expansion: Expansion) -> list[Any]:
+def told(expansion: ExpandedFile) -> list[Any]:
     """The instructions of each case; None for a case without an evaluation."""
     assert expansion.file is not None, expansion.problems
     return [

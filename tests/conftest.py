@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Generator, Iterator
 from itertools import count
 from pathlib import Path
@@ -25,6 +26,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 _KEPT = "EVALSTORE_LLAMA_SERVER"
 """Names the server for the tests marked `llama`."""
 
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what runs in the background so, and programs inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _numbers = count()
 _homes: list[Path] = []

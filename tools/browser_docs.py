@@ -13,19 +13,19 @@ from evalstore.files.atomic_write import write_whole
 from evalstore.tui.app import Browser
 from evalstore.tui.keys.keymap import key_name
 from evalstore.tui.keys.registry import Action, actions, own_actions, owners, pages
-from evalstore.tui.screens.actions import Acting, Doing
+from evalstore.tui.screens.actions import ActionsPage, CaseActionsPage
 from evalstore.tui.screens.base import Page
 from evalstore.tui.screens.help import paragraphs
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.text_view import Reader
+from evalstore.tui.widgets.text_view import TextView
 
 PAGE = Path(__file__).parent.parent / "docs/browser.md"
 _SHARED = {
     "Everywhere": (Page, Browser),
-    "Where there is something to run, copy or save": (Doing,),
-    "Where there are answers": (Acting,),
+    "Where there is something to run, copy or save": (ActionsPage,),
+    "Where there are answers": (CaseActionsPage,),
     "In a list": (Grid,),
-    "In a text": (Reader,),
+    "In a text": (TextView,),
 }
 
 

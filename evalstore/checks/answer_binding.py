@@ -11,7 +11,7 @@ from evalstore.checks.base import KEPT
 from evalstore.checks.parser import read_check
 from evalstore.checks.placeholders import copied, put_at, set_apart
 from evalstore.errors import FileProblem
-from evalstore.files.datasets.columns import Columns
+from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.files.jinja_sandbox import show
 from evalstore.files.templates import ITEM, compile_text
 from evalstore.values import Json, Reply
@@ -23,7 +23,7 @@ _NEEDS_NAMES = frozenset({"templates", "expression", "values", "turns", "file", 
 """Settings of checks that may mention more than the answer; a check in a check may."""
 
 
-class Held(NamedTuple):
+class HeldConversation(NamedTuple):
     """A conversation that was held, as checks see it."""
 
     replies: tuple[Reply, ...]
@@ -32,7 +32,7 @@ class Held(NamedTuple):
     """The whole of it as texts, when a check looks at that."""
 
 
-class Settled(NamedTuple):
+class BoundCheck(NamedTuple):
     """A check with all that it says of the answers filled in."""
 
     check: Mapping[str, Json]
@@ -40,15 +40,15 @@ class Settled(NamedTuple):
     """What an expression may use."""
 
 
-def settle(check: Mapping[str, Json], sessions: Sequence[Held]) -> Settled:
+def settle(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> BoundCheck:
     """A check that can be run on some sessions; raises `FileProblem`."""
     if _NEEDS_NAMES.isdisjoint(check):
-        return Settled(check, {})
+        return BoundCheck(check, {})
     scope = {**describe_answers(sessions), **_named(check, sessions), **check.get("values", {})}
     if isinstance(scope.get(ITEM), dict):
-        scope[ITEM] = Columns(scope[ITEM]).item(scope[ITEM])
+        scope[ITEM] = DatasetColumns(scope[ITEM]).item(scope[ITEM])
     if "templates" not in check:
-        return Settled(check, scope)
+        return BoundCheck(check, scope)
 
     def typed(name: str) -> Any:
         inside, key = name in scope, name.removeprefix(f"{ITEM}.")
@@ -66,12 +66,12 @@ def settle(check: Mapping[str, Json], sessions: Sequence[Held]) -> Settled:
     try:
         kept = {name: check[name] for name in KEPT if name in check}
         given = set_apart(given, written)
-        return Settled({**read_check(given), **(kept if "file" in kept else {})}, scope)
+        return BoundCheck({**read_check(given), **(kept if "file" in kept else {})}, scope)
     except FileProblem as problem:
         raise FileProblem(f"filled with the answer, {problem.message}") from problem
 
 
-def _named(check: Mapping[str, Json], sessions: Sequence[Held]) -> dict[str, Json]:
+def _named(check: Mapping[str, Json], sessions: Sequence[HeldConversation]) -> dict[str, Json]:
     def text(session: int, turn: int) -> str:
         return sessions[session].replies[turn].text or ""
 
@@ -81,14 +81,14 @@ def _named(check: Mapping[str, Json], sessions: Sequence[Held]) -> dict[str, Jso
     }
 
 
-def texts_of(sessions: Sequence[Held]) -> list[str]:
+def texts_of(sessions: Sequence[HeldConversation]) -> list[str]:
     """Every answer of one conversation, or the last answer of each of several."""
     if len(sessions) == 1:
         return [reply.text or "" for reply in sessions[0].replies]
     return [session.replies[-1].text or "" for session in sessions]
 
 
-def describe_answers(sessions: Sequence[Held]) -> dict[str, Any]:
+def describe_answers(sessions: Sequence[HeldConversation]) -> dict[str, Any]:
     """What checks may mention of answers, above all of the last one.
 
     `output_json` is there only if that is JSON.

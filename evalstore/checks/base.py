@@ -17,7 +17,7 @@ KEPT = ("file", "item", "conversations")
 """The settings of such a check that its author does not write."""
 
 
-class Finding(NamedTuple):
+class CheckFinding(NamedTuple):
     """What a check found: a score from 0 to 1, and words for when it is not a pass."""
 
     score: float
@@ -27,13 +27,13 @@ class Finding(NamedTuple):
     """Whether it is a pass, when the score alone does not say so."""
 
 
-def passes(is_so: bool, feedback: str) -> Finding:
+def passes(is_so: bool, feedback: str) -> CheckFinding:
     """A finding that is a pass or a fail; the words are those of the fail."""
-    return Finding(1.0) if is_so else Finding(0.0, feedback)
+    return CheckFinding(1.0) if is_so else CheckFinding(0.0, feedback)
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class CheckInput:
     """What a check looks at."""
 
     reply: Reply
@@ -64,14 +64,14 @@ INSTALL = "pip install 'evalstore[similarity]'"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CheckType:
     """A check type."""
 
     revision: int
     """Goes up when the behaviour changes: then old verdicts are judged again."""
-    read: Callable[[Arguments], dict[str, Json]]
+    read: Callable[[CheckArguments], dict[str, Json]]
     """The settings in canonical form, without those that have their default."""
-    judge: Callable[[Mapping[str, Json], Subject], Finding]
+    judge: Callable[[Mapping[str, Json], CheckInput], CheckFinding]
     """From canonical settings and an answer to what was found; may raise: that is an error."""
     main: str | None = "expected"
     """The setting that is meant by `type: value`; None: it has none."""
@@ -89,7 +89,7 @@ class Kind:
     """What an author may write behind `type:`, for hints; nothing: the type stands alone."""
 
 
-class Arguments:
+class CheckArguments:
     """The settings of one check as the author wrote them; each is taken once."""
 
     def __init__(

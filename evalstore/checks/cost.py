@@ -16,7 +16,7 @@ from evalstore.processes.pattern_cost import is_cheap_pattern
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.checks.base import Subject
+    from evalstore.checks.base import CheckInput
 
 _MOST_STEPS = 10_000_000
 _LONG_TEXT = 200_000
@@ -68,7 +68,7 @@ def is_cheap(check: Mapping[str, Json], size: int, schemas: Mapping[str, Json]) 
     return True
 
 
-def size_of(subject: Subject) -> int:
+def size_of(subject: CheckInput) -> int:
     """The characters that a check looks at."""
     actual = subject.actual
     size = len(actual) if isinstance(actual, str) else len(as_text(actual))

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from evalstore.checks import Outcome, Subject
-from evalstore.checks.answer_binding import Held, settle, texts_of
+from evalstore.checks import CheckInput, CheckOutcome
+from evalstore.checks.answer_binding import HeldConversation, settle, texts_of
 from evalstore.checks.base import BLOCK
 from evalstore.checks.limited_runner import run_within_limits
 from evalstore.checks.parser import reaches
 from evalstore.errors import NotRunError
 from evalstore.values import Json, Verdict
 
-RunCode = Callable[[Mapping[str, Json], Json, Sequence[Held]], Json]
+RunCode = Callable[[Mapping[str, Json], Json, Sequence[HeldConversation]], Json]
 """Runs a Python check: from the check, what it looks at and the sessions to what it returned."""
-RunCheck = Callable[[Mapping[str, Json], Subject], Outcome]
+RunCheck = Callable[[Mapping[str, Json], CheckInput], CheckOutcome]
 """Makes one check, within limits or, where it is known to be quick, at once."""
 _LONGEST = 20_000
 """Characters of a feedback that are kept."""
 
 
-class Checked(NamedTuple):
+class ChecksVerdict(NamedTuple):
     """What all checks together say."""
 
     verdict: Verdict
@@ -52,11 +52,11 @@ class _Means(NamedTuple):
 
 def judge_by_checks(
     checks: Sequence[Json],
-    sessions: Sequence[Held],
+    sessions: Sequence[HeldConversation],
     schemas: Mapping[str, Json],
     run_code: RunCode | None = None,
     run: RunCheck = run_within_limits,
-) -> Checked:
+) -> ChecksVerdict:
     """The verdict on conversations that are judged together; the schemas are by version id.
 
     Raises `NotRunError` when a check cannot be run here and now.
@@ -81,12 +81,12 @@ def judge_by_checks(
     has_score = any("weight" in one or "pass" in one for one in checks)
     has_score = has_score or any(0 < score < 1 for score, _ in scores)
     score = _mean(scores) if has_score else None
-    return Checked(verdict, "; ".join(feedback)[:_LONGEST], score, tuple(results))
+    return ChecksVerdict(verdict, "; ".join(feedback)[:_LONGEST], score, tuple(results))
 
 
 def _judge_block(
-    block: Json, sessions: Sequence[Held], means: _Means
-) -> tuple[Outcome, list[Json]]:
+    block: Json, sessions: Sequence[HeldConversation], means: _Means
+) -> tuple[CheckOutcome, list[Json]]:
     """Several checks of which not all have to pass: `any`, or `>= t` of their mean score."""
     outcomes = [_run(check, sessions, means) for check in block["checks"]]
     results = [_describe(*both) for both in zip(block["checks"], outcomes, strict=True)]
@@ -101,14 +101,14 @@ def _judge_block(
     if verdict == "fail":
         wanted = "none of the checks passes" if by_any else f"the score is {score:.4g}"
         words = f"{wanted}, wanted is {block['pass']}: {words}"
-    return Outcome(verdict, "" if passed and not broken else words, score), results
+    return CheckOutcome(verdict, "" if passed and not broken else words, score), results
 
 
 def _mean(scores: list[tuple[float, float]]) -> float:
     return sum(score * weight for score, weight in scores) / sum(weight for _, weight in scores)
 
 
-def _describe(check: Json, outcome: Outcome) -> Json:
+def _describe(check: Json, outcome: CheckOutcome) -> Json:
     result = {"type": check["type"], "verdict": outcome.verdict}
     if "name" in check:
         result["name"] = check["name"]
@@ -117,7 +117,7 @@ def _describe(check: Json, outcome: Outcome) -> Json:
     return result
 
 
-def _run(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
+def _run(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> CheckOutcome:
     """What a check finds in all sessions at once, or in each of them if that is its scope."""
     if len(sessions) == 1 or check.get("scope", "answer") != "answer":
         return _run_once(check, sessions, means)
@@ -125,20 +125,20 @@ def _run(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
     scores = [outcome.score for outcome in outcomes if outcome.score is not None]
     wrong = [(n, one) for n, one in enumerate(outcomes, start=1) if one.verdict != "pass"]
     if not wrong:
-        return Outcome("pass", "", min(scores, default=None))
+        return CheckOutcome("pass", "", min(scores, default=None))
     number, first = next((one for one in wrong if one[1].verdict == "error"), wrong[0])
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     words = f"answer {number} of {len(sessions)}{more}: {first.feedback}"
-    return Outcome(first.verdict, words, min(scores, default=None))
+    return CheckOutcome(first.verdict, words, min(scores, default=None))
 
 
-def _run_once(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
+def _run_once(check: Json, sessions: Sequence[HeldConversation], means: _Means) -> CheckOutcome:
     """What a check finds; one that fails to run is the verdict `error`, not the end of a run."""
     last = sessions[-1]
     reply = last.replies[-1]
     try:
         settled = settle(check, sessions)
-        subject = Subject(
+        subject = CheckInput(
             reply,
             settled.check.get("actual", reply.text or ""),
             means.schemas,
@@ -151,12 +151,14 @@ def _run_once(check: Json, sessions: Sequence[Held], means: _Means) -> Outcome:
     except NotRunError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever an answer brings a check to
-        return Outcome("error", _text(f"the check failed: {str(error) or type(error).__name__}"))
+        return CheckOutcome(
+            "error", _text(f"the check failed: {str(error) or type(error).__name__}")
+        )
     return outcome._replace(feedback=_text(outcome.feedback)) if outcome.feedback else outcome
 
 
 def _with(
-    run_code: RunCode | None, sessions: Sequence[Held]
+    run_code: RunCode | None, sessions: Sequence[HeldConversation]
 ) -> Callable[[Mapping[str, Json], Json], Json] | None:
     if run_code is None:
         return None

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
-from evalstore.checks import Outcome, Subject, run_check
+from evalstore.checks import CheckInput, CheckOutcome, run_check
 from evalstore.checks.cost import is_cheap, size_of
 from evalstore.processes.bounded_calls import LimitReached, call, decode_names, encode_names
 from evalstore.values import Json, Reply, ToolCall, Usage
 
 
-def run_within_limits(check: Mapping[str, Json], subject: Subject) -> Outcome:
+def run_within_limits(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
     """What a check finds; one that reaches a limit has the verdict `error`."""
     if is_cheap(check, size_of(subject), subject.schemas):
         return run_check(check, subject)
     try:
         found = call(__name__, "run_encoded", dict(check), _encode(check, subject), strict=True)
     except LimitReached as limit:
-        return Outcome("error", f"the check '{check['type']}' was given up: {limit}")
-    return Outcome(*found)
+        return CheckOutcome("error", f"the check '{check['type']}' was given up: {limit}")
+    return CheckOutcome(*found)
 
 
 def run_encoded(check: Json, subject: Json) -> Json:
@@ -32,7 +32,7 @@ def run_encoded(check: Json, subject: Json) -> Json:
         return ["error", f"the check failed: {str(error) or type(error).__name__}", None]
 
 
-def _encode(check: Mapping[str, Json], subject: Subject) -> Json:
+def _encode(check: Mapping[str, Json], subject: CheckInput) -> Json:
     """What a check looks at as JSON, without what runs Python."""
     schema = check.get("schema")
     return {
@@ -45,10 +45,10 @@ def _encode(check: Mapping[str, Json], subject: Subject) -> Json:
     }
 
 
-def _decode(document: Json) -> Subject:
+def _decode(document: Json) -> CheckInput:
     reply = document["reply"]
     calls = tuple(ToolCall(**call) for call in reply["tool_calls"])
-    return Subject(
+    return CheckInput(
         Reply(**{**reply, "tool_calls": calls, "usage": Usage(**reply["usage"])}),
         document["actual"],
         document["schemas"],

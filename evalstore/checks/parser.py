@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from evalstore.checks.base import Arguments, Kind
+from evalstore.checks.base import CheckArguments, CheckType
 from evalstore.checks.normalization import STEPS
 from evalstore.checks.registry import find_kind, known_kinds
 from evalstore.display import shorten
@@ -38,7 +38,7 @@ def read_check(
     name, settings = split(given, line)
     kind = find_kind(name)
     assert kind is not None
-    arguments = Arguments(settings, line, _example(kind, name))
+    arguments = CheckArguments(settings, line, _example(kind, name))
     common = {} if kind.by_models else _read_common(arguments, kind, name)
     arguments.allow_empty = arguments.flag("allowEmpty")
     own = _read_own(arguments, kind, name, settings)
@@ -58,7 +58,7 @@ class Form:
         kind = find_kind(self.name)
         assert kind is not None
         self._kind, self._line = kind, line
-        arguments = Arguments(settings, line)
+        arguments = CheckArguments(settings, line)
         self._common = _read_common(arguments, kind, self.name)
         self._allow_empty = arguments.flag("allowEmpty")
         self.settings = {
@@ -68,14 +68,14 @@ class Form:
 
     def read(self, settings: dict[str, Json]) -> dict[str, Json]:
         """The canonical form with these values; raises `FileProblem`."""
-        arguments = Arguments(settings, self._line, _example(self._kind, self.name))
+        arguments = CheckArguments(settings, self._line, _example(self._kind, self.name))
         arguments.allow_empty = self._allow_empty
         own = _read_own(arguments, self._kind, self.name, settings)
         return {"type": self.name, "revision": self._kind.revision, **own, **self._common}
 
 
 def _read_own(
-    arguments: Arguments, kind: Kind, name: str, settings: Mapping[str, Json]
+    arguments: CheckArguments, kind: CheckType, name: str, settings: Mapping[str, Json]
 ) -> dict[str, Json]:
     """The settings that only this type of check has."""
     if kind.main and not arguments.allow_empty and settings.get(kind.main) in _EMPTY:
@@ -151,12 +151,12 @@ def _types_in(settings: Mapping[str, Json]) -> list[str]:
     return [name for name in settings if name not in COMMON and find_kind(name) is not None]
 
 
-def _are_settings(kind: Kind, value: dict[str, Json], *, alone: bool) -> bool:
+def _are_settings(kind: CheckType, value: dict[str, Json], *, alone: bool) -> bool:
     """Whether the value of `type: {…}` is the settings, not a value that is a mapping."""
     return not kind.takes_mapping or (alone and (kind.main is None or kind.main in value))
 
 
-def _example(kind: Kind, name: str) -> str | None:
+def _example(kind: CheckType, name: str) -> str | None:
     return f"{name}: {kind.example}" if kind.example else None
 
 
@@ -165,7 +165,7 @@ def _unknown(name: str, line: int | None) -> FileProblem:
     return FileProblem(f"there is no check '{name}'", line, hint=hint)
 
 
-def _read_common(arguments: Arguments, kind: Kind, name: str) -> dict[str, Json]:
+def _read_common(arguments: CheckArguments, kind: CheckType, name: str) -> dict[str, Json]:
     found: dict[str, Json] = {}
     if arguments.has_none_of(COMMON) and not kind.graded and not kind.joint:
         return found
@@ -201,7 +201,7 @@ def _read_common(arguments: Arguments, kind: Kind, name: str) -> dict[str, Json]
     return found
 
 
-def _read_steps(arguments: Arguments) -> list[str]:
+def _read_steps(arguments: CheckArguments) -> list[str]:
     steps = arguments.texts("normalize")
     for step in steps:
         if step not in STEPS:
@@ -210,12 +210,12 @@ def _read_steps(arguments: Arguments) -> list[str]:
     return list(dict.fromkeys(steps))
 
 
-def _read_bound(arguments: Arguments) -> str | None:
+def _read_bound(arguments: CheckArguments) -> str | None:
     value = arguments.take("pass")
     return None if value is None else canonical_bound(value, arguments)
 
 
-def canonical_bound(value: Json, arguments: Arguments) -> str:
+def canonical_bound(value: Json, arguments: CheckArguments) -> str:
     """What a score must be for a pass, as in `>= 0.8`; a number alone is the least."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = f">= {value}"

@@ -1,6 +1,6 @@
 """All check types by name: those of this package, and those that plug-ins add.
 
-A plug-in names a `Kind` in the entry point group `evalstore.checks`; it cannot replace a
+A plug-in names a `CheckType` in the entry point group `evalstore.checks`; it cannot replace a
 type of this package.
 """
 
@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 
-from evalstore.checks.base import Kind
+from evalstore.checks.base import CheckType
 from evalstore.checks.expressions import check
 from evalstore.checks.types import (
     call_metadata,
@@ -28,7 +28,7 @@ from evalstore.checks.types import (
 
 GROUP = "evalstore.checks"
 
-_OWN: Mapping[str, Kind] = {
+_OWN: Mapping[str, CheckType] = {
     **text.KINDS,
     **regex.KINDS,
     **similarity.KINDS,
@@ -43,12 +43,12 @@ _OWN: Mapping[str, Kind] = {
 }
 
 
-def find_kind(name: str) -> Kind | None:
+def find_kind(name: str) -> CheckType | None:
     """The check type of this name."""
     return _OWN.get(name) or _plugged_in().get(name)
 
 
-def known_kinds() -> Mapping[str, Kind]:
+def known_kinds() -> Mapping[str, CheckType]:
     """All check types by name."""
     return {**_plugged_in(), **_OWN}
 
@@ -60,6 +60,6 @@ def is_installed(package: str) -> bool:
 
 
 @cache
-def _plugged_in() -> Mapping[str, Kind]:
+def _plugged_in() -> Mapping[str, CheckType]:
     found = {point.name: point.load() for point in entry_points(group=GROUP)}
-    return {name: kind for name, kind in found.items() if isinstance(kind, Kind)}
+    return {name: kind for name, kind in found.items() if isinstance(kind, CheckType)}

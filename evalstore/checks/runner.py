@@ -12,10 +12,10 @@ from evalstore.checks.registry import find_kind
 from evalstore.values import Json, Verdict
 
 if TYPE_CHECKING:
-    from evalstore.checks.base import Subject
+    from evalstore.checks.base import CheckInput
 
 
-class Outcome(NamedTuple):
+class CheckOutcome(NamedTuple):
     """What one check found."""
 
     verdict: Verdict
@@ -24,13 +24,13 @@ class Outcome(NamedTuple):
     """0..1; None when it could not be computed."""
 
 
-def run_check(check: Mapping[str, Json], subject: Subject) -> Outcome:
+def run_check(check: Mapping[str, Json], subject: CheckInput) -> CheckOutcome:
     """Judge one answer by one check; one that this version does not know is an error."""
     name = check["type"]
     kind = find_kind(name)
     if kind is None or kind.revision != check["revision"]:
         words = f"'{name}' revision {check['revision']}"
-        return Outcome("error", f"this version does not know check {words}")
+        return CheckOutcome("error", f"this version does not know check {words}")
     prepare = preparer(tuple(check.get("normalize", ())), bool(check.get("ignoreCase")))
     if prepare is not subject.prepare:
         subject = replace(subject, prepare=prepare)
@@ -41,7 +41,7 @@ def run_check(check: Mapping[str, Json], subject: Subject) -> Outcome:
     is_turned_round = bool(check.get("not"))
     score = 1.0 - finding.score if is_turned_round else finding.score
     if passed != is_turned_round:
-        return Outcome("pass", "", score)
+        return CheckOutcome("pass", "", score)
     words = finding.feedback
     if is_turned_round:
         words = f"this must not be so: {_describe(check)}"
@@ -49,7 +49,7 @@ def run_check(check: Mapping[str, Json], subject: Subject) -> Outcome:
         told = f"the score is {finding.score:.4g}, wanted is {bound}"
         words = f"{told}: {words}" if words else told
     label = f"{check['name']}: " if check.get("name") else ""
-    return Outcome("fail", label + words, score)
+    return CheckOutcome("fail", label + words, score)
 
 
 def _describe(check: Mapping[str, Json]) -> str:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from evalstore.cli import output
 from evalstore.cli.resources import explain_resources
 from evalstore.errors import EvalstoreError
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 
 _WRONG_VALUE = "Value error, "
 """What pydantic puts before the message of a choice that is not there."""
@@ -88,9 +88,9 @@ class Globals:
     """The whole command line: what stands after `--` are paths."""
 
 
-def here() -> Where:
+def here() -> Location:
     """The workspace that the global options name."""
-    return Where(
+    return Location(
         Globals.directory,
         Globals.config,
         Globals.store,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from evalstore.planning.options import Wanted
+from evalstore.planning.options import SelectionOptions
 
 Command = Callable[..., None]
 
@@ -122,9 +122,9 @@ def selecting(
     retry_errors: RetryErrors = False,
     offline: Offline = False,
     keep_going: KeepGoing = False,
-) -> Wanted:
+) -> SelectionOptions:
     """The options that say which cases, models and answers a command is about."""
-    return Wanted(
+    return SelectionOptions(
         paths=tuple(paths or ()),
         tags=tuple(tags or ()),
         exclude_tags=tuple(exclude_tags or ()),

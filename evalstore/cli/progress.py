@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from evalstore.cli import output
-from evalstore.operations.progress import Watcher
+from evalstore.operations.progress import ProgressListener
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -22,7 +22,7 @@ _FIRST_SECONDS = 1.0
 """Before the first one, when lines are asked for."""
 
 
-class ProgressWatcher(Watcher):
+class TerminalProgress(ProgressListener):
     """Shows how far a run is, and what it has cost; keeps quiet when it is told to."""
 
     def __init__(self, mode: Mode) -> None:

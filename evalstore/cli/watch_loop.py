@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Never
 
 from evalstore.cli import output, streams
 from evalstore.cli.app import Globals, here
-from evalstore.cli.progress import ProgressWatcher
+from evalstore.cli.progress import TerminalProgress
 from evalstore.errors import (
     INTERRUPTED,
     STOPPED,
@@ -25,13 +25,15 @@ from evalstore.operations.watch import Watch
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
-    from evalstore.planning.options import Orders, Wanted
+    from evalstore.planning.options import RunOptions, SelectionOptions
 
 _NAMED = 3
 """Files that are named when they change; more of them are only counted."""
 
 
-def keep_watching(wanted: Wanted, orders: Orders, show: Callable[[RunReport], None]) -> int:
+def keep_watching(
+    wanted: SelectionOptions, orders: RunOptions, show: Callable[[RunReport], None]
+) -> int:
     """Run and watch until Ctrl-C or until `max_cost` is used up; the exit code.
 
     Waiting ends with the exit code of the last round, and a round that is interrupted with its
@@ -73,7 +75,7 @@ def _go_round(watch: Watch, show: Callable[[RunReport], None], *, is_first: bool
             output.talk("nothing to do")
         else:
             output.talk(_summary(found))
-            report = watch.run(ProgressWatcher(Globals.progress))
+            report = watch.run(TerminalProgress(Globals.progress))
             show(report)
             if before:
                 _print_news(watch, before, report)

@@ -12,17 +12,17 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from evalstore.execution.rate_limiter import Pace
+    from evalstore.execution.rate_limiter import RateLimiter
 
 J = TypeVar("J")
 
 
-class Lane(Generic[J]):
+class AccountQueue(Generic[J]):
     """The jobs of one account."""
 
     def __init__(
         self,
-        pace: Pace,
+        pace: RateLimiter,
         work: Callable[[J], Awaitable[None]],
         fetch: Callable[[int], Awaitable[list[J] | None]],
         changed: Callable[[], None],

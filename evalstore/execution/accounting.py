@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.execution.model_calls import HALTED, OVER_BUDGET
-from evalstore.execution.outcome import Outcome, Spending
+from evalstore.execution.outcome import ModelSpending, Outcome
 from evalstore.execution.writer import Writer
 from evalstore.hashing import subject_of
 from evalstore.planning.plan import CHECKS
@@ -14,20 +14,20 @@ from evalstore.values import RECORDED, Cost, Evaluation, Failure, Reply, Sample,
 
 if TYPE_CHECKING:
     from evalstore.errors import NotRunError
-    from evalstore.execution.model_calls import CallFailed, Door, Rim
+    from evalstore.execution.model_calls import CallFailed, Endpoint, RunEnvironment
     from evalstore.store import Store
 
 NOT_RUN = "not run"
 """The kind of a failure of checks that could not be run here and now."""
 
 
-class Ledger:
+class Accounting:
     """Keeps the outcome of one execution, and its writer."""
 
-    def __init__(self, store: Store, rim: Rim, runner: str) -> None:
+    def __init__(self, store: Store, environment: RunEnvironment, runner: str) -> None:
         self.outcome = Outcome()
         self.writer = Writer(store, runner)
-        self._rim = rim
+        self._environment = environment
 
     def spare_session(self, session: Session) -> None:
         """Take an answer that is paid, but whose question another run may have answered."""
@@ -43,7 +43,7 @@ class Ledger:
             self.outcome.recorded += 1
         else:
             self.outcome.asked += 1
-            self._rim.progress("asked", 1)
+            self._environment.progress("asked", 1)
         return id
 
     def evaluation(self, evaluation: Evaluation) -> None:
@@ -59,7 +59,7 @@ class Ledger:
         )
         self.outcome.votes.setdefault(subject_of(evaluation.sessions), []).append(vote)
         self.outcome.judged += 1
-        self._rim.progress("judged", 1)
+        self._environment.progress("judged", 1)
 
     def failure(
         self,
@@ -91,8 +91,8 @@ class Ledger:
                 evaluator=evaluator,
                 kind=error.kind,
                 message=error.message,
-                at=self._rim.now(),
-                nonce=self._rim.nonce(),
+                at=self._environment.now(),
+                nonce=self._environment.nonce(),
                 status=error.status,
                 attempts=failed.attempts,
                 model=model,
@@ -113,25 +113,25 @@ class Ledger:
                 evaluator=evaluator,
                 kind=NOT_RUN,
                 message=str(error),
-                at=self._rim.now(),
-                nonce=self._rim.nonce(),
+                at=self._environment.now(),
+                nonce=self._environment.nonce(),
             )
         )
 
     def _count_failure(self, line: str) -> None:
         self.outcome.failed += 1
         self.outcome.failures[line] = self.outcome.failures.get(line, 0) + 1
-        self._rim.progress("failed", 1)
+        self._environment.progress("failed", 1)
 
-    def spend(self, door: Door, reply: Reply) -> Cost | None:
+    def spend(self, endpoint: Endpoint, reply: Reply) -> Cost | None:
         """What a candidate's reply costs."""
-        cost = self._price(door, reply, "candidate")
+        cost = self._price(endpoint, reply, "candidate")
         self.outcome.cost += cost.usd if cost else 0.0
         return cost
 
-    def spend_judging(self, door: Door, replies: Sequence[Reply]) -> Cost | None:
+    def spend_judging(self, endpoint: Endpoint, replies: Sequence[Reply]) -> Cost | None:
         """What a judge's replies cost together."""
-        costs = [self._price(door, reply, "evaluator") for reply in replies]
+        costs = [self._price(endpoint, reply, "evaluator") for reply in replies]
         known = [cost for cost in costs if cost]
         if not known:
             return None
@@ -139,18 +139,18 @@ class Ledger:
         self.outcome.judge_cost += total.usd
         return total
 
-    def _price(self, door: Door, reply: Reply, part: str) -> Cost | None:
-        spending = self.outcome.spending.setdefault((door.model.id, part), Spending())
+    def _price(self, endpoint: Endpoint, reply: Reply, part: str) -> Cost | None:
+        spending = self.outcome.spending.setdefault((endpoint.model.id, part), ModelSpending())
         usage = reply.usage
         spending.calls += 1
         spending.input_tokens += usage.input_tokens or 0
         spending.output_tokens += usage.output_tokens or 0
         spending.cached_tokens += usage.cached_tokens or 0
-        if door.price is None or not door.price.covers(usage):
+        if endpoint.price is None or not endpoint.price.covers(usage):
             self.outcome.priced = False
             spending.cost = None
             return None
-        cost = door.price.cost(usage, reply.latency)
+        cost = endpoint.price.cost(usage, reply.latency)
         if spending.cost is not None:
             spending.cost += cost.usd
-        return cost if cost.usd or door.price.source != "scripted" else None
+        return cost if cost.usd or endpoint.price.source != "scripted" else None

@@ -12,7 +12,7 @@ from collections import deque
 _IN_A_ROUND = 8
 
 
-class Bursts:
+class BurstLimit:
     """Lets a few pass in each round of the event loop, in the order in which they came."""
 
     def __init__(self) -> None:

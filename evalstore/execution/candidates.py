@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstore.execution.model_calls import CallFailed, Calls, Door, Rim
+from evalstore.execution.model_calls import CallFailed, Endpoint, ModelCaller, RunEnvironment
 from evalstore.execution.requests import next_request
 from evalstore.planning.cells import limit_of
 from evalstore.providers.base import ProviderError
@@ -15,29 +15,29 @@ from evalstore.values import RECORDED, Cost, Question, Reply, Session
 from evalstore.workspace.model_files import provider_options
 
 if TYPE_CHECKING:
-    from evalstore.execution.accounting import Ledger
-    from evalstore.execution.requests import Material
-    from evalstore.planning.plan import Ask
+    from evalstore.execution.accounting import Accounting
+    from evalstore.execution.requests import RequestBuilder
+    from evalstore.planning.plan import PlannedAsk
 
 
-class Asking:
-    """Holds the conversations of one execution; `doors` are by candidate."""
+class CandidateCaller:
+    """Holds the conversations of one execution; `endpoints` are by candidate."""
 
     def __init__(
         self,
-        doors: Mapping[str, Door],
-        material: Material,
-        calls: Calls,
-        ledger: Ledger,
-        rim: Rim,
+        endpoints: Mapping[str, Endpoint],
+        material: RequestBuilder,
+        calls: ModelCaller,
+        accounting: Accounting,
+        environment: RunEnvironment,
     ) -> None:
-        self._doors = doors
+        self._endpoints = endpoints
         self._material = material
         self._calls = calls
-        self._ledger = ledger
-        self._rim = rim
+        self._accounting = accounting
+        self._environment = environment
 
-    async def hold(self, ask: Ask, newest: int) -> Session:
+    async def hold(self, ask: PlannedAsk, newest: int) -> Session:
         """Hold the conversation of a question; raises `CallFailed`.
 
         `newest` is when the newest stored session of the question started.
@@ -45,20 +45,20 @@ class Asking:
         cell, question = ask.cell, ask.question
         if cell.case.recorded:
             return self._take_recorded(question, newest)
-        door = self._doors[cell.candidate.id]
+        endpoint = self._endpoints[cell.candidate.id]
         limit = limit_of(cell)
         request, test = self._material.ask(
-            question, door.version.code, limit, provider_options(door.version)
+            question, endpoint.version.code, limit, provider_options(endpoint.version)
         )
         # Never older than a stored session, whatever the clock says: the oldest ones count.
-        started = max(self._rim.now(), newest + 1)
+        started = max(self._environment.now(), newest + 1)
         replies: list[Reply] = []
         costs: list[Cost | None] = []
         is_last = False
         while not is_last:
             turn, is_last = next_request(request, replies)
-            reply = await self._calls.ask(door, turn)
-            costs.append(self._ledger.spend(door, reply))
+            reply = await self._calls.ask(endpoint, turn)
+            costs.append(self._accounting.spend(endpoint, reply))
             replies.append(replace(reply, text=None if reply.text is None else reply.text.strip()))
         if test.schema:
             _require_json(reply)
@@ -66,7 +66,7 @@ class Asking:
             question=question,
             turns=tuple(replies),
             started=started,
-            nonce=self._rim.nonce(),
+            nonce=self._environment.nonce(),
             cost=_sum(costs),
             limit=limit if any(reply.is_cut for reply in replies) else None,
         )
@@ -77,8 +77,8 @@ class Asking:
         return Session(
             question=question,
             turns=tuple(Reply(answer) for answer in answers),
-            started=max(self._rim.now(), newest + 1),
-            nonce=self._rim.nonce(),
+            started=max(self._environment.now(), newest + 1),
+            nonce=self._environment.nonce(),
             origin=RECORDED,
         )
 

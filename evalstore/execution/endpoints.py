@@ -1,4 +1,4 @@
-"""Opens the doors that a plan needs: providers with their keys, and prices."""
+"""Opens the endpoints that a plan needs: providers with their keys, and prices."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from evalstore.clock import today
-from evalstore.execution.key_access import Access, KeyAccess, read_environment
-from evalstore.execution.model_calls import Door
+from evalstore.execution.key_access import KeyAccess, ProviderAccess, read_environment
+from evalstore.execution.model_calls import Endpoint
 from evalstore.execution.rate_limiter import Account
 from evalstore.execution.refused_keys import collect_refused, combine
 from evalstore.planning.pricing import find
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.planning.cells import Candidate, Judge
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
     from evalstore.workspace.model_files import Model, Part, ProviderFile
     from evalstore.workspace.reader import Reading
 
 
-class Doorkeeper:
+class ProviderPool:
     """Opens providers with their keys, each account once."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Doorkeeper:
         self._currencies = reading.currencies
         self._open: dict[tuple[object, ...], tuple[Provider, Account]] = {}
 
-    def door(self, model: Model, part: Part, temperature: float | None) -> Door:
+    def endpoint(self, model: Model, part: Part, temperature: float | None) -> Endpoint:
         """A model as it is called; raises `EvalstoreError` when it cannot be called at all."""
         provider = model.provider
         access = self.find_access(provider)
@@ -71,7 +71,7 @@ class Doorkeeper:
             )
             self._open[place] = opened, account
         opened, account = self._open[place]
-        return Door(
+        return Endpoint(
             model=model,
             version=model.version(part),
             provider=opened,
@@ -81,7 +81,7 @@ class Doorkeeper:
             account=account,
         )
 
-    def find_access(self, provider: ProviderFile) -> Access:
+    def find_access(self, provider: ProviderFile) -> ProviderAccess:
         """How a provider is reached; raises `KeyNotAllowedError`."""
         return self._keys.find(provider)
 
@@ -94,31 +94,31 @@ class Doorkeeper:
             await provider.close()
 
 
-class Doors(Doorkeeper):
-    """Opens the doors that a plan needs."""
+class EndpointPool(ProviderPool):
+    """Opens the endpoints that a plan needs."""
 
-    def __init__(self, desk: Desk, agrees: Callable[[str], bool]) -> None:
-        super().__init__(desk.workspace.root, desk.reading, agrees)
-        self.desk = desk
+    def __init__(self, project: Project, agrees: Callable[[str], bool]) -> None:
+        super().__init__(project.workspace.root, project.reading, agrees)
+        self.project = project
 
     def require_keys(self, used: Mapping[str, Candidate], judges: Mapping[str, Judge]) -> None:
         """Raise `KeyNotAllowedError` with all keys that may not be sent where they would go."""
         ids = [*(one.id for one in used.values()), *(one.id for one in judges.values())]
-        models = [self.desk.find_model(id, "models") for id in dict.fromkeys(ids)]
+        models = [self.project.find_model(id, "models") for id in dict.fromkeys(ids)]
         if refused := collect_refused(self._keys, models):
             raise combine(refused)
 
-    def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Door]:
+    def candidates(self, used: Mapping[str, Candidate]) -> dict[str, Endpoint]:
         """By display id."""
         return {
-            id: self.door(self.desk.find_model(one.id, "candidates"), "candidate", None)
+            id: self.endpoint(self.project.find_model(one.id, "candidates"), "candidate", None)
             for id, one in used.items()
         }
 
-    def judges(self, used: Mapping[str, Judge]) -> dict[str, Door]:
+    def judges(self, used: Mapping[str, Judge]) -> dict[str, Endpoint]:
         """By evaluator id."""
-        doors = {}
+        endpoints = {}
         for id, judge in used.items():
-            model = self.desk.find_model(judge.id, "evaluators")
-            doors[id] = self.door(model, "evaluator", judge.temperature)
-        return doors
+            model = self.project.find_model(judge.id, "evaluators")
+            endpoints[id] = self.endpoint(model, "evaluator", judge.temperature)
+        return endpoints

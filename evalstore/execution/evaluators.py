@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstore.checks import run_check
-from evalstore.checks.answer_binding import Held
+from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.cost import is_cheap
 from evalstore.checks.evaluator import judge_by_checks, schemas_of
 from evalstore.checks.limited_runner import run_within_limits
 from evalstore.checks.types.judge import without_judge
-from evalstore.execution.judge_calls import Opinions
+from evalstore.execution.judge_calls import JudgeCaller
 from evalstore.judging.reply_formats import form_of
 from evalstore.planning.plan import CHECKS
 from evalstore.planning.pricing import sum_usage
@@ -20,11 +20,11 @@ from evalstore.values import Evaluation, Json, Reply, Request, Session
 from evalstore.workspace.model_files import provider_options
 
 if TYPE_CHECKING:
-    from evalstore.checks.evaluator import Checked, RunCode
-    from evalstore.execution.accounting import Ledger
-    from evalstore.execution.model_calls import Calls, Door, Rim
+    from evalstore.checks.evaluator import ChecksVerdict, RunCode
+    from evalstore.execution.accounting import Accounting
+    from evalstore.execution.model_calls import Endpoint, ModelCaller, RunEnvironment
     from evalstore.execution.python_checks import CodeChecks
-    from evalstore.execution.requests import Material
+    from evalstore.execution.requests import RequestBuilder
     from evalstore.planning.cells import Judge
 
 
@@ -32,8 +32,8 @@ _CODE_LENGTH = 8
 """Digits that a judge can copy without a mistake, and that nobody can guess."""
 
 
-class Judging:
-    """Makes the evaluations of one execution; `doors` are by evaluator id.
+class EvaluatorCaller:
+    """Makes the evaluations of one execution; `endpoints` are by evaluator id.
 
     `newest` is when the newest stored evaluation of a session started: no new one is older,
     whatever the clock says, for the oldest ones count.
@@ -41,11 +41,11 @@ class Judging:
 
     def __init__(
         self,
-        doors: Mapping[str, Door],
-        material: Material,
-        calls: Calls,
-        ledger: Ledger,
-        rim: Rim,
+        endpoints: Mapping[str, Endpoint],
+        material: RequestBuilder,
+        calls: ModelCaller,
+        accounting: Accounting,
+        environment: RunEnvironment,
         limit: int | None,
         code: CodeChecks,
     ) -> None:
@@ -53,13 +53,13 @@ class Judging:
         self._code = code
         self._found_quick: tuple[str, int] | None = None
         """The evaluation version, and the characters, for which no check may take time."""
-        self._made: dict[tuple[tuple[str, ...], str], Checked] = {}
+        self._made: dict[tuple[tuple[str, ...], str], ChecksVerdict] = {}
         """What checks that take time have found; taken when the evaluation is made."""
-        self._doors = doors
+        self._endpoints = endpoints
         self._material = material
-        self._opinions = Opinions(calls.ask)
-        self._ledger = ledger
-        self._rim = rim
+        self._opinions = JudgeCaller(calls.ask)
+        self._accounting = accounting
+        self._environment = environment
         self._limit = limit
 
     async def consult(
@@ -71,34 +71,38 @@ class Judging:
         newest: int,
     ) -> Evaluation:
         """What a model says of sessions that are judged together; raises `CallFailed`."""
-        started = max(self._rim.now(), newest + 1)
-        door = self._doors[judge.evaluator]
+        started = max(self._environment.now(), newest + 1)
+        endpoint = self._endpoints[judge.evaluator]
         form = form_of(self._material.content("evaluation", evaluation).get("checks", ()))
         held = [(one.question, one.turns) for one in sessions]
         last = sessions[-1].cost
         messages = self._material.judge(
-            judge.prompt, evaluation, held, self._rim.nonce(), usd=last.usd if last else None
+            judge.prompt,
+            evaluation,
+            held,
+            self._environment.nonce(),
+            usd=last.usd if last else None,
         )
         request = Request(
-            code=door.version.code,
+            code=endpoint.version.code,
             messages=messages,
-            temperature=door.temperature,
+            temperature=endpoint.temperature,
             max_output_tokens=self._limit,
-            provider_options=provider_options(door.version),
+            provider_options=provider_options(endpoint.version),
         )
         spent: list[Reply] = []
-        code = self._rim.nonce()[-_CODE_LENGTH:]  # not that of the marks around the answers
+        code = self._environment.nonce()[-_CODE_LENGTH:]  # not that of the marks around the answers
         try:
-            opinion = await self._opinions.get(door, request, spent, code, form)
+            opinion = await self._opinions.get(endpoint, request, spent, code, form)
         finally:
-            cost = self._ledger.spend_judging(door, spent)
+            cost = self._accounting.spend_judging(endpoint, spent)
         return Evaluation(
             sessions=ids,
             evaluation=evaluation,
             evaluator=judge.evaluator,
             verdict=opinion.verdict,
             started=started,
-            nonce=self._rim.nonce(),
+            nonce=self._environment.nonce(),
             score=opinion.score,
             label=opinion.label,
             feedback=opinion.feedback,
@@ -148,13 +152,13 @@ class Judging:
 
     def _look(
         self, sessions: Sequence[Session], evaluation: str
-    ) -> tuple[Sequence[Json], Sequence[Held], Mapping[str, Json], RunCode | None]:
+    ) -> tuple[Sequence[Json], Sequence[HeldConversation], Mapping[str, Json], RunCode | None]:
         """The checks of an evaluation version, and all that they look at."""
         content = self._material.content("evaluation", evaluation)
         checks = without_judge(content.get("checks", ()))
         run_code = self._code.prepare(checks)
         held = [
-            Held(
+            HeldConversation(
                 one.turns,
                 one.cost.usd if one.cost else None,
                 self._code.show(one) if run_code else (),
@@ -176,8 +180,8 @@ class Judging:
             evaluation=evaluation,
             evaluator=CHECKS,
             verdict=checked.verdict,
-            started=max(self._rim.now(), newest + 1),
-            nonce=self._rim.nonce(),
+            started=max(self._environment.now(), newest + 1),
+            nonce=self._environment.nonce(),
             score=checked.score,
             feedback=checked.feedback,
             checks=checked.results,

@@ -17,25 +17,32 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from evalstore.errors import NotRunError
-from evalstore.execution.account_queue import Lane
-from evalstore.execution.accounting import Ledger
-from evalstore.execution.burst_limit import Bursts
-from evalstore.execution.candidates import Asking
-from evalstore.execution.evaluators import Judging
-from evalstore.execution.model_calls import CallFailed, Calls, Door, LeaseLostError, Limits, Rim
+from evalstore.execution.account_queue import AccountQueue
+from evalstore.execution.accounting import Accounting
+from evalstore.execution.burst_limit import BurstLimit
+from evalstore.execution.candidates import CandidateCaller
+from evalstore.execution.evaluators import EvaluatorCaller
+from evalstore.execution.model_calls import (
+    CallFailed,
+    Endpoint,
+    LeaseLostError,
+    Limits,
+    ModelCaller,
+    RunEnvironment,
+)
 from evalstore.execution.outcome import Outcome
 from evalstore.execution.python_checks import Allows, CodeChecks
-from evalstore.execution.requests import Judged, Material
-from evalstore.execution.work_sharing import Sharing, key_of
+from evalstore.execution.requests import Judged, RequestBuilder
+from evalstore.execution.work_sharing import WorkSharing, key_of
 from evalstore.hashing import subject_of
-from evalstore.planning.plan import CHECKS, Ask, Judgement, Plan, missing_judgements
+from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, missing_judgements
 from evalstore.values import Json, Session, Vote
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell, Subject
     from evalstore.store import Store
 
-__all__ = ["Door", "Executor", "Limits", "Outcome", "Rim"]
+__all__ = ["Endpoint", "Executor", "Limits", "Outcome", "RunEnvironment"]
 
 _CHECKED_AT_ONCE = 200
 """Stored sessions that are read together to be checked."""
@@ -48,7 +55,7 @@ T = TypeVar("T")
 class _Job(NamedTuple):
     """One call to make, with its retries."""
 
-    item: Ask | Judgement
+    item: PlannedAsk | PlannedJudgement
     claimed: int
     """After how many of our sleeps it was claimed."""
     session: Session | None = None
@@ -68,10 +75,10 @@ class Executor:
     def __init__(
         self,
         store: Store,
-        candidates: Mapping[str, Door],
-        judges: Mapping[str, Door],
+        candidates: Mapping[str, Endpoint],
+        judges: Mapping[str, Endpoint],
         limits: Limits,
-        rim: Rim,
+        environment: RunEnvironment,
         stops_at: Callable[[Cell, Plan, Outcome], bool] | None = None,
         allows: Allows = lambda _sha256, _network: False,
     ) -> None:
@@ -83,21 +90,21 @@ class Executor:
         self.store = store
         self.candidates = candidates
         self.judges = judges
-        self.rim = rim
+        self.environment = environment
         self._stops_at = stops_at
-        self.material = Material(store)
-        self.sharing = Sharing(store, rim.warn)
-        self._ledger = Ledger(store, rim, self.sharing.runner)
-        self.outcome = self._ledger.outcome
-        self._calls = Calls(limits, rim, self._is_ours)
-        made_of = (self.material, self._calls, self._ledger, rim)
-        self._asking = Asking(candidates, *made_of)
+        self.material = RequestBuilder(store)
+        self.sharing = WorkSharing(store, environment.warn)
+        self._accounting = Accounting(store, environment, self.sharing.runner)
+        self.outcome = self._accounting.outcome
+        self._calls = ModelCaller(limits, environment, self._is_ours)
+        made_of = (self.material, self._calls, self._accounting, environment)
+        self._asking = CandidateCaller(candidates, *made_of)
         self._code = CodeChecks(self.material, allows)
-        self._judging = Judging(judges, *made_of, limits.judge_tokens, self._code)
+        self._judging = EvaluatorCaller(judges, *made_of, limits.judge_tokens, self._code)
         self._failed: Counter[str] = Counter()
         """Key -> how often it has failed in this run: other plans may want it, too."""
         self._finished = asyncio.Event()
-        self._bursts = Bursts()
+        self._bursts = BurstLimit()
         self._open(Plan())
 
     def _open(self, plan: Plan) -> None:
@@ -125,13 +132,15 @@ class Executor:
             for question, _, wanted in cell.asked():
                 self._sharing_cells.setdefault(question, []).append(cell)
                 self._most[question] = max(wanted, self._most.get(question, 0))
-        doors = (*self.candidates.values(), *self.judges.values())
+        endpoints = (*self.candidates.values(), *self.judges.values())
         self._work_of = self._by_account(plan)
         self._lanes = {
-            account.name: Lane(
+            account.name: AccountQueue(
                 self._calls.pace(account), self._work, self._fetcher(account.name), self._changed
             )
-            for account in {door.account.name: door.account for door in doors}.values()
+            for account in {
+                endpoint.account.name: endpoint.account for endpoint in endpoints
+            }.values()
         }
         self._finished.clear()
         self._checking: asyncio.Task[None] | None = None
@@ -140,7 +149,7 @@ class Executor:
 
     async def __aenter__(self) -> Self:
         """Begin."""
-        self._writer = asyncio.create_task(self._ledger.writer.run())
+        self._writer = asyncio.create_task(self._accounting.writer.run())
         self._alive = asyncio.create_task(self.sharing.keep_alive())
         return self
 
@@ -149,13 +158,15 @@ class Executor:
         self._alive.cancel()
         self._code.close()
         try:
-            await _see_through(self._ledger.writer.finish(self._writer))
+            await _see_through(self._accounting.writer.finish(self._writer))
         finally:
             try:
                 await _see_through(asyncio.to_thread(self.sharing.leave))
             finally:
-                doors = (*self.candidates.values(), *self.judges.values())
-                for provider in {id(door.provider): door.provider for door in doors}.values():
+                endpoints = (*self.candidates.values(), *self.judges.values())
+                for provider in {
+                    id(endpoint.provider): endpoint.provider for endpoint in endpoints
+                }.values():
                     await provider.close()
 
     async def carry_out(self, plan: Plan) -> None:
@@ -191,7 +202,7 @@ class Executor:
             for task in tasks:
                 task.cancel()
             await _see_through(asyncio.gather(*tasks, return_exceptions=True))
-            stored = asyncio.ensure_future(self._ledger.writer.settled())
+            stored = asyncio.ensure_future(self._accounting.writer.settled())
             await _see_through(
                 asyncio.wait({stored, self._writer}, return_when=asyncio.FIRST_COMPLETED)
             )
@@ -229,7 +240,7 @@ class Executor:
             await self._claim_anew(job)
             return
         try:
-            if isinstance(job.item, Ask):
+            if isinstance(job.item, PlannedAsk):
                 await self._ask(job, job.item)
             else:
                 await self._judge(job.item, job.session)
@@ -239,7 +250,7 @@ class Executor:
         if self.outcome.over_budget:
             self.halt()
         # No call is made while what the last one brought could still be lost.
-        await self._ledger.writer.settled()
+        await self._accounting.writer.settled()
         if self._answered:
             await self._judge_together()
 
@@ -252,13 +263,13 @@ class Executor:
         job = _JOB.get()
         if not self._has_slept_since(job):
             return True
-        await self._ledger.writer.settled()
+        await self._accounting.writer.settled()
         return await self.sharing.still_has(key_of(job.item))
 
     async def _claim_anew(self, job: _Job) -> None:
         """Claim what may be in other hands, or done, by now."""
         key = key_of(job.item)
-        await self._ledger.writer.settled()
+        await self._accounting.writer.settled()
         if job.item.count > 1:
             self._one_less(key)  # a part of it may be under way: the rest is for the next run
         else:
@@ -272,23 +283,23 @@ class Executor:
             if key in self._sharing_cells:
                 self._judge_oldest(key)
                 self._answered.add(key)
-            self._ledger.writer.give(key)
+            self._accounting.writer.give(key)
             del self._left[key]
 
     # --- what is to be done
 
-    def _account_of(self, item: Ask | Judgement) -> str:
-        if isinstance(item, Ask):
+    def _account_of(self, item: PlannedAsk | PlannedJudgement) -> str:
+        if isinstance(item, PlannedAsk):
             return self.candidates[item.cell.candidate.id].account.name
         assert item.judge is not None
         return self.judges[item.judge.evaluator].account.name
 
-    def _by_account(self, plan: Plan) -> dict[str, list[Ask | Judgement]]:
+    def _by_account(self, plan: Plan) -> dict[str, list[PlannedAsk | PlannedJudgement]]:
         """What of a plan can be done at once, by account: judgements, then questions."""
         to_check = {
             (one.sessions, one.cell.case.evaluation) for one in plan.judgements if one.judge is None
         }
-        found: dict[str, list[Ask | Judgement]] = {}
+        found: dict[str, list[PlannedAsk | PlannedJudgement]] = {}
         for one in plan.judgements:
             if not one.sessions or one.judge is None:
                 continue  # a session that is still to be asked is judged when it is there
@@ -299,11 +310,11 @@ class Executor:
             found.setdefault(self._account_of(ask), []).append(ask)
         return found
 
-    def _planned(self, account: str) -> Iterator[Ask | Judgement]:
+    def _planned(self, account: str) -> Iterator[PlannedAsk | PlannedJudgement]:
         """The plan's work for an account: judgements of stored sessions, then questions."""
         for item in self._work_of.get(account, ()):
             key = key_of(item)
-            if isinstance(item, Ask):
+            if isinstance(item, PlannedAsk):
                 if (count := item.count - self._failed[key]) > 0:
                     yield replace(item, count=count)
             elif key not in self._failed and key not in self._owed:
@@ -319,22 +330,22 @@ class Executor:
 
         return fetch
 
-    async def _claim(self, items: list[Ask | Judgement]) -> list[_Job]:
+    async def _claim(self, items: list[PlannedAsk | PlannedJudgement]) -> list[_Job]:
         """The jobs of those of these items that nobody else works on, and that are still open."""
         claimed = await self.sharing.claim(items)
         self.material.keep(claimed.contents)
-        self._read_evaluations(one for one in claimed.items if isinstance(one, Ask))
+        self._read_evaluations(one for one in claimed.items if isinstance(one, PlannedAsk))
         jobs: list[_Job] = []
         for item in claimed.items:
             self._left[key_of(item)] = item.count
             jobs += [_Job(item, self.sharing.look_at_clock())] * item.count
             self._note_waiting(item)
         for key in claimed.done:
-            self._ledger.writer.give(key)
-        owed: list[Ask | Judgement] = []
+            self._accounting.writer.give(key)
+        owed: list[PlannedAsk | PlannedJudgement] = []
         for question, sessions in claimed.sessions.items():
             # Another run has asked in the meantime: its answers count here too.
-            self.rim.progress("asked", len(sessions))
+            self.environment.progress("asked", len(sessions))
             counted = self.plan.sessions[question]
             for id, session in sessions.items():
                 number = counted.index(id)
@@ -347,7 +358,7 @@ class Executor:
             await self._judge_together()
         return jobs + (await self._claim(owed) if owed else [])
 
-    def _read_evaluations(self, asks: Iterable[Ask]) -> None:
+    def _read_evaluations(self, asks: Iterable[PlannedAsk]) -> None:
         """Read at once by what the answers are judged in other cells than the asked ones."""
         told = {
             cell.case.evaluation: None
@@ -391,12 +402,12 @@ class Executor:
             told = {one.case.evaluation for subject in some for one in cells[subject]}
             loaded, contents = await asyncio.to_thread(self._load_stored, some, told)
             self.material.keep(contents)
-            owed: list[Judgement] = []
+            owed: list[PlannedJudgement] = []
             for subject in some:
                 sessions = tuple([loaded[id] for id in subject])
                 await self._run_checks(subject, cells[subject], sessions)
                 owed += self._check_and_find(subject, cells[subject], sessions)
-            await self._ledger.writer.settled()
+            await self._accounting.writer.settled()
             self._put(await self._claim(list(owed)))
 
     def _load_stored(
@@ -409,7 +420,7 @@ class Executor:
 
     # --- asking
 
-    async def _ask(self, job: _Job, ask: Ask) -> None:
+    async def _ask(self, job: _Job, ask: PlannedAsk) -> None:
         cell, question = ask.cell, ask.question_id
         newest = self.plan.newest.get(question, 0)
         try:
@@ -417,18 +428,18 @@ class Executor:
         except CallFailed as failed:
             model = self.candidates[cell.candidate.id].model.id
             self._failed[question] += 1
-            self._ledger.failure(failed, question=question, model=model)
+            self._accounting.failure(failed, question=question, model=model)
         else:
             if ask.count == 1 and self._has_slept_since(job):
                 # It is paid, so it is kept, but another run's answer is not displaced by it.
-                started = max(self.rim.now(), newest + 1)
-                self._ledger.spare_session(replace(session, started=started))
+                started = max(self.environment.now(), newest + 1)
+                self._accounting.spare_session(replace(session, started=started))
                 await self._claim_anew(job)
                 return
             try:
                 await self._bursts.wait()
             finally:  # whatever happens: this is paid
-                id = self._ledger.session(question, session)
+                id = self._accounting.session(question, session)
                 self._answers[id] = session
                 await self._run_checks((id,), self._alone(question), (session,))
                 self._judge_soon((id,), self._wanting(question, all_answers=True), session)
@@ -468,17 +479,17 @@ class Executor:
             return
         # Another run that works on the same answers may judge them, too.
         self.sharing.look_for_votes({subject_of(one): self._votes(subject_of(one)) for one in due})
-        owed: list[Judgement] = []
+        owed: list[PlannedJudgement] = []
         left = iter(due)
         for subject, wanting in due.items():
             if not self.material.has(subject, None):
-                await self._ledger.writer.settled()
+                await self._accounting.writer.settled()
                 self.material.read_ahead(chain([(subject, None)], ((one, None) for one in left)))
             sessions = self.material.sessions(subject)
             await self._run_checks(subject, wanting, sessions)
             owed += self._check_and_find(subject, wanting, sessions)
         if owed:
-            await self._ledger.writer.settled()
+            await self._accounting.writer.settled()
             self._put(await self._claim(list(owed)))
 
     def _judge_oldest(self, question: str) -> None:
@@ -513,7 +524,7 @@ class Executor:
         }
         if not wanted:
             return
-        await self._ledger.writer.settled()
+        await self._accounting.writer.settled()
         votes = self._votes(subject_of(ids))
         judged = {vote.evaluation for vote in votes if vote.evaluator == CHECKS}
         for evaluation in sorted(wanted - judged - self.plan.blocked):
@@ -522,7 +533,7 @@ class Executor:
                     await self._judging.prepare(ids, sessions, evaluation)
                 except NotRunError as error:
                     if not self.is_halted:
-                        self._ledger.not_run(error, subject_of(ids), evaluation)
+                        self._accounting.not_run(error, subject_of(ids), evaluation)
 
     def _may_take_time(self, cell: Cell, sessions: Sequence[Session]) -> bool:
         """Whether the checks of a cell run Python, or may take time for another reason."""
@@ -533,10 +544,10 @@ class Executor:
 
     def _check_and_find(
         self, ids: Subject, cells: Iterable[Cell], sessions: tuple[Session, ...]
-    ) -> list[Judgement]:
+    ) -> list[PlannedJudgement]:
         """Make the checks that a subject lacks; returns what then is left to models, each once."""
         subject = subject_of(ids)
-        owed: list[Judgement] = []
+        owed: list[PlannedJudgement] = []
         for cell in cells:
             if cell.case.evaluation is None:
                 continue
@@ -549,11 +560,11 @@ class Executor:
                     continue  # it is not trusted, or everything ends: the next run judges it
                 newest = self._newest_vote(subject)
                 found = self._judging.check(ids, sessions, cell.case.evaluation, newest)
-                self._ledger.evaluation(found)
+                self._accounting.evaluation(found)
                 missing = list(missing_judgements(cell, self._votes(subject)))
                 self._look_at_verdict(cell)
             for judge, count in missing:
-                one = Judgement(cell, ids, judge, count)
+                one = PlannedJudgement(cell, ids, judge, count)
                 if (key := key_of(one)) not in self._owed:
                     self._owed.add(key)
                     owed.append(one)
@@ -569,7 +580,7 @@ class Executor:
         """Make a new subject's checks, and queue its judgements: nobody else knows it yet."""
         for one in self._check_and_find(ids, cells, sessions):
             key = key_of(one)
-            self._ledger.writer.take(key)
+            self._accounting.writer.take(key)
             self._left[key] = one.count
             lane = self._lanes[self._account_of(one)]
             keeps = len(sessions) == 1 and lane.backlog < _KEPT_IN_MEMORY
@@ -577,13 +588,13 @@ class Executor:
             self._note_waiting(one)
             lane.put([_Job(one, self.sharing.look_at_clock(), kept)] * one.count)
 
-    async def _judge(self, item: Judgement, session: Session | None) -> None:
+    async def _judge(self, item: PlannedJudgement, session: Session | None) -> None:
         subject = item.subject
         assert subject
         assert item.judge
         assert item.cell.case.evaluation
         key, judge = key_of(item), item.judge
-        door = self.judges[judge.evaluator]
+        endpoint = self.judges[judge.evaluator]
         try:
             sessions = await self._read(item, session)
             evaluation = await self._judging.consult(
@@ -595,33 +606,33 @@ class Executor:
             )
         except CallFailed as failed:
             self._failed[key] += 1
-            self._ledger.failure(
+            self._accounting.failure(
                 failed,
                 subject=subject,
                 evaluation=item.cell.case.evaluation,
                 evaluator=judge.evaluator,
-                model=door.model.id,
+                model=endpoint.model.id,
             )
         except NotRunError as error:
             self._failed[key] += 1
-            self._ledger.not_run(error, subject, item.cell.case.evaluation, judge.evaluator)
+            self._accounting.not_run(error, subject, item.cell.case.evaluation, judge.evaluator)
         else:
-            self._ledger.evaluation(evaluation)
+            self._accounting.evaluation(evaluation)
             self._look_at_verdict(item.cell)
         self._one_less(key)
 
-    def _note_waiting(self, item: Ask | Judgement) -> None:
+    def _note_waiting(self, item: PlannedAsk | PlannedJudgement) -> None:
         """Note that a judgement will be made, so that others are read with it."""
-        if isinstance(item, Judgement):
+        if isinstance(item, PlannedJudgement):
             waiting = self._waiting.setdefault(self._account_of(item), {})
             waiting[item.sessions, item.cell.case.evaluation] = None
 
-    async def _read(self, item: Judgement, session: Session | None) -> tuple[Session, ...]:
+    async def _read(self, item: PlannedJudgement, session: Session | None) -> tuple[Session, ...]:
         """The sessions of a judgement; what the next ones are about is read with them."""
         waiting = self._waiting.get(self._account_of(item), {})
         judged = (item.sessions, item.cell.case.evaluation)
         if session is None and not self.material.has(*judged):
-            await self._ledger.writer.settled()
+            await self._accounting.writer.settled()
             if not self.material.has(*judged):
                 self.material.read_ahead(chain([judged], waiting))
         waiting.pop(judged, None)

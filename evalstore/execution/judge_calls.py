@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from evalstore.execution.model_calls import CallFailed, Door
+from evalstore.execution.model_calls import CallFailed, Endpoint
 from evalstore.judging.reply_formats import ReplyForm, Verdicts, tell
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.judging.structured_output import Mode, ReplyModes, in_mode
-from evalstore.judging.verdict_reply import Opinion, ask_again
+from evalstore.judging.verdict_reply import JudgeReply, ask_again
 from evalstore.providers.kinds import SCRIPTED
 from evalstore.values import Reply, Request
 
@@ -23,22 +23,22 @@ class _Unread(NamedTuple):
     reason: str
 
 
-class Opinions:
+class JudgeCaller:
     """Asks the judges of one execution."""
 
-    def __init__(self, ask: Callable[[Door, Request], Awaitable[Reply]]) -> None:
+    def __init__(self, ask: Callable[[Endpoint, Request], Awaitable[Reply]]) -> None:
         """`ask` makes a call with its retries; it raises `CallFailed`."""
         self._ask = ask
         self._modes = ReplyModes()
 
     async def get(
         self,
-        door: Door,
+        endpoint: Endpoint,
         request: Request,
         spent: list[Reply],
         code: str,
         form: ReplyForm | None = None,
-    ) -> Opinion:
+    ) -> JudgeReply:
         """What a judge says; raises `CallFailed`. Each reply is put into `spent`.
 
         A judge that is not held to the schema of a verdict must repeat `code`, which nobody
@@ -49,7 +49,7 @@ class Opinions:
         form = form or Verdicts()
         unread: _Unread | None = None
         for _ in range(2):
-            mode, reply = await self._reply(door, request, code, form, unread)
+            mode, reply = await self._reply(endpoint, request, code, form, unread)
             spent.append(reply)
             try:
                 if not isinstance(
@@ -60,32 +60,37 @@ class Opinions:
             except Unreadable as unreadable:
                 opinion = form.give_up(reply, unreadable.reason)
                 unread = _Unread(reply, unreadable.reason)
-                if not unreadable.is_structured and not _is_scripted(door):
-                    self._modes.distrust(_model(door, form), mode)
+                if not unreadable.is_structured and not _is_scripted(endpoint):
+                    self._modes.distrust(_model(endpoint, form), mode)
         return opinion
 
     async def _reply(
-        self, door: Door, request: Request, code: str, form: ReplyForm, unread: _Unread | None
+        self,
+        endpoint: Endpoint,
+        request: Request,
+        code: str,
+        form: ReplyForm,
+        unread: _Unread | None,
     ) -> tuple[Mode, Reply]:
-        model = _model(door, form)
-        structured = door.structured or _is_scripted(door)
+        model = _model(endpoint, form)
+        structured = endpoint.structured or _is_scripted(endpoint)
         while True:
             mode = self._modes.mode(model, structured=structured, strictest=form.strictest)
             try:
-                return mode, await self._ask(door, _as_asked(request, mode, code, form, unread))
+                return mode, await self._ask(endpoint, _as_asked(request, mode, code, form, unread))
             except CallFailed as failed:
                 if not self._modes.step_down(model, mode, failed.error):
                     raise
 
 
-def _model(door: Door, form: ReplyForm) -> tuple[str, str, Mode]:
+def _model(endpoint: Endpoint, form: ReplyForm) -> tuple[str, str, Mode]:
     """What is learnt of a model is about its code and the form that is wanted."""
-    return door.model.id, door.version.code, form.strictest
+    return endpoint.model.id, endpoint.version.code, form.strictest
 
 
-def _is_scripted(door: Door) -> bool:
+def _is_scripted(endpoint: Endpoint) -> bool:
     """Whether the whole reply is what a script says: no server, and nobody to persuade."""
-    return door.version.provider == SCRIPTED
+    return endpoint.version.provider == SCRIPTED
 
 
 def _demanded(code: str, mode: Mode) -> str | None:

@@ -72,7 +72,7 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ProviderAccess:
     """How a provider is reached."""
 
     base_url: str | None = None
@@ -124,21 +124,21 @@ class KeyAccess:
         self._agrees = agrees
         self._list: TrustList | None = None
 
-    def find(self, provider: ProviderFile) -> Access:
+    def find(self, provider: ProviderFile) -> ProviderAccess:
         """How a provider is reached; raises `KeyNotAllowedError`."""
         kind = provider.type
         if kind == SCRIPTED:
-            return Access()
+            return ProviderAccess()
         if kind in OPENAI_COMPATIBLE:
             base = provider.base_url or OPENAI_COMPATIBLE[kind]
             host = host_of(base) if base else kind
             key = self._find_key(provider, [provider.key_variable], base, host)
-            return Access(provider.base_url, key, warning=_warn(base, key, provider))
+            return ProviderAccess(provider.base_url, key, warning=_warn(base, key, provider))
         if kind in plugged_in():
-            return Access()
+            return ProviderAccess()
         return self._find_litellm(provider)
 
-    def _find_litellm(self, provider: ProviderFile) -> Access:
+    def _find_litellm(self, provider: ProviderFile) -> ProviderAccess:
         own, user = self.environment.only_workspace(), self.environment.user
         kind, base = provider.type, provider.base_url
         if base is None and credentials.find_base(kind, user) is None:
@@ -154,13 +154,13 @@ class KeyAccess:
                 # The user's own variables litellm finds by itself, and takes to its own host.
                 names = [name for name in names if name in own]
             key = self._find_key(provider, names, None, litellm_name(kind))
-            return Access(None, key, parameters)
+            return ProviderAccess(None, key, parameters)
         host = host_of(base)
         ambient = credentials.find_ambient(kind, user)
         if ambient:
             self._require(ambient, host, provider)
         key = self._find_key(provider, names, base, host)
-        return Access(base, key, parameters, _warn(base, key, provider))
+        return ProviderAccess(base, key, parameters, _warn(base, key, provider))
 
     def _find_key(
         self, provider: ProviderFile, names: Sequence[str | None], base: str | None, host: str

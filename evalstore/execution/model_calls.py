@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
 from evalstore.execution.budget import Budget, OverBudgetError, count_input, likely_cost
-from evalstore.execution.rate_limiter import ANYWHERE, Account, Pace
+from evalstore.execution.rate_limiter import ANYWHERE, Account, RateLimiter
 from evalstore.providers.base import Provider, ProviderError
 from evalstore.providers.errors import clean, find_secrets
 from evalstore.values import ModelVersion, Reply, Request
@@ -35,7 +35,7 @@ STOPPED, HALTED, OVER_BUDGET = "stopped", "halted", "budget"
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Endpoint:
     """A model as it is called: its version, its provider, its price."""
 
     model: Model
@@ -65,7 +65,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Rim:
+class RunEnvironment:
     """What comes from outside: the clock, randomness, who watches."""
 
     now: Callable[[], int]
@@ -101,18 +101,21 @@ class CallFailed(Exception):  # noqa: N818 - it is handled, never shown by itsel
         self.attempts = attempts
 
 
-class Calls:
+class ModelCaller:
     """Makes the calls of one execution."""
 
     def __init__(
-        self, limits: Limits, rim: Rim, is_ours: Callable[[], Awaitable[bool]] = _always
+        self,
+        limits: Limits,
+        environment: RunEnvironment,
+        is_ours: Callable[[], Awaitable[bool]] = _always,
     ) -> None:
         """`is_ours` says before each try whether the work it is for is still this run's."""
         self._limits = limits
-        self._rim = rim
+        self._environment = environment
         self._is_ours = is_ours
         self.budget = Budget(limits.max_cost)
-        self._paces: dict[str, Pace] = {}
+        self._paces: dict[str, RateLimiter] = {}
         self._stopped: dict[tuple[str, str], str] = {}
         """Models that cannot be called any more, and why: display id and code."""
         self._in_a_row: dict[tuple[str, str], int] = {}
@@ -130,43 +133,43 @@ class Calls:
         """Start nothing more, and wait for no further try."""
         self._halted.set()
 
-    def pace(self, account: Account) -> Pace:
+    def pace(self, account: Account) -> RateLimiter:
         """The pace of an account."""
         if account.name not in self._paces:
             limits = self._limits
-            self._paces[account.name] = Pace(
+            self._paces[account.name] = RateLimiter(
                 min(limits.concurrency, account.concurrency or limits.concurrency),
                 account.requests_per_minute or limits.requests_per_minute,
                 account.tokens_per_minute or limits.tokens_per_minute,
             )
         return self._paces[account.name]
 
-    async def ask(self, door: Door, request: Request) -> Reply:
+    async def ask(self, endpoint: Endpoint, request: Request) -> Reply:
         """One answer, after as many tries as are allowed.
 
         Raises `CallFailed`, or `LeaseLostError` when another run has taken the work over.
         """
-        model = (door.model.id, door.version.code)
-        pace = self.pace(door.account)
+        model = (endpoint.model.id, endpoint.version.code)
+        pace = self.pace(endpoint.account)
         tokens = count_input(request)
         attempts = 0
         left = self._limits.timeout
         while True:
             await self._admit(model, pace, tokens, attempts)
-            likely = likely_cost(door.price, request, self._longest.get(model, 0))
+            likely = likely_cost(endpoint.price, request, self._longest.get(model, 0))
             await self._afford(likely, attempts)
             if not await self._is_ours():
                 self.budget.settle(likely, 0.0)
                 raise LeaseLostError
             attempts += 1
             # Only the call and the waits it causes count, not those for its account's turn.
-            began, full = self._rim.monotonic(), not pace.has_room
+            began, full = self._environment.monotonic(), not pace.has_room
             try:
-                reply = await self._try(door, request, left, likely)
+                reply = await self._try(endpoint, request, left, likely)
             except ProviderError as error:
                 self._learn(model, pace, error)
                 delay = self._delay(error, attempts)
-                left -= self._rim.monotonic() - began + delay
+                left -= self._environment.monotonic() - began + delay
                 if not error.retry or left <= 0 or attempts > self._limits.retries:
                     self._give_up(model, error)
                     raise CallFailed(error, attempts) from error
@@ -178,14 +181,16 @@ class Calls:
             pace.succeeded(full=full)
             pace.correct(_tokens(reply) - tokens)
             if reply.wait:
-                pace.pause(self._rim.monotonic(), min(reply.wait, self._limits.timeout))
+                pace.pause(self._environment.monotonic(), min(reply.wait, self._limits.timeout))
             return reply
 
-    async def _admit(self, model: tuple[str, str], pace: Pace, tokens: int, attempts: int) -> None:
+    async def _admit(
+        self, model: tuple[str, str], pace: RateLimiter, tokens: int, attempts: int
+    ) -> None:
         """Wait until the account may be called; raises `CallFailed` when it must not be."""
         self._require_hope(model, attempts)
-        start = pace.reserve(self._rim.monotonic(), tokens)
-        while (wait := max(start, pace.resumes) - self._rim.monotonic()) > 0:
+        start = pace.reserve(self._environment.monotonic(), tokens)
+        while (wait := max(start, pace.resumes) - self._environment.monotonic()) > 0:
             await self._pause(wait)
             self._require_hope(model, attempts)
 
@@ -206,31 +211,33 @@ class Calls:
             )
             if not self._told_of_budget:
                 self._told_of_budget = True
-                self._rim.warn(words)
+                self._environment.warn(words)
             raise CallFailed(ProviderError(OVER_BUDGET, words), attempts) from None
         if self.is_halted():
             self.budget.settle(likely, 0.0)
             raise CallFailed(ProviderError(HALTED, "the run was stopped"), attempts)
 
-    async def _try(self, door: Door, request: Request, timeout: float, likely: float) -> Reply:
+    async def _try(
+        self, endpoint: Endpoint, request: Request, timeout: float, likely: float
+    ) -> Reply:
         """One call, paid from what was set aside for it."""
         cost = 0.0
         try:
-            reply = await _ask(door.provider, request, timeout)
-            model = (door.model.id, door.version.code)
+            reply = await _ask(endpoint.provider, request, timeout)
+            model = (endpoint.model.id, endpoint.version.code)
             output = reply.usage.output_tokens or 0
             self._longest[model] = max(self._longest.get(model, 0), output)
-            if door.price is not None:
-                known = door.price.covers(reply.usage)
-                cost = door.price.cost(reply.usage, reply.latency).usd if known else likely
-            self._rim.spent(cost if door.price is not None else None, _tokens(reply))
+            if endpoint.price is not None:
+                known = endpoint.price.covers(reply.usage)
+                cost = endpoint.price.cost(reply.usage, reply.latency).usd if known else likely
+            self._environment.spent(cost if endpoint.price is not None else None, _tokens(reply))
             return reply
         finally:
             self.budget.settle(likely, cost)
 
-    def _learn(self, model: tuple[str, str], pace: Pace, error: ProviderError) -> None:
+    def _learn(self, model: tuple[str, str], pace: RateLimiter, error: ProviderError) -> None:
         """Slow the account down, or give the model up, as a failure asks for."""
-        now = self._rim.monotonic()
+        now = self._environment.monotonic()
         if error.status in _TOO_FAST or error.kind == "timeout":
             pace.throttled(now)
         wait = error.retry_after or 0.0
@@ -256,21 +263,21 @@ class Calls:
     def _stop(self, model: tuple[str, str], why: str) -> None:
         if model not in self._stopped:
             self._stopped[model] = why
-            self._rim.warn(f"model '{model[0]}' is not asked any more: {why}")
+            self._environment.warn(f"model '{model[0]}' is not asked any more: {why}")
 
     def _delay(self, error: ProviderError, attempts: int) -> float:
         """Seconds until the next try: what the server asks for, else a doubling bound's jitter."""
         if error.retry_after:
             return error.retry_after
         bound: float = min(_LONGEST_DELAY, _FIRST_DELAY * 2**attempts)
-        return bound / 4 + self._rim.jitter() * bound * 3 / 4
+        return bound / 4 + self._environment.jitter() * bound * 3 / 4
 
     async def _pause(self, seconds: float) -> None:
         """Wait, unless everything is halted in the meantime."""
         if self.is_halted():
             return
         waits = [
-            asyncio.ensure_future(self._rim.sleep(seconds)),
+            asyncio.ensure_future(self._environment.sleep(seconds)),
             asyncio.ensure_future(self._halted.wait()),
         ]
         try:

@@ -8,7 +8,7 @@ from evalstore.values import Sample, Vote
 
 
 @dataclass
-class Spending:
+class ModelSpending:
     """What the calls of one model came to."""
 
     calls: int = 0
@@ -42,7 +42,7 @@ class Outcome:
     """Whether it ended at its bound on cost or time."""
     time_is_up: bool = False
     stopped_at_failure: bool = False
-    spending: dict[tuple[str, str], Spending] = field(default_factory=dict)
+    spending: dict[tuple[str, str], ModelSpending] = field(default_factory=dict)
     """Display id and `candidate` or `evaluator` -> what its calls came to."""
     sessions: dict[str, list[Sample]] = field(default_factory=dict)
     """Question id -> new sessions."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstore.checks.answer_binding import Held, describe_answers
+from evalstore.checks.answer_binding import HeldConversation, describe_answers
 from evalstore.checks.types.python import MEMORY, SECONDS, code_of
 from evalstore.errors import NotRunError
 from evalstore.processes.pool import Code, Workers
@@ -18,7 +18,7 @@ from evalstore.workspace.trust import digest
 
 if TYPE_CHECKING:
     from evalstore.checks.evaluator import RunCode
-    from evalstore.execution.requests import Material
+    from evalstore.execution.requests import RequestBuilder
     from evalstore.values import Message, Session
 
 Allows = Callable[[str, bool], bool]
@@ -29,7 +29,7 @@ _ONE: Json = {"turns": ["response"]}
 class CodeChecks:
     """Runs the Python checks of one execution."""
 
-    def __init__(self, material: Material, allows: Allows) -> None:
+    def __init__(self, material: RequestBuilder, allows: Allows) -> None:
         self._material = material
         self._allows = allows
         self._workers = Workers()
@@ -68,7 +68,9 @@ class CodeChecks:
             part.text if isinstance(part, Text) else f"[file {part.path}]" for part in parts
         )
 
-    def _run(self, check: Mapping[str, Json], actual: Json, sessions: Sequence[Held]) -> Json:
+    def _run(
+        self, check: Mapping[str, Json], actual: Json, sessions: Sequence[HeldConversation]
+    ) -> Json:
         path, network = check["file"]["path"], bool(check.get("network"))
         source = self._sources[check["file"]["id"]]
         if not self._allows(digest(source), network):
@@ -83,7 +85,7 @@ class CodeChecks:
         return self._workers.call(code, request, check.get("timeout", SECONDS))
 
 
-def describe(check: Mapping[str, Json], actual: Json, sessions: Sequence[Held]) -> Json:
+def describe(check: Mapping[str, Json], actual: Json, sessions: Sequence[HeldConversation]) -> Json:
     """What a function is given of sessions that are judged together."""
     known = list(check.get("conversations", [_ONE]))
     known += [_ONE] * (len(sessions) - len(known))

@@ -28,7 +28,7 @@ class Account:
 ANYWHERE = Account()
 
 
-class Pace:
+class RateLimiter:
     """The pace of one account; `ceiling` is the most calls at once."""
 
     def __init__(

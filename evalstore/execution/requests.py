@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from evalstore import deserialize
-from evalstore.checks.answer_binding import Held, describe_answers
+from evalstore.checks.answer_binding import HeldConversation, describe_answers
 from evalstore.errors import FileProblem, LimitProblem, NotRunError
 from evalstore.files.jinja_sandbox import evaluate, show
 from evalstore.judging.transcript import (
@@ -61,7 +61,7 @@ Judged = tuple[Sequence[str], str | None]
 """What a judgement is about: ids of its sessions, and of its evaluation version."""
 
 
-class Material:
+class RequestBuilder:
     """Reads what requests are made of from the store."""
 
     def __init__(self, store: Store) -> None:
@@ -235,7 +235,7 @@ class Material:
         def mentioned(part: AnswerRef | SampleRef) -> Outgoing:
             """What the instructions name of the answers, in its place."""
             if isinstance(part, SampleRef):
-                seen = Held(tuple(held[-1][1]), usd)
+                seen = HeldConversation(tuple(held[-1][1]), usd)
                 return [Text(show_sample(part.expression, seen, nonce))]
             texts = [
                 fence(show_answer(held[session][1][turn], nonce), nonce)
@@ -326,7 +326,7 @@ def only_user_files(role: Role, parts: Outgoing) -> Outgoing:
     ]
 
 
-def show_sample(expression: str, held: Held, nonce: str) -> str:
+def show_sample(expression: str, held: HeldConversation, nonce: str) -> str:
     """The value of an expression over `sample`: texts as data between marks, numbers as they are.
 
     What it mentions may be missing, such as the JSON of an answer that is not JSON. Raises

@@ -21,7 +21,7 @@ class Transaction(Protocol[R]):
         """Carry it out; `wait` as for `Database.writing`."""
 
 
-async def promptly(transaction: Transaction[R]) -> R:
+async def run_short_transaction(transaction: Transaction[R]) -> R:
     """Carry out a transaction at once, or in a thread while another program writes."""
     try:
         return transaction(wait=False)

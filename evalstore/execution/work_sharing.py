@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.deserialize import versions_in
 from evalstore.errors import StoreLockedError
-from evalstore.execution.short_transaction import promptly
+from evalstore.execution.short_transaction import run_short_transaction
 from evalstore.planning.cells import limit_of
-from evalstore.planning.plan import CHECKS, Ask, Judgement, Plan, counts
+from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement, counts
 from evalstore.store.leases import BEAT_SECONDS, SILENT_SECONDS, Leases
 from evalstore.workspace.testfiles.judge_prompt import shows_question
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _FIRST_LOOK, _LONGEST_LOOK = 0.1, 1.0
 """Seconds until we look again whether others are done."""
 
-Item = Ask | Judgement
+Item = PlannedAsk | PlannedJudgement
 
 
 _OFTEN_SHARED = ("prompt", "tool", "schema")
@@ -41,9 +41,9 @@ _OFTEN_SHARED = ("prompt", "tool", "schema")
 def _made_of(item: Item) -> Iterator[tuple[str, str]]:
     """The kinds and ids of the versions that a call, or what follows from it, is made of."""
     case = item.cell.case
-    if isinstance(item, Ask) and case.recorded:
+    if isinstance(item, PlannedAsk) and case.recorded:
         yield "model", case.recorded
-    elif isinstance(item, Ask):
+    elif isinstance(item, PlannedAsk):
         yield from _asked_in(item.cell, item.number)
     elif item.judge:
         yield "prompt", item.judge.prompt
@@ -61,14 +61,14 @@ def _asked_in(cell: Cell, number: int | None = None) -> Iterator[tuple[str, str]
 
 def key_of(item: Item) -> str:
     """What a lease is taken on: a question, or one evaluator's judgement of one subject."""
-    if isinstance(item, Ask):
+    if isinstance(item, PlannedAsk):
         return item.question_id
     evaluator = item.judge.evaluator if item.judge else CHECKS
     return hashing.hash_content(f"{item.subject} {item.cell.case.evaluation} {evaluator}")
 
 
 @dataclass
-class Claimed:
+class Claim:
     """What came of claiming some items."""
 
     items: list[Item] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Claimed:
     """Contents that the items are made of, by id: read together, which is cheaper."""
 
 
-class Sharing:
+class WorkSharing:
     """The part of a plan that this run works on, and the part that it waits for."""
 
     def __init__(self, store: Store, warn: Callable[[str], None]) -> None:
@@ -116,13 +116,13 @@ class Sharing:
         """Whether something of the plan is in the hands of others."""
         return bool(self._held) or self._looking
 
-    async def claim(self, items: Sequence[Item]) -> Claimed:
+    async def claim(self, items: Sequence[Item]) -> Claim:
         """Take what is free of these items; the rest is set aside."""
         if not items:
-            return Claimed()
+            return Claim()
         by_key = {key_of(item): item for item in items}
         async with self._one_at_a_time:
-            claimed = await promptly(partial(self._claim, by_key))
+            claimed = await run_short_transaction(partial(self._claim, by_key))
         self._held |= {key: by_key[key] for key in claimed.held}
         self._tell_of_stopped()
         for question, sessions in claimed.sessions.items():
@@ -148,17 +148,17 @@ class Sharing:
             both = [*self._plan.votes.get(subject, ()), *(v for v in votes if v.id not in known)]
             self._plan.votes[subject] = sorted(both, key=lambda vote: vote[:2])
 
-    def _claim(self, by_key: Mapping[str, Item], *, wait: bool) -> Claimed:
+    def _claim(self, by_key: Mapping[str, Item], *, wait: bool) -> Claim:
         granted = self._leases.claim(by_key.keys(), wait=wait)
         others = by_key.keys() - granted - self._leases.stopped.keys()
-        claimed = Claimed(held=[key for key in by_key if key in others])
+        claimed = Claim(held=[key for key in by_key if key in others])
         ours = [item for key, item in by_key.items() if key in granted]
-        self._look_for_answers([one for one in ours if isinstance(one, Ask)], claimed)
-        self._look_for_votes([one for one in ours if isinstance(one, Judgement)], claimed)
+        self._look_for_answers([one for one in ours if isinstance(one, PlannedAsk)], claimed)
+        self._look_for_votes([one for one in ours if isinstance(one, PlannedJudgement)], claimed)
         claimed.contents = self._read_ahead(claimed.items)
         return claimed
 
-    def _look_for_answers(self, asks: list[Ask], claimed: Claimed) -> None:
+    def _look_for_answers(self, asks: list[PlannedAsk], claimed: Claim) -> None:
         """Sort out the questions that were answered after the plan was made."""
         found = self._store.find_samples(ask.question_id for ask in asks)
         new: dict[str, list[str]] = {}
@@ -182,7 +182,7 @@ class Sharing:
             claimed.sessions |= {one: {id: loaded[id] for id in ids} for one, ids in new.items()}
             claimed.votes |= self._store.find_votes(every)
 
-    def _look_for_votes(self, judgements: list[Judgement], claimed: Claimed) -> None:
+    def _look_for_votes(self, judgements: list[PlannedJudgement], claimed: Claim) -> None:
         """Sort out the judgements that were made after the plan was made."""
         found = self._store.find_votes(one.subject for one in judgements if one.subject)
         for one in judgements:
@@ -213,7 +213,7 @@ class Sharing:
         questions = {
             one
             for item in items
-            if isinstance(item, Judgement) and item.judge
+            if isinstance(item, PlannedJudgement) and item.judge
             if item.judge.prompt in self._showing or len(item.sessions) > 1
             for one in _asked_in(item.cell)
         }

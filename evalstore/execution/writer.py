@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.errors import StoreLockedError
-from evalstore.execution.short_transaction import promptly
+from evalstore.execution.short_transaction import run_short_transaction
 from evalstore.store.store import LeaseChange
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Writer:
         facts = (sessions, evaluations, failures, leases)
         for tries_left in reversed(range(_TRIES)):
             try:
-                await promptly(partial(self._store.record, *facts))
+                await run_short_transaction(partial(self._store.record, *facts))
             except StoreLockedError:
                 if not tries_left:
                     raise

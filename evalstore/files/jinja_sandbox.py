@@ -19,7 +19,7 @@ from evalstore.values import Json
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
 
-    from evalstore.files.template_cost import Cost
+    from evalstore.files.template_cost import TemplateCost
 
 _LONGEST_SOURCE = 50_000
 """Characters of a source that is read and compiled without limits of time."""
@@ -145,7 +145,7 @@ class _GivenUp(_Failed):
     problem = LimitProblem
 
 
-class Uses(NamedTuple):
+class MappingUses(NamedTuple):
     """What a source needs of one mapping."""
 
     keys: frozenset[str]
@@ -189,15 +189,15 @@ def _names_in(source: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def uses_of(source: str, name: str) -> Uses:
+def uses_of(source: str, name: str) -> MappingUses:
     """Which values of the mapping `name` a source needs that `undeclared` has accepted."""
     if _is_short(source):
         return _uses_in(source, name)
     try:
         keys, whole, guarded = _limited("uses", source, name)
     except _Failed:  # it has been read before: using all of the mapping is always right
-        return Uses(frozenset(), True, False)
-    return Uses(frozenset(keys), whole, guarded)
+        return MappingUses(frozenset(), True, False)
+    return MappingUses(frozenset(keys), whole, guarded)
 
 
 def binds(source: str, name: str) -> bool:
@@ -217,7 +217,7 @@ def _binds_in(source: str, name: str) -> bool:
     return any(node.name == name and node.ctx != "load" for node in named)
 
 
-def _uses_in(source: str, name: str) -> Uses:
+def _uses_in(source: str, name: str) -> MappingUses:
     from jinja2 import nodes
 
     tree = _environment().parse(source)
@@ -236,7 +236,7 @@ def _uses_in(source: str, name: str) -> Uses:
     guarded = any(one.name in ("default", "d") for one in tree.find_all(nodes.Filter)) or any(
         one.name in ("defined", "undefined") for one in tree.find_all(nodes.Test)
     )
-    return Uses(frozenset(keys), mentioned > single, guarded)
+    return MappingUses(frozenset(keys), mentioned > single, guarded)
 
 
 def run(source: str, line: int, scope: Mapping[str, Any]) -> str:
@@ -277,7 +277,7 @@ def _is_cheap(source: str, scope: Mapping[str, Any]) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _cost(source: str) -> Cost | None:
+def _cost(source: str) -> TemplateCost | None:
     from evalstore.files.template_cost import cost_of
 
     try:

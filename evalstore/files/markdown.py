@@ -32,7 +32,7 @@ def _line_ends(text: str) -> list[int]:
     return [found.start() for found in re.finditer("\n", text)]
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line that reached the structure: comments are gone."""
 
     number: int
@@ -69,7 +69,7 @@ class Fence(NamedTuple):
     closed: bool
 
 
-def scan(body: str, first: int) -> Iterator[Line]:
+def scan(body: str, first: int) -> Iterator[SourceLine]:
     """The lines of a body without HTML comments; fenced code stays as it is.
 
     A line that held nothing but a comment is dropped, and one of the two blank lines
@@ -78,7 +78,7 @@ def scan(body: str, first: int) -> Iterator[Line]:
     lines = body.split("\n")
     if "<!--" not in body and "```" not in body and "~~~" not in body:
         for number, raw in enumerate(lines, first):
-            yield Line(number, raw, False)
+            yield SourceLine(number, raw, False)
         return
     fence = ""
     comment = False
@@ -90,7 +90,7 @@ def scan(body: str, first: int) -> Iterator[Line]:
         if fence:
             if _closes(raw, fence):
                 fence = ""
-            yield Line(number, raw, fenced=True)
+            yield SourceLine(number, raw, fenced=True)
             blank_before = dropped = False
             continue
         text, start, touched = raw, number, comment
@@ -103,7 +103,7 @@ def scan(body: str, first: int) -> Iterator[Line]:
             opened = _opening(text)
             if opened:
                 fence = opened[1]
-                yield Line(number, raw, fenced=True)
+                yield SourceLine(number, raw, fenced=True)
                 blank_before = dropped = False
                 continue
         while (begin := text.find("<!--")) >= 0:
@@ -123,7 +123,7 @@ def scan(body: str, first: int) -> Iterator[Line]:
         if dropped and blank and blank_before:
             dropped = False
             continue
-        yield Line(start, text, fenced=False)
+        yield SourceLine(start, text, fenced=False)
         blank_before, dropped = blank, False
 
 
@@ -147,7 +147,7 @@ def _closes(text: str, fence: str) -> bool:
     return bool(found and found[1].startswith(fence) and not found[2].strip())
 
 
-def fences(lines: Iterable[Line]) -> list[Fence]:
+def fences(lines: Iterable[SourceLine]) -> list[Fence]:
     """The blocks of fenced code."""
     found: list[Fence] = []
     mark = ""
@@ -163,12 +163,12 @@ def fences(lines: Iterable[Line]) -> list[Fence]:
     return found
 
 
-def is_rule(line: Line) -> bool:
+def is_rule(line: SourceLine) -> bool:
     """Whether a line is exactly `---`, outside of fenced code."""
     return not line.fenced and line.text.startswith("---") and line.text.rstrip(" \t") == "---"
 
 
-def cut(lines: list[Line]) -> tuple[list[Line], list[Line], int | None]:
+def cut(lines: list[SourceLine]) -> tuple[list[SourceLine], list[SourceLine], int | None]:
     """What stands above the last `---`, what below it, and its line."""
     for index in range(len(lines) - 1, -1, -1):
         if is_rule(lines[index]):
@@ -176,7 +176,7 @@ def cut(lines: list[Line]) -> tuple[list[Line], list[Line], int | None]:
     return lines, [], None
 
 
-def section(lines: list[Line], first: int) -> Section:
+def section(lines: list[SourceLine], first: int) -> Section:
     """The trimmed text of some lines."""
     start, end = 0, len(lines)
     while start < end and not lines[start].text.strip(SPACE):

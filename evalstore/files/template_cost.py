@@ -55,7 +55,7 @@ _MOST_VALUES = 10_000
 """Values whose sizes are added up."""
 
 
-class Cost(NamedTuple):
+class TemplateCost(NamedTuple):
     """What bounds the cost of a plain template."""
 
     parts: int
@@ -64,7 +64,7 @@ class Cost(NamedTuple):
     """How deep its loops are nested."""
 
 
-def cost_of(tree: nodes.Template) -> Cost | None:
+def cost_of(tree: nodes.Template) -> TemplateCost | None:
     """What bounds the cost of a template; None when it is not plain."""
     parts = products = 0
     waiting: list[tuple[nodes.Node, int, bool, int]] = [(tree, 0, False, 0)]
@@ -80,7 +80,11 @@ def cost_of(tree: nodes.Template) -> Cost | None:
             deepest = max(deepest, depth)
         grows = grows or (isinstance(node, nodes.Filter) and node.name in _GROWING)
         waiting += [(child, depth, grows, level + 1) for child in node.iter_child_nodes()]
-    return Cost(parts, deepest) if deepest <= _DEEPEST_LOOP and products <= _MOST_PRODUCTS else None
+    return (
+        TemplateCost(parts, deepest)
+        if deepest <= _DEEPEST_LOOP and products <= _MOST_PRODUCTS
+        else None
+    )
 
 
 def _is_plain(node: nodes.Node, grows: bool) -> bool:
@@ -144,7 +148,7 @@ def _is_constant(node: nodes.Node) -> bool:
     return isinstance(node, nodes.Const) and len(repr(node.value)) <= _LONGEST_CONSTANT
 
 
-def is_cheap(cost: Cost, scope: Mapping[str, Json]) -> bool:
+def is_cheap(cost: TemplateCost, scope: Mapping[str, Json]) -> bool:
     """Whether a plain template with these values takes few steps."""
     size = 1
     for number, length in enumerate(_lengths(dict(scope))):

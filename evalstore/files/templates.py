@@ -3,7 +3,7 @@
 A text is compiled once and filled once for each row. Plain names, by far the most, are
 looked up without Jinja; only expressions and `{% … %}` statements load it. What cannot
 be a template (`{{}}`, `{{a{b}}`) stays text. Files mentioned as `{{_file:path}}` come
-out as `Mention`s in their place. Nothing here knows where values come from.
+out as `FileMention`s in their place. Nothing here knows where values come from.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _INSIDE = "__evalstore_"
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class FileMention:
     """A file that stands in a text."""
 
     path: str
@@ -58,7 +58,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Later(Mention):
+class DeferredValue(FileMention):
     """A name, or an expression, that gets its value when there is an answer; `path` is its text."""
 
 
@@ -75,7 +75,7 @@ class _Path:
     parts: tuple[str | _Name, ...]
     line: int
 
-    def fill(self, lookup: Lookup) -> Mention:
+    def fill(self, lookup: Lookup) -> FileMention:
         """The mention with its names in place; raises `FileProblem`."""
         path = ""
         for part in self.parts:
@@ -84,7 +84,7 @@ class _Path:
                     words = "the path of a mentioned file cannot mention a file"
                     raise FileProblem(words, self.line)
                 path += piece
-        return Mention(path.strip(), self.line)
+        return FileMention(path.strip(), self.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class _Literal:
     text: str
 
 
-_Segment = str | Mention | _Path | _Name | _Expression | _Literal
-Filled = list[str | Mention]
+_Segment = str | FileMention | _Path | _Name | _Expression | _Literal
+Filled = list[str | FileMention]
 Lookup = Callable[[str], Filled]
 """From a known name to its filled value; raises `FileProblem` when the row has none."""
 
@@ -151,7 +151,7 @@ class Template:
         return join(pieces)
 
     def with_later(self, name: str) -> Template:
-        """The same text in which expressions over `name` alone stay, each as a `Later`.
+        """The same text in which expressions over `name` alone stay, each as a `DeferredValue`.
 
         Statements cannot wait: a name that one of them uses is still among the `names`. Raises
         `FileProblem` when one of them gives the name another value.
@@ -163,9 +163,9 @@ class Template:
                 hint="rename the variable of the statement",
             )
         segments = tuple(
-            Later(one.source, one.line)
+            DeferredValue(one.source, one.line)
             if isinstance(one, _Expression) and one.names == {name}
-            else Later(one.name, one.line)
+            else DeferredValue(one.name, one.line)
             if isinstance(one, _Name) and one.name == name
             else one
             for one in self.segments
@@ -192,12 +192,12 @@ class Template:
                 source = _AS_JSON.sub("", segment.source)
                 return evaluate(source, segment.line, _scope(segment.names, typed))
         pieces = self.fill(lookup, typed)
-        if any(isinstance(piece, Mention) for piece in pieces):
+        if any(isinstance(piece, FileMention) for piece in pieces):
             raise FileProblem("a file cannot be mentioned here", self.line)
         return "".join(str(piece) for piece in pieces)
 
 
-def join(pieces: Iterable[str | Mention]) -> Filled:
+def join(pieces: Iterable[str | FileMention]) -> Filled:
     """The same pieces with neighbouring texts joined and empty texts dropped.
 
     Raises `LimitProblem` when they are longer than a text may be.
@@ -377,10 +377,10 @@ class _Compiler:
         in_backticks = start > position and text[start - 1] == "`" == text[after : after + 1]
         return (start - 1, after + 1) if in_backticks else (start, after)
 
-    def _path(self, path: str, line: int) -> Mention | _Path:
+    def _path(self, path: str, line: int) -> FileMention | _Path:
         """The mentioned file; its path may have names in it, with or without backticks."""
         if "}}" not in path:
-            return Mention(path.strip(), line)
+            return FileMention(path.strip(), line)
         parts: list[str | _Name] = []
         at = 0
         for inner in _INNER_NAME.finditer(path):
@@ -480,7 +480,7 @@ def _jinja_source(segments: tuple[_Segment, ...]) -> str:
 
 def _render(template: Template, lookup: Lookup, typed: Callable[[str], Any]) -> Filled:
     source = _jinja_source(template.segments)
-    mentions: list[Mention] = []
+    mentions: list[FileMention] = []
     scope = _scope(template.scope or (), typed)
     fills: dict[str, Filled] = {}
     for number, segment in enumerate(template.segments):
@@ -488,7 +488,7 @@ def _render(template: Template, lookup: Lookup, typed: Callable[[str], Any]) -> 
             fills[f"{_INSIDE}{number}"] = _look_up(segment, lookup)
         elif isinstance(segment, _Literal):
             fills[f"{_INSIDE}{number}"] = [segment.text]
-        elif isinstance(segment, Mention | _Path):
+        elif isinstance(segment, FileMention | _Path):
             mention = segment.fill(lookup) if isinstance(segment, _Path) else segment
             fills[f"{_INSIDE}{number}"] = [mention]
     texts = [source, *map(str, scope.values())]
@@ -498,7 +498,7 @@ def _render(template: Template, lookup: Lookup, typed: Callable[[str], Any]) -> 
     for name, pieces in fills.items():
         text = ""
         for piece in pieces:
-            if isinstance(piece, Mention):
+            if isinstance(piece, FileMention):
                 text += f"{fence}{len(mentions)}{fence}"
                 mentions.append(piece)
             else:

@@ -51,7 +51,7 @@ for _name, _pattern, _first in _RESOLVERS:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenScalar:
     """A scalar as it was written, beside what it means."""
 
     text: str
@@ -92,7 +92,7 @@ class Document:
         return Document(value, node, self.first_line)
 
     def written(self, *path: str | int) -> Any:
-        """The item at `path` with `Written` for every scalar; mappings stay in file order."""
+        """The item at `path` with `WrittenScalar` for every scalar; mappings stay in file order."""
         node = self.at(*path).node
         return None if node is None else self._written(node)
 
@@ -105,7 +105,7 @@ class Document:
         text = "null" if typed is None else str(node.value)
         if isinstance(typed, bool):
             text = text.lower()
-        return Written(text, typed, self._line_of(node))
+        return WrittenScalar(text, typed, self._line_of(node))
 
     def _line_of(self, node: yaml.Node) -> int:
         return int(node.start_mark.line) + self.first_line

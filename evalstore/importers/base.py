@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class SkippedItem:
     """Something that is not taken over, with its place and the reason."""
 
     file: str
@@ -37,7 +37,7 @@ class ShownMessage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class JudgedAnswer:
     """An answer that was given elsewhere, with the verdict it got there."""
 
     file: str
@@ -65,7 +65,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class By:
+class RecordedModel:
     """The model of an answer or of a verdict, as another system knew it."""
 
     provider: str
@@ -80,10 +80,10 @@ class By:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class RecordedVerdict:
     """What a model said of an answer, elsewhere."""
 
-    by: By
+    by: RecordedModel
     temperature: float
     prompt: str
     """The evaluator prompt, with its runtime names still in it."""
@@ -99,10 +99,10 @@ class Ruling:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversed:
+class RecordedAnswer:
     """An answer that was given elsewhere, with everything that the model was shown."""
 
-    by: By
+    by: RecordedModel
     temperature: float
     prompt: str
     """The system prompt."""
@@ -115,11 +115,11 @@ class Conversed:
     special_tags: tuple[str, ...] = ()
     tools: tuple[ToolVersion, ...] = ()
     schema: Json = None
-    rulings: tuple[Ruling, ...] = ()
+    rulings: tuple[RecordedVerdict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ImportOptions:
     """What the user asks of an importer."""
 
     name: str
@@ -141,18 +141,18 @@ class Imported:
     """How many rows the tests have."""
     settings: dict[str, Json] = field(default_factory=dict)
     """Fields for `evalstore.yaml`, such as `thresholds`."""
-    left: list[Left] = field(default_factory=list)
-    warnings: list[Left] = field(default_factory=list)
+    left: list[SkippedItem] = field(default_factory=list)
+    warnings: list[SkippedItem] = field(default_factory=list)
     """What is taken over, and not quite the same."""
-    recorded: list[Recorded] = field(default_factory=list)
+    recorded: list[JudgedAnswer] = field(default_factory=list)
     """Answers to the tests that are written."""
-    conversed: list[Conversed] = field(default_factory=list)
+    conversed: list[RecordedAnswer] = field(default_factory=list)
     """Answers that bring along what they answer."""
 
 
 class Importer(Protocol):
     """Reads somebody's files; raises `FileProblem` or `EvalstoreError` when nothing can be read."""
 
-    def __call__(self, paths: list[Path], options: Options) -> Imported:
+    def __call__(self, paths: list[Path], options: ImportOptions) -> Imported:
         """What these files, or the folders with them, come to."""
         ...

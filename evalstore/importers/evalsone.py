@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.chat_messages import BadMessagesError, read_messages
 from evalstore.importers.json_lines import (
-    Row,
+    JsonLinesRow,
     either,
     messages_field,
     read_rows,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz")
 
 
-def read(paths: list[Path], options: Options) -> Imported:
+def read(paths: list[Path], options: ImportOptions) -> Imported:
     """A test for each file of samples."""
     imported = Imported()
     for path in paths:
@@ -51,9 +51,9 @@ def _read_file(path: Path, name: str, imported: Imported) -> None:
         try:
             rows.append(_read_row(row))
         except (BadMessagesError, ValueError) as problem:
-            imported.left.append(Left(str(path), str(problem), row.line))
+            imported.left.append(SkippedItem(str(path), str(problem), row.line))
     if not rows:
-        imported.left.append(Left(str(path), "it has no row that can be used"))
+        imported.left.append(SkippedItem(str(path), "it has no row that can be used"))
         return
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)
@@ -67,7 +67,7 @@ def _read_file(path: Path, name: str, imported: Imported) -> None:
     imported.rows += len(rows)
 
 
-def _read_row(row: Row) -> Row:
+def _read_row(row: JsonLinesRow) -> JsonLinesRow:
     """A row with its messages in order; raises for what the format does not have."""
     if "input" not in row.values:
         raise ValueError("the row has no 'input'")
@@ -82,7 +82,7 @@ def _read_row(row: Row) -> Row:
     return row if isinstance(row.values["input"], str) else row.with_values(input=messages)
 
 
-def _instructions(rows: list[Row]) -> str:
+def _instructions(rows: list[JsonLinesRow]) -> str:
     """What the judge is told: the ideal answers and the context, as far as rows have them."""
     parts = []
     ideals = [row.values.get("ideal") for row in rows]

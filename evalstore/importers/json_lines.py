@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from evalstore.errors import FileProblem
 from evalstore.files.datasets.errors import DataProblem
 from evalstore.files.datasets.json_rows import JsonLines, Record
-from evalstore.files.datasets.text_source import Source
+from evalstore.files.datasets.text_source import TextSource
 from evalstore.files.markdown import SPACE
-from evalstore.importers.base import Left
+from evalstore.importers.base import SkippedItem
 from evalstore.importers.source_files import read_unpacked, reason_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class JsonLinesRow:
     """One row of a file of JSON lines."""
 
     line: int
@@ -35,7 +35,7 @@ class Row:
     raw: bytes | None = None
     """The line as it stands in the file; None when the values were changed."""
 
-    def with_values(self, **values: Json) -> Row:
+    def with_values(self, **values: Json) -> JsonLinesRow:
         """The row with other values; the same row when they are the same."""
         if all(name in self.values and self.values[name] == one for name, one in values.items()):
             return self
@@ -48,30 +48,30 @@ def json_as_yaml(text: str) -> str:
     return pairs.replace("\t", " ")
 
 
-def read_rows(path: Path, left: list[Left]) -> list[Row]:
+def read_rows(path: Path, left: list[SkippedItem]) -> list[JsonLinesRow]:
     """The rows that can be read; what is wrong with the others goes to `left`."""
     try:
         data = read_unpacked(path)
     except FileProblem as problem:
-        left.append(Left(str(path), reason_of(problem)))
+        left.append(SkippedItem(str(path), reason_of(problem)))
         return []
     lines = data.split(b"\n")
-    source = Source(lambda: io.BytesIO(data), str(path), "utf-8", zipped=False)
+    source = TextSource(lambda: io.BytesIO(data), str(path), "utf-8", zipped=False)
     rows = []
     try:
         for record in JsonLines(source).records():
             if isinstance(record, Record):
                 assert record.line is not None
                 raw = lines[record.line - 1].removeprefix(b"\xef\xbb\xbf").rstrip(b"\r")
-                rows.append(Row(record.line, record.values, raw))
+                rows.append(JsonLinesRow(record.line, record.values, raw))
             else:
-                left.append(Left(str(path), record.message, record.line, record.column))
+                left.append(SkippedItem(str(path), record.message, record.line, record.column))
     except DataProblem as problem:
-        left.append(Left(str(path), problem.message, problem.line, problem.column))
+        left.append(SkippedItem(str(path), problem.message, problem.line, problem.column))
     return rows
 
 
-def write_rows(rows: list[Row]) -> bytes:
+def write_rows(rows: list[JsonLinesRow]) -> bytes:
     """The rows as JSON lines, each as it was written if it is as it was."""
     return b"".join(
         (json.dumps(row.values, ensure_ascii=False).encode() if row.raw is None else row.raw)
@@ -80,7 +80,7 @@ def write_rows(rows: list[Row]) -> bytes:
     )
 
 
-def messages_field(rows: list[Row], column: str = "input") -> dict[str, Json]:
+def messages_field(rows: list[JsonLinesRow], column: str = "input") -> dict[str, Json]:
     """The field `messages` of a test; nothing when the body can show the row's text as it is."""
     given = [row.values[column] for row in rows]
     if all(isinstance(one, str) and one == one.strip(SPACE) and one for one in given):
@@ -88,7 +88,7 @@ def messages_field(rows: list[Row], column: str = "input") -> dict[str, Json]:
     return {"messages": f"{{{{ item.{column} }}}}"}
 
 
-def turns_of(rows: list[Row], column: str = "input") -> list[tuple[str, str]]:
+def turns_of(rows: list[JsonLinesRow], column: str = "input") -> list[tuple[str, str]]:
     """The body: a message with the text of the row; nothing when there are messages."""
     return [] if messages_field(rows, column) else [("user", f"{{{{ item.{column} }}}}")]
 

@@ -22,7 +22,7 @@ CONVERSATION = "{{_messages}}"
 _BELOW = "(the response stands below)"
 
 
-class Piece(NamedTuple):
+class PromptPiece(NamedTuple):
     """A part of a judge's prompt."""
 
     text: str
@@ -32,7 +32,7 @@ class Piece(NamedTuple):
     """What stands here when an answer is judged, such as `ANSWER`; `text` is not used."""
 
 
-Message = tuple[str, Sequence[Piece]]
+Message = tuple[str, Sequence[PromptPiece]]
 """A role, and what it says."""
 
 
@@ -52,7 +52,9 @@ def split_prompt(id: str, messages: Sequence[Message]) -> Grading:
     filled = [any(piece.is_template for piece in pieces) for _, pieces in messages]
     differs = sum(filled) > 1
     if differs:  # the row can stand in one place only
-        together = [piece for _, pieces in messages for piece in (*pieces, Piece("\n\n"))][:-1]
+        together = [piece for _, pieces in messages for piece in (*pieces, PromptPiece("\n\n"))][
+            :-1
+        ]
         messages, filled = [("user", together)], [True]
     turns: list[tuple[str, str]] = []
     instructions = ""
@@ -77,17 +79,17 @@ def split_prompt(id: str, messages: Sequence[Message]) -> Grading:
     return Grading(write_prompt(front, turns), instructions, differs)
 
 
-def _shown(piece: Piece) -> str:
+def _shown(piece: PromptPiece) -> str:
     return piece.runtime or literal_part(piece.text)
 
 
-def _in_instructions(piece: Piece) -> str:
+def _in_instructions(piece: PromptPiece) -> str:
     if piece.runtime:
         return _BELOW if piece.runtime == ANSWER else "(it stands below)"
     return piece.text if piece.is_template else literal_part(piece.text)
 
 
-def _runtime_names(pieces: Sequence[Piece]) -> list[str]:
+def _runtime_names(pieces: Sequence[PromptPiece]) -> list[str]:
     return list(dict.fromkeys(piece.runtime for piece in pieces if piece.runtime))
 
 

@@ -14,14 +14,14 @@ from evalstore.values import Verdict, Vote, Word
 _ROUNDING = 1e-9
 
 
-class Judged(NamedTuple):
+class JudgedSession(NamedTuple):
     """A verdict with the mean score of its votes, 0..1."""
 
     verdict: Verdict
     score: float | None
 
 
-def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority") -> Judged:
+def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority") -> JudgedSession:
     """One verdict from several: `majority`, `all`, `any`, or `>= t` of the mean score.
 
     A vote without a score counts 1 for a pass and 0 for a fail. Whatever the rule and the
@@ -37,15 +37,15 @@ def combine(votes: Sequence[tuple[Verdict, float | None]], rule: str = "majority
     mean = math.fsum(scores) / len(scores) if has_scores else None
     verdicts = [verdict for verdict, _ in votes]
     if "error" in verdicts:
-        return Judged("error", mean)
+        return JudgedSession("error", mean)
     passed, failed, count = verdicts.count("pass"), verdicts.count("fail"), len(verdicts)
     if rule == "all":
-        return Judged("fail" if failed else "pass" if passed == count else "undecided", mean)
+        return JudgedSession("fail" if failed else "pass" if passed == count else "undecided", mean)
     if rule == "any":
-        return Judged("pass" if passed else "fail" if failed == count else "undecided", mean)
+        return JudgedSession("pass" if passed else "fail" if failed == count else "undecided", mean)
     if by_mean:
-        return Judged(_by_mean(votes, float(rule[2:])), mean)
-    return Judged(
+        return JudgedSession(_by_mean(votes, float(rule[2:])), mean)
+    return JudgedSession(
         "pass" if 2 * passed > count else "fail" if 2 * failed > count else "undecided", mean
     )
 
@@ -78,7 +78,7 @@ def _reaches(scores: list[float], least: float) -> bool:
 
 def judge_session(
     votes: Sequence[Vote], judged_by: Collection[str], checks: str, rule: str = "majority"
-) -> Judged:
+) -> JudgedSession:
     """The verdict on one session.
 
     People decide, by majority. Where none has spoken checks do, unless they leave the verdict
@@ -91,7 +91,7 @@ def judge_session(
     by_checks = [(word, score) for vote, word, score in cast if vote.evaluator == checks]
     by_models = [(word, score) for vote, word, score in cast if vote.evaluator != checks]
     if by_checks and not _leaves_open(judged_by, by_checks[0][0]):
-        return Judged(*by_checks[0])
+        return JudgedSession(*by_checks[0])
     return combine(by_models, rule)
 
 

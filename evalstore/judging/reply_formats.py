@@ -22,7 +22,7 @@ from evalstore.judging.score_patterns import captured, number
 from evalstore.judging.verdict_reply import (
     AGAIN,
     LONGEST_LABEL,
-    Opinion,
+    JudgeReply,
     ask_again_with,
     ask_for_code,
     kept,
@@ -63,10 +63,10 @@ class ReplyForm(Protocol):
     def again(self, code: str | None) -> str:
         """What a judge is asked for whose reply could not be read."""
 
-    def read(self, reply: Reply, code: str | None = None) -> Opinion:
+    def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
         """What a judge says; raises `Unreadable`."""
 
-    def give_up(self, reply: Reply, reason: str) -> Opinion:
+    def give_up(self, reply: Reply, reason: str) -> JudgeReply:
         """What counts when the judge cannot be read."""
 
 
@@ -100,11 +100,11 @@ class Verdicts:
         """The object alone."""
         return ask_again_with(code) if code else AGAIN
 
-    def read(self, reply: Reply, code: str | None = None) -> Opinion:
+    def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
         """What a judge says; raises `Unreadable`."""
         return read_opinion(reply, code)
 
-    def give_up(self, reply: Reply, reason: str) -> Opinion:
+    def give_up(self, reply: Reply, reason: str) -> JudgeReply:
         """The verdict stays open."""
         return unreadable_opinion(reply, reason)
 
@@ -115,7 +115,7 @@ class _ByCheck:
 
     check: Mapping[str, Json]
 
-    def _opinion(self, reply: Reply, label: str | None, score: float | None) -> Opinion:
+    def _opinion(self, reply: Reply, label: str | None, score: float | None) -> JudgeReply:
         """The opinion in which this was found; the score is kept as a share of its scale."""
         wanted = self.check.get("pass", ">= 1")
         if isinstance(wanted, list):
@@ -126,7 +126,7 @@ class _ByCheck:
         if score is not None and not (label and isinstance(wanted, list)):
             found += f"{', ' if found else 'the judge gives '}a score of {score:.4g}"
         aim = " or ".join(map(shorten, wanted)) if isinstance(wanted, list) else wanted
-        return Opinion(
+        return JudgeReply(
             "pass" if passed else "fail",
             feedback="" if passed else f"{found}; wanted is {aim}",
             score=None if score is None else self._share(score),
@@ -138,7 +138,7 @@ class _ByCheck:
         low, high = scale_of(self.check)
         return min(max((score - low) / (high - low), 0.0), 1.0)
 
-    def give_up(self, reply: Reply, reason: str) -> Opinion:
+    def give_up(self, reply: Reply, reason: str) -> JudgeReply:
         """The verdict stays open; or it is a fail with the lowest score, if the check says so."""
         opinion = unreadable_opinion(reply, reason)
         if self.check.get("invalid") != "lowest":
@@ -171,7 +171,7 @@ class Choices(_ByCheck):
     def _listed(self) -> str:
         return ", ".join(f'"{choice}"' for choice in self.check["choices"])
 
-    def read(self, reply: Reply, code: str | None = None) -> Opinion:
+    def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
         """The choice that the judge has made; raises `Unreadable`."""
         text = without_thinking(finished_text(reply))
         check = self.check
@@ -203,7 +203,7 @@ class Scores(_ByCheck):
         """The same once more."""
         return self.words(code) or "Answer once more, exactly in the form that was asked for."
 
-    def read(self, reply: Reply, code: str | None = None) -> Opinion:
+    def read(self, reply: Reply, code: str | None = None) -> JudgeReply:
         """The score that the judge gives; raises `Unreadable`."""
         value = self._found(without_thinking(finished_text(reply)))
         if "scores" in self.check:

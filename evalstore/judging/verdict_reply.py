@@ -52,7 +52,7 @@ _LONGEST = 20_000
 LONGEST_LABEL = 200
 
 
-class Opinion(NamedTuple):
+class JudgeReply(NamedTuple):
     """What a judge said, read from its reply."""
 
     verdict: Verdict
@@ -62,7 +62,7 @@ class Opinion(NamedTuple):
     reasoning: str = ""
 
 
-def read_opinion(reply: Reply, code: str | None = None) -> Opinion:
+def read_opinion(reply: Reply, code: str | None = None) -> JudgeReply:
     """The verdict in a judge's reply; raises `Unreadable`.
 
     `code` is what the verdict must have beside `pass`; None for a judge that its server holds
@@ -79,7 +79,7 @@ def read_opinion(reply: Reply, code: str | None = None) -> Opinion:
     if score == (0 if passed else 1):
         words = f"the judge's 'score' is {_shown(score)}, and its 'pass' is {_shown(passed)}"
         raise Unreadable(f"{words}: one contradicts the other")
-    return Opinion(
+    return JudgeReply(
         "pass" if passed else "fail",
         feedback=kept(found.get("feedback")),
         score=None if score is None else float(score),
@@ -103,9 +103,9 @@ def kept(value: Json) -> str:
     return storable(value.strip()[:_LONGEST]) if isinstance(value, str) else ""
 
 
-def unreadable_opinion(reply: Reply, reason: str) -> Opinion:
+def unreadable_opinion(reply: Reply, reason: str) -> JudgeReply:
     """What is kept of a judge that cannot be read: no verdict, why, and what it wrote."""
-    return Opinion("undecided", feedback=reason, reasoning=kept(reply.text))
+    return JudgeReply("undecided", feedback=reason, reasoning=kept(reply.text))
 
 
 def ask_again(request: Request, reply: Reply, reason: str, wanted: str = AGAIN) -> Request:

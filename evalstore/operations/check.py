@@ -14,20 +14,20 @@ from evalstore.planning.code_trust import CodeTrust
 from evalstore.planning.opening import open_workspace, store_path
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.pricing import find_unpriced
-from evalstore.planning.project import Keeper, files_of
+from evalstore.planning.project import VersionBuffer, files_of
 from evalstore.planning.selection import Selection
 from evalstore.store import Store
 from evalstore.values import Json
 from evalstore.workspace.reader import read_workspace
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.workspace.folder import Workspace
     from evalstore.workspace.reader import Reading
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckReport:
     """All problems of all files."""
 
     problems: list[Problem]
@@ -58,7 +58,7 @@ class Checked:
         }
 
 
-def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
+def check(where: Location, paths: tuple[str, ...] = ()) -> CheckReport:
     """Read, expand and validate everything; nothing is called and no store is needed.
 
     One that is there knows the files that have not changed.
@@ -66,13 +66,13 @@ def check(where: Where, paths: tuple[str, ...] = ()) -> Checked:
     try:
         workspace = open_workspace(where)
     except WorkspaceError as error:
-        return Checked(error.problems, 0, 0)
+        return CheckReport(error.problems, 0, 0)
     with _known_store(where, workspace) as store:
         return _check(where, paths, workspace, store)
 
 
 @contextmanager
-def _known_store(where: Where, workspace: Workspace) -> Iterator[Store | None]:
+def _known_store(where: Location, workspace: Workspace) -> Iterator[Store | None]:
     """The store, if there is a sound one."""
     try:
         path = store_path(workspace, where)
@@ -89,11 +89,11 @@ def _known_store(where: Where, workspace: Workspace) -> Iterator[Store | None]:
 
 
 def _check(
-    where: Where, paths: tuple[str, ...], workspace: Workspace, store: Store | None
-) -> Checked:
-    keeper = Keeper(store)
-    reading = read_workspace(workspace, keeper.find_case_files, keeper.take)
-    keeper.finish(workspace, reading)
+    where: Location, paths: tuple[str, ...], workspace: Workspace, store: Store | None
+) -> CheckReport:
+    buffer = VersionBuffer(store)
+    reading = read_workspace(workspace, buffer.find_case_files, buffer.take)
+    buffer.finish(workspace, reading)
     problems = list(reading.problems)
     if workspace.ignored:
         problems += [
@@ -107,11 +107,11 @@ def _check(
     tests = {path for path in reading.tests if selection.covers_file(path)}
     problems = [one for one in problems if one.file not in reading.tests or one.file in tests]
     cases = sum(len(file.cases) for path, file in reading.files.items() if path in tests)
-    return Checked(problems, len(tests), cases)
+    return CheckReport(problems, len(tests), cases)
 
 
 def find_untrusted(
-    where: Where, workspace: Workspace, store: Store | None, reading: Reading
+    where: Location, workspace: Workspace, store: Store | None, reading: Reading
 ) -> Iterator[Problem]:
     """A warning for each test file that runs a Python file which is not trusted."""
     for path, one in CodeTrust(where, workspace, store, reading).look_at(files_of(reading).items()):

@@ -24,8 +24,8 @@ from evalstore.operations.diff_sides import (
 from evalstore.operations.views.file_edits import find_edits
 from evalstore.operations.views.prompt_names import prompt_labels
 from evalstore.planning.contents import Contents
-from evalstore.planning.opening import open_desk, open_store
-from evalstore.planning.options import Wanted, Where
+from evalstore.planning.opening import open_project, open_store
+from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.selection import Selection
 from evalstore.reports.comparison import Comparison, Pair, change_of_tests, compare, compare_models
 from evalstore.reports.version_diff import Difference, unified
@@ -33,7 +33,7 @@ from evalstore.store.results import join_feedback
 from evalstore.values import Json, Result
 
 if TYPE_CHECKING:
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
 
 Sessions = tuple[str, ...]
 
@@ -165,26 +165,28 @@ def _name(side: str) -> str:
 
 
 def diff(
-    where: Where,
+    where: Location,
     first: str | None = None,
     second: str | None = None,
     *,
-    wanted: Wanted | None = None,
+    wanted: SelectionOptions | None = None,
     answers: bool = False,
 ) -> Diff:
     """Compare a run (default: the latest) with another run, or with the workspace.
 
     The workspace's verdicts are those that stored answers and judgements give it now.
     """
-    wanted = wanted or Wanted()
-    with open_desk(where) as desk:
-        desk.require_sound(wanted)
-        was = run_side(desk, first or "@")
-        now = run_side(desk, second) if second else workspace_side(desk, wanted)
-        selection = desk.selection(Wanted(paths=wanted.paths)) if wanted.paths else Selection()
-        was = follow_renames(was, now, desk.settings.paths["tests"])
+    wanted = wanted or SelectionOptions()
+    with open_project(where) as project:
+        project.require_sound(wanted)
+        was = run_side(project, first or "@")
+        now = run_side(project, second) if second else workspace_side(project, wanted)
+        selection = (
+            project.selection(SelectionOptions(paths=wanted.paths)) if wanted.paths else Selection()
+        )
+        was = follow_renames(was, now, project.settings.paths["tests"])
         was, now = (only_models(side, wanted.models) for side in (was, now))
-        filled = fill_in(desk, was, now, selection)
+        filled = fill_in(project, was, now, selection)
         comparison = compare(comparable(filled, now, selection), comparable(now, filled, selection))
         name_gone(comparison)
         both = {one.file for one in filled.results} & {one.file for one in now.results}
@@ -193,37 +195,39 @@ def diff(
             for path, node in sorted(now.nodes.items())
             if filled.nodes.get(path, node) != node and path in both and selection.covers_file(path)
         }
-        edits = find_edits(Contents(desk.store, desk.reading.contents), edited)
+        edits = find_edits(Contents(project.store, project.reading.contents), edited)
         sides = _listed(comparison)
         return Diff(
             was.name,
             now.name,
             comparison,
             {path: found for path, found in edits.items() if found},
-            desk.store.find_feedback(id for side in sides for id in side.evaluations),
-            _answers(desk, sides) if answers else {},
-            prompt_labels(desk, [*filled.results, *now.results]),
+            project.store.find_feedback(id for side in sides for id in side.evaluations),
+            _answers(project, sides) if answers else {},
+            prompt_labels(project, [*filled.results, *now.results]),
             list(_notes(was, filled, now)),
-            asked_otherwise=_asked_otherwise(desk, comparison),
+            asked_otherwise=_asked_otherwise(project, comparison),
         )
 
 
 def diff_models(
-    where: Where,
+    where: Location,
     revision: str | None,
     models: tuple[str, str],
     *,
-    wanted: Wanted | None = None,
+    wanted: SelectionOptions | None = None,
     answers: bool = False,
 ) -> Diff:
     """Compare two candidates of one run, or of the workspace when there is no revision.
 
     Raises `EvalstoreError` for a candidate that is not in it.
     """
-    wanted = wanted or Wanted()
-    with open_desk(where) as desk:
-        desk.require_sound(wanted)
-        side = run_side(desk, revision) if revision else workspace_side(desk, Wanted())
+    wanted = wanted or SelectionOptions()
+    with open_project(where) as project:
+        project.require_sound(wanted)
+        side = (
+            run_side(project, revision) if revision else workspace_side(project, SelectionOptions())
+        )
         known = {one.model for one in side.results}
         for model in models:
             if model not in known:
@@ -232,7 +236,9 @@ def diff_models(
                     + ("the workspace" if side.name == WORKSPACE else f"run {side.name[:8]}"),
                     hint=suggest(model, known, "candidates"),
                 )
-        selection = desk.selection(Wanted(paths=wanted.paths)) if wanted.paths else Selection()
+        selection = (
+            project.selection(SelectionOptions(paths=wanted.paths)) if wanted.paths else Selection()
+        )
         was, now = (
             [one for one in side.results if one.model == model and selection.covers_file(one.file)]
             for model in models
@@ -244,9 +250,9 @@ def diff_models(
             side.name,
             comparison,
             {},
-            desk.store.find_feedback(id for one in sides for id in one.evaluations),
-            _answers(desk, sides) if answers else {},
-            prompt_labels(desk, side.results),
+            project.store.find_feedback(id for one in sides for id in one.evaluations),
+            _answers(project, sides) if answers else {},
+            prompt_labels(project, side.results),
             models=models,
         )
 
@@ -264,7 +270,7 @@ def _notes(was: Side, filled: Side, now: Side) -> Iterator[str]:
         yield f"run {side.name[:8]} was about {about}: {rest}"
 
 
-def _asked_otherwise(desk: Desk, found: Comparison) -> dict[tuple[Sessions, Sessions], str]:
+def _asked_otherwise(project: Project, found: Comparison) -> dict[tuple[Sessions, Sessions], str]:
     """In what the questions differ of pairs with the same test and system prompt."""
     pairs = {
         (pair.was.sessions, pair.now.sessions)
@@ -275,7 +281,7 @@ def _asked_otherwise(desk: Desk, found: Comparison) -> dict[tuple[Sessions, Sess
         if (pair.was.tests, pair.was.prompt) == (pair.now.tests, pair.now.prompt)
     }
     ids = {sessions[0] for pair in pairs for sessions in pair}
-    asked = {id: one.question for id, one in desk.store.find_sessions(ids).items()}
+    asked = {id: one.question for id, one in project.store.find_sessions(ids).items()}
     words: dict[tuple[Sessions, Sessions], str] = {}
     for was, now in pairs:
         if was[0] not in asked or now[0] not in asked:
@@ -297,7 +303,7 @@ def _listed(found: Comparison) -> list[Result]:
     return [side for pair in pairs for side in (pair.was, pair.now) if side]
 
 
-def read_answers(where: Where, sessions: Sequence[str]) -> dict[str, str]:
+def read_answers(where: Location, sessions: Sequence[str]) -> dict[str, str]:
     """The last answers of these sessions by id, as they are read."""
     with open_store(where) as store:
         return {
@@ -305,8 +311,8 @@ def read_answers(where: Where, sessions: Sequence[str]) -> dict[str, str]:
         }
 
 
-def _answers(desk: Desk, sides: Sequence[Result]) -> dict[str, str]:
+def _answers(project: Project, sides: Sequence[Result]) -> dict[str, str]:
     ids = [side.sessions[0] for side in sides if side.sessions]
     return {
-        id: show_answer(session.answer) for id, session in desk.store.find_sessions(ids).items()
+        id: show_answer(session.answer) for id, session in project.store.find_sessions(ids).items()
     }

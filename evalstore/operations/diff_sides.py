@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.planning.options import describe_selection, leaves_out
 from evalstore.planning.renames import known_ids, same_leaf, stored_ids
-from evalstore.planning.results import as_result, settle
-from evalstore.reports.comparison import Comparison, Known, Pair
+from evalstore.planning.results import as_result, compute_results
+from evalstore.reports.comparison import Comparison, Pair, ResultIndex
 from evalstore.reports.file_pairs import pair_files
 from evalstore.store.results import iterate_entries, read_results
 from evalstore.store.revisions import resolve_run
@@ -19,8 +19,8 @@ from evalstore.values import RECORDED, Case, CaseFile, Result
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from evalstore.planning.options import Wanted
-    from evalstore.planning.project import Desk
+    from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.project import Project
     from evalstore.planning.selection import Selection
 
 WORKSPACE = "workspace"
@@ -44,26 +44,26 @@ class Side:
     """What the run was about, when it was about a selection of the cases."""
 
 
-def run_side(desk: Desk, revision: str) -> Side:
+def run_side(project: Project, revision: str) -> Side:
     """A run with its cases; raises `RevisionError` when there is none of this name."""
-    id, content = resolve_run(desk.store, revision)
-    nodes = read_tree(content["snapshot"], desk.store.load_nodes)
-    files = desk.store.load_case_files(list(set(nodes.values())))
+    id, content = resolve_run(project.store, revision)
+    nodes = read_tree(content["snapshot"], project.store.load_nodes)
+    files = project.store.load_case_files(list(set(nodes.values())))
     restricted = content.get("selection", {}).get("models")
     asked = {one["id"] for one in content.get("candidates", ())}
     models = None if restricted else {RECORDED, *asked}
-    results = read_results(desk.store, content)
+    results = read_results(project.store, content)
     selection = describe_selection(content) if leaves_out(content) else ""
     return Side(id, results, nodes, files, models, selection)
 
 
-def workspace_side(desk: Desk, wanted: Wanted) -> Side:
+def workspace_side(project: Project, wanted: SelectionOptions) -> Side:
     """The workspace, with what stored answers and judgements give its cases now."""
-    plan = desk.plan(wanted)
-    results = [as_result(one) for one in settle(plan, desk.settings.verdict)]
-    files = {node: desk.reading.files[path] for path, node in desk.reading.nodes.items()}
+    plan = project.plan(wanted)
+    results = [as_result(one) for one in compute_results(plan, project.settings.verdict)]
+    files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
     models = None if wanted.models else {cell.candidate.id for cell in plan.cells}
-    return Side(WORKSPACE, results, dict(desk.reading.nodes), files, models)
+    return Side(WORKSPACE, results, dict(project.reading.nodes), files, models)
 
 
 def only_models(side: Side, models: tuple[str, ...]) -> Side:
@@ -147,7 +147,7 @@ def _places(one: Result) -> set[_Place]:
 # --- what a run of a selection left out
 
 
-def fill_in(desk: Desk, was: Side, now: Side, selection: Selection) -> Side:
+def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Side:
     """The older side with what its selection left out, as the last run before it had it.
 
     Only what the newer side has, and what a run has judged, is filled in.
@@ -164,9 +164,9 @@ def fill_in(desk: Desk, was: Side, now: Side, selection: Selection) -> Side:
     leaves: dict[str, str] = {}
     whole = {one.file for one in missing} - {one.file for one in was.results}
     prompts = _Prompts(now)
-    for entries in _earlier(desk, was.name, now, {one.file for one in missing}):
-        portions = iterate_entries(desk.store, entries)
-        before = Known(one for some in portions for one, _ in some if not one.is_missing)
+    for entries in _earlier(project, was.name, now, {one.file for one in missing}):
+        portions = iterate_entries(project.store, entries)
+        before = ResultIndex(one for some in portions for one, _ in some if not one.is_missing)
         left = []
         for one in missing:
             found = before.find(one, prompts.of(one))
@@ -179,18 +179,18 @@ def fill_in(desk: Desk, was: Side, now: Side, selection: Selection) -> Side:
         missing = left
         if not missing:
             break
-    roots = desk.store.load_leaves(leaves.values())
+    roots = project.store.load_leaves(leaves.values())
     nodes = {path: roots[leaf]["cases"] for path, leaf in leaves.items()}
-    files = desk.store.load_case_files(nodes.values())
+    files = project.store.load_case_files(nodes.values())
     return replace(was, results=results, nodes=was.nodes | nodes, files=was.files | files)
 
 
-def _earlier(desk: Desk, run: str, now: Side, paths: set[str]) -> Iterator[dict[str, str]]:
+def _earlier(project: Project, run: str, now: Side, paths: set[str]) -> Iterator[dict[str, str]]:
     """The runs before a run, newest first: entries of their result trees, of these files.
 
     The files have the paths that they have `now`. A leaf that a newer run had is left out.
     """
-    store, folder = desk.store, desk.settings.paths["tests"]
+    store, folder = project.store, project.settings.paths["tests"]
     runs = store.find_runs()
     number = next((number for number, (id, _) in enumerate(runs) if id == run), len(runs))
     seen: set[tuple[str, str]] = set()

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal
 from evalstore import __version__
 from evalstore.clock import today
 from evalstore.errors import INCOMPLETE, OK, STORE_UNUSABLE, USAGE, EvalstoreError, WorkspaceError
-from evalstore.execution.endpoints import Doorkeeper
+from evalstore.execution.endpoints import ProviderPool
 from evalstore.operations.check import find_unknown_prices
-from evalstore.operations.doctor_ping import Checkup, Target, examine_all
+from evalstore.operations.doctor_ping import Checkup, PingTarget, examine_all
 from evalstore.planning.opening import open_workspace, store_path
 from evalstore.planning.participants import find_model
 from evalstore.providers.kinds import OPENAI_COMPATIBLE
@@ -27,7 +27,7 @@ from evalstore.workspace.reader import read_workspace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.workspace.folder import Workspace
     from evalstore.workspace.reader import Reading
     from evalstore.workspace.settings import Participant
@@ -39,7 +39,7 @@ TIMEOUT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One thing that was looked at, and what to do when it is not well."""
 
     topic: str
@@ -61,7 +61,7 @@ class Finding:
 class Diagnosis:
     """All that was found."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[DoctorFinding] = field(default_factory=list)
     """Of the program and the workspace."""
     models: list[Checkup] = field(default_factory=list)
     cost: float | None = None
@@ -93,7 +93,7 @@ class Diagnosis:
 
 
 def doctor(
-    where: Where, models: tuple[str, ...] = (), *, ping: bool = True, timeout: float = TIMEOUT
+    where: Location, models: tuple[str, ...] = (), *, ping: bool = True, timeout: float = TIMEOUT
 ) -> Diagnosis:
     """Look at the program, the workspace and the models in use, or only at `models`.
 
@@ -107,7 +107,7 @@ def doctor(
         hint = "'evalstore check' lists them with their lines"
         count = len(error.problems)
         message = f"{_plural(count, 'error')} in the settings"
-        diagnosis.findings.append(Finding("settings", "fail", message, hint))
+        diagnosis.findings.append(DoctorFinding("settings", "fail", message, hint))
         return diagnosis
     reading = read_workspace(workspace)
     diagnosis.findings += [
@@ -116,35 +116,35 @@ def doctor(
         _store(where, workspace),
     ]
     try:
-        keeper = Doorkeeper(workspace.root, reading)
+        buffer = ProviderPool(workspace.root, reading)
     except EvalstoreError as error:
-        diagnosis.findings.append(Finding("environment", "fail", str(error), error.hint))
+        diagnosis.findings.append(DoctorFinding("environment", "fail", str(error), error.hint))
         return diagnosis
-    diagnosis.findings += [*_environment(workspace, keeper), *_currencies(reading)]
+    diagnosis.findings += [*_environment(workspace, buffer), *_currencies(reading)]
     targets = list(_targets(workspace, reading, models))
-    diagnosis.models = asyncio.run(examine_all(keeper, reading, targets, timeout if ping else None))
+    diagnosis.models = asyncio.run(examine_all(buffer, reading, targets, timeout if ping else None))
     costs = [one.cost for one in diagnosis.models if one.answered]
     known = [cost for cost in costs if cost is not None]
     diagnosis.cost = round(sum(known), 10) if len(known) == len(costs) else None
     return diagnosis
 
 
-def _versions() -> Iterator[Finding]:
-    yield Finding("python", "ok", platform.python_version())
-    yield Finding("evalstore", "ok", __version__)
+def _versions() -> Iterator[DoctorFinding]:
+    yield DoctorFinding("python", "ok", platform.python_version())
+    yield DoctorFinding("evalstore", "ok", __version__)
     bounds = litellm_bounds()
     told = f"; evalstore takes {bounds}" if bounds else ""
     try:
         found = version("litellm")
     except PackageNotFoundError:
         hint = f"pip install 'litellm{bounds}'"
-        yield Finding("litellm", "fail", "it is not installed", hint)
+        yield DoctorFinding("litellm", "fail", "it is not installed", hint)
         return
     if is_within(found, bounds):
-        yield Finding("litellm", "ok", found + told)
+        yield DoctorFinding("litellm", "ok", found + told)
     else:
         hint = f"pip install 'litellm{bounds}'"
-        yield Finding("litellm", "warn", found + told, hint)
+        yield DoctorFinding("litellm", "warn", found + told, hint)
 
 
 def litellm_bounds() -> str:
@@ -171,15 +171,15 @@ def is_within(found: str, bounds: str) -> bool:
     return True
 
 
-def _settings(workspace: Workspace) -> Finding:
+def _settings(workspace: Workspace) -> DoctorFinding:
     name, ignored = workspace.config.name, len(workspace.ignored)
     if ignored:
         message = f"{name}: {_plural(ignored, 'setting')} read past"
-        return Finding("settings", "warn", message, "'evalstore check' says which, and why")
-    return Finding("settings", "ok", name)
+        return DoctorFinding("settings", "warn", message, "'evalstore check' says which, and why")
+    return DoctorFinding("settings", "ok", name)
 
 
-def _files(reading: Reading) -> Finding:
+def _files(reading: Reading) -> DoctorFinding:
     errors = len(reading.errors)
     warnings = len(reading.problems) - errors
     cases = sum(len(file.cases) for file in reading.files.values())
@@ -193,64 +193,70 @@ def _files(reading: Reading) -> Finding:
     )
     level: Level = "fail" if errors else "warn" if warnings else "ok"
     hint = None if level == "ok" else "'evalstore check' lists them with their lines"
-    return Finding("files", level, message, hint)
+    return DoctorFinding("files", level, message, hint)
 
 
-def _store(where: Where, workspace: Workspace) -> Finding:
+def _store(where: Location, workspace: Workspace) -> DoctorFinding:
     try:
         path = store_path(workspace, where)
     except EvalstoreError as error:
-        return Finding("store", "fail", str(error), error.hint)
+        return DoctorFinding("store", "fail", str(error), error.hint)
     state = inspect_store(path)
     name = workspace.name_of(path)
     return describe_store(state, path.name if name.startswith("..") else name)
 
 
-def describe_store(state: StoreState, name: str) -> Finding:
+def describe_store(state: StoreState, name: str) -> DoctorFinding:
     """What there is to say of a store."""
     if state.size is None:
         if state.writable:
-            return Finding("store", "ok", f"{name} is not there yet: a run makes it")
+            return DoctorFinding("store", "ok", f"{name} is not there yet: a run makes it")
         hint = "check the permissions of the folder"
-        return Finding("store", "fail", f"{name} is not there and cannot be made", hint)
+        return DoctorFinding("store", "fail", f"{name} is not there and cannot be made", hint)
     if state.damage:
         hint = "restore a copy of it, or name another file with --store"
-        return Finding("store", "fail", f"{name} cannot be read: {state.damage}", hint)
+        return DoctorFinding("store", "fail", f"{name} cannot be read: {state.damage}", hint)
     facts = f"{name}, {_size(state.size)}, version {state.version or 'none yet'}"
     if state.is_newer:
         hint = f"upgrade evalstore: it knows versions up to {HEAD}"
-        return Finding("store", "fail", f"{facts}, newer than this program", hint)
+        return DoctorFinding("store", "fail", f"{facts}, newer than this program", hint)
     if not state.writable:
         hint = "check the permissions of the file and its folder"
-        return Finding("store", "fail", f"{facts}, read-only", hint)
+        return DoctorFinding("store", "fail", f"{facts}, read-only", hint)
     if state.is_older:
         hint = "a copy of it is kept beside it"
-        return Finding("store", "warn", f"{facts}; the next command migrates it to {HEAD}", hint)
-    return Finding("store", "ok", f"{facts}, writable ('evalstore fsck' checks its integrity)")
+        return DoctorFinding(
+            "store", "warn", f"{facts}; the next command migrates it to {HEAD}", hint
+        )
+    return DoctorFinding(
+        "store", "ok", f"{facts}, writable ('evalstore fsck' checks its integrity)"
+    )
 
 
-def _environment(workspace: Workspace, keeper: Doorkeeper) -> Iterator[Finding]:
+def _environment(workspace: Workspace, buffer: ProviderPool) -> Iterator[DoctorFinding]:
     found = [name for name in NAMES if (workspace.root / name).is_file()]
-    yield Finding("environment", "ok", " and ".join(found) or "no .env file (none is needed)")
+    yield DoctorFinding("environment", "ok", " and ".join(found) or "no .env file (none is needed)")
     for kind, base in OPENAI_COMPATIBLE.items():
         for name in (f"{kind.upper()}_BASE_URL", f"{kind.upper()}_API_BASE"):
-            if base and keeper.environment.has(name):
+            if base and buffer.environment.has(name):
                 message = f"{name} has no effect: '{kind}' is called at {base}"
                 hint = "write a provider file with 'baseURL' to call another place"
-                yield Finding("environment", "warn", message, hint)
-    for warning in keeper.environment.warnings:
-        yield Finding("environment", "warn", warning)
+                yield DoctorFinding("environment", "warn", message, hint)
+    for warning in buffer.environment.warnings:
+        yield DoctorFinding("environment", "warn", warning)
 
 
-def _currencies(reading: Reading) -> Iterator[Finding]:
+def _currencies(reading: Reading) -> Iterator[DoctorFinding]:
     problems = list(find_unknown_prices(reading, today()))
     for one in problems:
-        yield Finding("currency", "warn", f"{one.place}: {one.message}", one.hint)
+        yield DoctorFinding("currency", "warn", f"{one.place}: {one.message}", one.hint)
     if reading.currencies and not problems:
-        yield Finding("currency", "ok", ", ".join(sorted(reading.currencies)))
+        yield DoctorFinding("currency", "ok", ", ".join(sorted(reading.currencies)))
 
 
-def _targets(workspace: Workspace, reading: Reading, named: tuple[str, ...]) -> Iterator[Target]:
+def _targets(
+    workspace: Workspace, reading: Reading, named: tuple[str, ...]
+) -> Iterator[PingTarget]:
     """The models to look at, each once, however many parts it plays under one code."""
     settings = workspace.settings
     seen: set[tuple[str, str]] = set()
@@ -262,7 +268,7 @@ def _targets(workspace: Workspace, reading: Reading, named: tuple[str, ...]) -> 
         model = find_model(reading, id, "-m")
         if id not in {one.id for _, one, _ in listed}:
             temperature = model.temperature("candidate", settings.candidates_temperature)
-            yield Target(id, model, "candidate", temperature)
+            yield PingTarget(id, model, "candidate", temperature)
     for part, one, default in listed:
         if named and one.id not in named:
             continue
@@ -275,7 +281,7 @@ def _targets(workspace: Workspace, reading: Reading, named: tuple[str, ...]) -> 
             continue
         seen.add(key)
         given = default if one.temperature is None else one.temperature
-        yield Target(one.id, model, part, model.temperature(part, given))
+        yield PingTarget(one.id, model, part, model.temperature(part, given))
 
 
 def _size(count: int) -> str:

@@ -16,8 +16,8 @@ from evalstore.values import Json, OutgoingMessage, Reply, Request, Text
 from evalstore.workspace.model_files import provider_options
 
 if TYPE_CHECKING:
-    from evalstore.execution.endpoints import Doorkeeper
-    from evalstore.execution.model_calls import Door
+    from evalstore.execution.endpoints import ProviderPool
+    from evalstore.execution.model_calls import Endpoint
     from evalstore.workspace.model_files import Model, Part
     from evalstore.workspace.reader import Reading
 
@@ -28,7 +28,7 @@ NO_KEY = (
 )
 
 
-class Target(NamedTuple):
+class PingTarget(NamedTuple):
     """A model in one of its parts, with the temperature a run would use."""
 
     id: str
@@ -113,34 +113,34 @@ class Checkup:
 
 
 async def examine_all(
-    keeper: Doorkeeper, reading: Reading, targets: list[Target], timeout: float | None
+    buffer: ProviderPool, reading: Reading, targets: list[PingTarget], timeout: float | None
 ) -> list[Checkup]:
     """Look at all models side by side; without a timeout, in seconds, none is asked."""
     try:
         return list(
             await asyncio.gather(
-                *(_examine(keeper, reading, target, timeout) for target in targets)
+                *(_examine(buffer, reading, target, timeout) for target in targets)
             )
         )
     finally:
-        await keeper.close()
+        await buffer.close()
 
 
 async def _examine(
-    keeper: Doorkeeper, reading: Reading, target: Target, timeout: float | None
+    buffer: ProviderPool, reading: Reading, target: PingTarget, timeout: float | None
 ) -> Checkup:
     model, provider = target.model, target.model.provider
-    facts = describe_model(model, reading, keeper.day)
+    facts = describe_model(model, reading, buffer.day)
     found = Checkup(target.id, facts, model.version(target.part).code, provider.key_variable)
-    found.key_set = keeper.environment.has(provider.key_variable or "")
+    found.key_set = buffer.environment.has(provider.key_variable or "")
     if provider.key_variable and not found.key_set:
         message = f"{provider.key_variable} is not set"
         found.problems.append(("warn", message, _key_hint(provider.key_variable)))
     found.problems += [("warn", message, hint) for message, hint in _doubts(found, model)]
     try:
-        door = keeper.door(model, target.part, target.temperature)
-        access = keeper.find_access(provider)
-        found.key_origin = keeper.environment.origin(provider.key_variable or "", access.api_key)
+        endpoint = buffer.endpoint(model, target.part, target.temperature)
+        access = buffer.find_access(provider)
+        found.key_origin = buffer.environment.origin(provider.key_variable or "", access.api_key)
         if access.warning:
             found.problems.append(("warn", access.warning, "change 'baseURL' of its provider"))
     except EvalstoreError as error:
@@ -149,29 +149,29 @@ async def _examine(
         return found
     # A script has no server, and may have no answer to this question.
     if timeout is not None and provider.type != SCRIPTED:
-        await _ping(found, door, timeout)
+        await _ping(found, endpoint, timeout)
     return found
 
 
-async def _ping(found: Checkup, door: Door, timeout: float) -> None:
+async def _ping(found: Checkup, endpoint: Endpoint, timeout: float) -> None:
     request = Request(
-        code=door.version.code,
+        code=endpoint.version.code,
         messages=(OutgoingMessage("user", (Text(QUESTION),)),),
-        temperature=door.temperature,
+        temperature=endpoint.temperature,
         max_output_tokens=MOST_TOKENS,
-        provider_options=provider_options(door.version),
+        provider_options=provider_options(endpoint.version),
     )
     found.pinged = True
     try:
-        found.reply = await door.provider.ask(request, timeout=timeout)
+        found.reply = await endpoint.provider.ask(request, timeout=timeout)
     except ProviderError as error:
         found.error = error
         # A server that is busy is there, and knows the key and the model.
         level = "warn" if error.status == 429 and not error.stops_model else "fail"
         found.problems.append((level, error.message, _hint(found, error)))
     else:
-        if door.price is not None:
-            found.cost = door.price.cost(found.reply.usage, found.reply.latency).usd
+        if endpoint.price is not None:
+            found.cost = endpoint.price.cost(found.reply.usage, found.reply.latency).usd
 
 
 def _hint(found: Checkup, error: ProviderError) -> str | None:

@@ -11,15 +11,15 @@ from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
 from evalstore.operations.views.prompt_names import name_prompts
 from evalstore.planning.cells import ask_of
-from evalstore.planning.opening import open_desk, open_store, open_workspace
-from evalstore.planning.options import Wanted
+from evalstore.planning.opening import open_project, open_store, open_workspace
+from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_targets import name_file
 from evalstore.store.results import iterate_cells
 from evalstore.store.trees import read_tree
 from evalstore.values import Json, Question
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.store import Store
 
 RUNS = 20
@@ -123,7 +123,7 @@ class FailureLog:
         }
 
 
-def log_failures(where: Where, file: str | None = None, limit: int | None = None) -> FailureLog:
+def log_failures(where: Location, file: str | None = None, limit: int | None = None) -> FailureLog:
     """The failures; with a file, those of its cases, as they are now or were in recent runs."""
     with open_store(where) as store:
         if file is None:
@@ -140,13 +140,13 @@ def log_failures(where: Where, file: str | None = None, limit: int | None = None
         return FailureLog(entries[:limit], len(entries), name, _prompts(where, entries[:limit]))
 
 
-def _prompts(where: Where, entries: Collection[FailureEntry]) -> dict[str | None, str]:
+def _prompts(where: Location, entries: Collection[FailureEntry]) -> dict[str | None, str]:
     places = [one.place for one in entries if one.place]
     return name_prompts(where, {one.question.prompt for one in places if one.has_several})
 
 
 def describe_failures(
-    where: Where, store: Store, found: Collection[tuple[str, Json]]
+    where: Location, store: Store, found: Collection[tuple[str, Json]]
 ) -> list[FailureEntry]:
     """Failures with their questions and places."""
     subjects = [content["subject"] for _, content in found if "subject" in content]
@@ -163,7 +163,7 @@ def describe_failures(
     ]
 
 
-def find_places(where: Where, store: Store, questions: Collection[str]) -> dict[str, Place]:
+def find_places(where: Location, store: Store, questions: Collection[str]) -> dict[str, Place]:
     """Where questions stand, by id: in the newest run that has them, else in the workspace."""
     found: dict[str, Place] = {}
     missing = set(questions)
@@ -206,11 +206,11 @@ def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
                     )
 
 
-def _places_now(where: Where) -> Iterator[tuple[str, Place]]:
+def _places_now(where: Location) -> Iterator[tuple[str, Place]]:
     """The cells a run would have now; none when the workspace has errors."""
     try:
-        with open_desk(where) as desk:
-            cells = desk.plan(Wanted()).cells
+        with open_project(where) as project:
+            cells = project.plan(SelectionOptions()).cells
     except EvalstoreError:
         return
     for cell in cells:
@@ -219,7 +219,7 @@ def _places_now(where: Where) -> Iterator[tuple[str, Place]]:
             yield id, Place(cell.file, cell.case.row, question, len(cell.case.prompts) > 1)
 
 
-def _known_files(where: Where, store: Store) -> set[str]:
+def _known_files(where: Location, store: Store) -> set[str]:
     known = set(open_workspace(where).find_files("tests", ".md"))
     for _, run in store.find_runs(limit=RUNS):
         known |= read_tree(run["results"], store.load_nodes).keys()

@@ -10,11 +10,11 @@ from evalstore.store.fsck import Damage, check_store
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
 
 
 @dataclass(frozen=True, slots=True)
-class Integrity:
+class FsckReport:
     """What `fsck` found."""
 
     checked: int
@@ -30,7 +30,7 @@ class Integrity:
         }
 
 
-def fsck(where: Where) -> Integrity:
+def fsck(where: Location) -> FsckReport:
     """Check the whole store."""
     with open_store(where, inspect=True) as store:
-        return Integrity(*check_store(store))
+        return FsckReport(*check_store(store))

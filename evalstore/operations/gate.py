@@ -6,33 +6,33 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import INCOMPLETE, INTERRUPTED, NO, STOPPED, USAGE
 from evalstore.planning.renames import Renames
-from evalstore.reports.comparison import Known
+from evalstore.reports.comparison import ResultIndex
 from evalstore.store.results import iterate_results, read_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evalstore.operations.run_report import RunReport
-    from evalstore.planning.options import Orders
-    from evalstore.planning.project import Desk
+    from evalstore.planning.options import RunOptions
+    from evalstore.planning.project import Project
     from evalstore.values import Result
 
 _RUNS_BACK = 100
 """How many runs are searched for the verdict that a case had before."""
 
 
-def decide(desk: Desk, report: RunReport, orders: Orders) -> None:
+def decide(project: Project, report: RunReport, orders: RunOptions) -> None:
     """Decide whether the run is good enough, and the exit code.
 
     A gate passes only when there are verdicts, and none that is missing could make it fail.
     """
-    failing = _is_failing(desk, report, orders)
-    counts = report.tally.verdicts
+    failing = _is_failing(project, report, orders)
+    counts = report.totals.verdicts
     open_ended = bool(
         counts["pending"]
         or report.failed
         or (counts["undecided"] and orders.fail_on != "none")
-        or (report.tally.rate.rate is None and not report.gate_off)
+        or (report.totals.rate.rate is None and not report.gate_off)
     )
     if failing:
         report.gate = "failed"
@@ -54,9 +54,9 @@ def decide(desk: Desk, report: RunReport, orders: Orders) -> None:
         report.exit_code = USAGE
 
 
-def _is_failing(desk: Desk, report: RunReport, orders: Orders) -> bool:
+def _is_failing(project: Project, report: RunReport, orders: RunOptions) -> bool:
     if orders.threshold is not None:
-        rate = report.tally.rate.rate
+        rate = report.totals.rate.rate
         return rate is not None and rate < orders.threshold
     bad: tuple[str, ...] = {
         "failure": ("fail", "error"),
@@ -66,10 +66,10 @@ def _is_failing(desk: Desk, report: RunReport, orders: Orders) -> bool:
         "none": (),
     }[orders.fail_on]
     if orders.fail_on == "regression":
-        return _regresses(desk, report)
-    for file, words in report.tally.files.items():
+        return _regresses(project, report)
+    for file, words in report.totals.files.items():
         judged = words.total() - words["pending"] - words[None]
-        threshold = desk.reading.files[file].threshold
+        threshold = project.reading.files[file].threshold
         if threshold is not None and judged and orders.fail_on == "failure":
             if words["pass"] / judged < threshold:
                 return True
@@ -78,24 +78,24 @@ def _is_failing(desk: Desk, report: RunReport, orders: Orders) -> bool:
     return False
 
 
-def _regresses(desk: Desk, report: RunReport) -> bool:
+def _regresses(project: Project, report: RunReport) -> bool:
     """Whether a case does not pass that passed in the last run before that judged it.
 
     A run of some cases says nothing about the others: for those it is looked past.
     """
-    counts = report.tally.verdicts
+    counts = report.totals.verdicts
     if not counts["fail"] + counts["undecided"] + counts["error"]:
         return False
-    renames = Renames(desk)
-    newest = desk.store.load_any("run", report.run).content
-    found = (one for some in iterate_results(desk.store, newest) for one in some)
+    renames = Renames(project)
+    newest = project.store.load_any("run", report.run).content
+    found = (one for some in iterate_results(project.store, newest) for one in some)
     waiting = [one for one in found if one.verdict not in ("pass", None)]
-    prompts = _prompts_of(desk, waiting)
-    for _, run in desk.store.find_runs(limit=_RUNS_BACK, offset=1):
+    prompts = _prompts_of(project, waiting)
+    for _, run in project.store.find_runs(limit=_RUNS_BACK, offset=1):
         if not waiting:
             return False
-        results = [one for one in read_results(desk.store, run) if one.verdict]
-        before = Known(renames.follow(run, results, {one.file for one in waiting}))
+        results = [one for one in read_results(project.store, run) if one.verdict]
+        before = ResultIndex(renames.follow(run, results, {one.file for one in waiting}))
         known: dict[int, str | None] = {}
         for one in waiting:
             was = before.find(one, prompts.get((one.file, one.key), (one.prompt,)))
@@ -107,7 +107,7 @@ def _regresses(desk: Desk, report: RunReport) -> bool:
 
 
 def _prompts_of(
-    desk: Desk, results: Iterable[Result]
+    project: Project, results: Iterable[Result]
 ) -> dict[tuple[str, str], tuple[str | None, ...]]:
     """All system prompts of the cases of these cells, by file and key."""
     found: dict[tuple[str, str], tuple[str | None, ...]] = {}
@@ -115,7 +115,7 @@ def _prompts_of(
     for one in results:
         keys.setdefault(one.file, set()).add(one.key)
     for file, wanted in keys.items():
-        for case in desk.reading.files[file].cases:
+        for case in project.reading.files[file].cases:
             if case.key in wanted:
                 found.setdefault((file, case.key), case.prompts)
     return found

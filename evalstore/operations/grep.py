@@ -25,7 +25,7 @@ from evalstore.store.search_index import (
 )
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.store import Store
     from evalstore.values import Json, Result
 
@@ -47,7 +47,7 @@ class Searcher:
     Keeps an index that is in memory; one of a file is opened for each search.
     """
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, where: Location) -> None:
         self._where = where
         self._one = threading.Lock()
         self._kept: SearchIndex | None = None
@@ -77,7 +77,7 @@ class Searcher:
             self._one.release()
 
 
-def open_index(where: Where) -> SearchIndex:
+def open_index(where: Location) -> SearchIndex:
     """The index of a workspace."""
     workspace = open_workspace(where)
     path = workspace.private / _FILE
@@ -89,7 +89,7 @@ def open_index(where: Where) -> SearchIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A text in which the words are."""
 
     kind: Kind
@@ -136,11 +136,11 @@ _KIND: dict[Kind, str] = {
 
 
 def grep(
-    where: Where,
+    where: Location,
     pattern: str,
     within: Sequence[In] = (),
     report: Report = lambda _done, _all: True,
-) -> list[Hit]:
+) -> list[SearchHit]:
     """The stored texts in which all words of a pattern are, by file and row.
 
     The last word may be the beginning of one; what stands in quotation marks is one word.
@@ -222,7 +222,7 @@ def _placed(store: Store, listed: Sequence[_Listed]) -> list[_Listed]:
     )
 
 
-def _hits(store: Store, words: Sequence[str], placed: Sequence[_Listed]) -> Iterator[Hit]:
+def _hits(store: Store, words: Sequence[str], placed: Sequence[_Listed]) -> Iterator[SearchHit]:
     texts = {
         kind: load_texts(store, kind, [id for one, id, _ in placed if one == kind])
         for kind in {kind for kind, _, _ in placed}
@@ -231,7 +231,7 @@ def _hits(store: Store, words: Sequence[str], placed: Sequence[_Listed]) -> Iter
         text = texts[kind].get(id)
         if text is not None:  # the index may know what another store has
             context, matches = _context(text, words)
-            yield Hit(
+            yield SearchHit(
                 kind, id, place.file, place.row, place.models, place.sessions, context, matches
             )
 

@@ -18,22 +18,22 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_SOURCE, read_file
 from evalstore.files.atomic_write import remove_abandoned, write_whole
 from evalstore.files.fields import suggest
-from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.registry import find_importer, format_names, guess_format
 from evalstore.importers.source_files import reading_from
 from evalstore.operations.imports.check import Older, find_taken, read_older, take_refused_back
 from evalstore.operations.imports.conversations import adopt_answers
 from evalstore.operations.imports.matching import place
 from evalstore.operations.imports.recorded_models import write_models
-from evalstore.operations.imports.records import Kept, store_history
+from evalstore.operations.imports.records import ImportSummary, store_history
 from evalstore.operations.imports.written_files import ImportRecord
-from evalstore.planning.opening import open_desk, open_workspace
+from evalstore.planning.opening import open_project, open_workspace
 from evalstore.workspace.settings import ignored_settings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.values import Json
     from evalstore.workspace.folder import Workspace
 
@@ -42,7 +42,7 @@ _TOO_GENERAL = frozenset({"promptfooconfig", "config", "test", "tests", "samples
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ImportReport:
     """What `import` did to the workspace."""
 
     format: str
@@ -53,11 +53,11 @@ class Written:
     unchanged: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     """Files that differ from what would be written, and that no import has left so."""
-    left: tuple[Left, ...] = ()
-    warnings: tuple[Left, ...] = ()
+    left: tuple[SkippedItem, ...] = ()
+    warnings: tuple[SkippedItem, ...] = ()
     settings: dict[str, Json] = field(default_factory=dict)
     """To be pasted into `evalstore.yaml`."""
-    history: Kept | None = None
+    history: ImportSummary | None = None
     """Recorded answers and verdicts; None when there are none, or nobody asked for them."""
 
     @property
@@ -81,12 +81,12 @@ class Written:
         }
 
 
-def _place(one: Left) -> dict[str, Json]:
+def _place(one: SkippedItem) -> dict[str, Json]:
     return {"file": one.file, "line": one.line, "column": one.column, "reason": one.reason}
 
 
 def import_files(
-    where: Where,
+    where: Location,
     format: str,
     paths: list[Path],
     *,
@@ -94,7 +94,7 @@ def import_files(
     sessions: bool = False,
     force: bool = False,
     dry_run: bool = False,
-) -> Written:
+) -> ImportReport:
     """Read files of another system, and write those of the workspace that stand for them."""
     if not paths:
         raise _without_format(format, where.directory)
@@ -109,7 +109,7 @@ def import_files(
         with reading_from(paths, allow_outside=where.allow_outside):
             imported = importer(
                 paths,
-                Options(
+                ImportOptions(
                     folder,
                     sessions=sessions,
                     temperature=workspace.settings.candidates_temperature,
@@ -140,7 +140,7 @@ def import_files(
             record.take_back(one.file)
         _save(record, tests)
     imported.warnings += [
-        Left(str(paths[0]), f"the setting '{name}', to be pasted, is {why}")
+        SkippedItem(str(paths[0]), f"the setting '{name}', to be pasted, is {why}")
         for name, why in ignored_settings(imported.settings)
     ]
     history = None
@@ -148,7 +148,7 @@ def import_files(
         history = _add_history(where, format, imported, files, dry_run=dry_run)
     elif imported.conversed:
         history = _adopt(where, format, imported, str(paths[0]), dry_run=dry_run)
-    return Written(
+    return ImportReport(
         format,
         folder,
         imported.rows,
@@ -163,20 +163,20 @@ def import_files(
 
 
 def _add_history(
-    where: Where, format: str, imported: Imported, files: _Files, *, dry_run: bool
-) -> Kept:
+    where: Location, format: str, imported: Imported, files: _Files, *, dry_run: bool
+) -> ImportSummary:
     """Store the recorded answers and verdicts; what has no place joins what was left."""
     if dry_run:
-        return Kept(len(imported.recorded))
-    with open_desk(where, create=True) as desk:
+        return ImportSummary(len(imported.recorded))
+    with open_project(where, create=True) as project:
         placed = place(
-            desk,
+            project,
             format,
             imported.recorded,
             {**files.written, **files.unchanged},
             [one for one in imported.settings.get("candidates", ()) if isinstance(one, dict)],
         )
-        kept = store_history(desk, placed.history)
+        kept = store_history(project, placed.history)
     imported.left += placed.left
     imported.warnings += placed.warnings
     for model, temperatures in placed.temperatures.items():
@@ -186,7 +186,7 @@ def _add_history(
     return kept
 
 
-def _seen_from(base: Path, listed: list[Left]) -> tuple[Left, ...]:
+def _seen_from(base: Path, listed: list[SkippedItem]) -> tuple[SkippedItem, ...]:
     """Each once, by file and line; files in the folder of the command relative to it."""
     found = dict.fromkeys(
         replace(one, file=path.relative_to(base).as_posix())
@@ -274,13 +274,17 @@ def _folder(given: str) -> str:
     return path
 
 
-def _adopt(where: Where, format: str, imported: Imported, source: str, *, dry_run: bool) -> Kept:
+def _adopt(
+    where: Location, format: str, imported: Imported, source: str, *, dry_run: bool
+) -> ImportSummary:
     """Store answers that bring along what they answer."""
     if dry_run:
-        return Kept(len(imported.conversed))
-    with open_desk(where, create=True) as desk:
-        history, left = adopt_answers(desk, format.removesuffix("-db"), imported.conversed, source)
-        kept = store_history(desk, history)
+        return ImportSummary(len(imported.conversed))
+    with open_project(where, create=True) as project:
+        history, left = adopt_answers(
+            project, format.removesuffix("-db"), imported.conversed, source
+        )
+        kept = store_history(project, history)
     imported.left += left
     return kept
 

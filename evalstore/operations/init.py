@@ -12,7 +12,7 @@ from evalstore.files.access import LARGEST_TEXT
 from evalstore.files.atomic_write import write_whole
 from evalstore.importers.source_files import reading_from
 from evalstore.planning.opening import open_workspace, store_path
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.values import Json
 from evalstore.workspace.allowed_paths import WorkspaceBoundary
@@ -61,7 +61,7 @@ IGNORED = (b".evalstore/", b".env", b".env.local")
 
 
 @dataclass
-class Initialised:
+class InitReport:
     """What `init` made."""
 
     root: Path
@@ -87,12 +87,12 @@ def init(
     adopt_from: Path | None = None,
     store: str | None = None,
     allow_outside: bool = False,
-) -> Initialised:
+) -> InitReport:
     """Make a workspace and its store; files that exist are never overwritten.
 
     The settings are written last: until they are there, the next `init` writes what is missing.
     """
-    made = Initialised(directory)
+    made = InitReport(directory)
     if directory.exists() and not directory.is_dir():
         raise EvalstoreError(f"'{directory}' is not a folder")
     try:
@@ -109,7 +109,7 @@ def init(
     else:
         _write_all(made, {name: text.encode() for name, text in STARTER.items()})
     _ignore(made)
-    where = Where(directory, store=store, allow_outside=allow_outside)
+    where = Location(directory, store=store, allow_outside=allow_outside)
     workspace = open_workspace(where)
     path = store_path(workspace, where)
     if not path.exists():
@@ -128,7 +128,7 @@ def _read_example() -> dict[str, bytes]:
     }
 
 
-def _write_all(made: Initialised, files: Mapping[str, bytes]) -> None:
+def _write_all(made: InitReport, files: Mapping[str, bytes]) -> None:
     """Write the files that are not there, the settings last; list them in the order given."""
     written = {
         name: _write(made.root, name, files[name])
@@ -150,7 +150,7 @@ def _write(root: Path, name: str, data: bytes, *, exclusive: bool = True) -> boo
     return True
 
 
-def _adopt(made: Initialised, source: Path) -> None:
+def _adopt(made: InitReport, source: Path) -> None:
     from evalstore.importers.ai_tester.project import adopt
 
     settings = made.root / FILE
@@ -163,7 +163,7 @@ def _adopt(made: Initialised, source: Path) -> None:
     made.notes += notes
 
 
-def _ignore(made: Initialised) -> None:
+def _ignore(made: InitReport) -> None:
     path = made.root / ".gitignore"
     data = b""
     if os.path.lexists(path):

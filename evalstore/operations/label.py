@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.errors import EvalstoreError
-from evalstore.operations.label_subjects import Subject, find_named, subject_of_result
+from evalstore.operations.label_subjects import LabelSubject, find_named, subject_of_result
 from evalstore.operations.views.prompt_names import prompt_label
-from evalstore.planning.opening import open_desk, open_store
-from evalstore.planning.options import Wanted
-from evalstore.planning.results import settle
+from evalstore.planning.opening import open_project, open_store
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.results import compute_results
 from evalstore.values import Evaluation, Evaluator, Json, Vote, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from evalstore.planning.options import Where
-    from evalstore.planning.project import Desk
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
     from evalstore.store import Store
     from evalstore.values import Result
 
@@ -38,12 +38,12 @@ ORIGIN = "label"
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelReport:
     """What a person has said."""
 
     id: str
     """Of the judgement."""
-    subject: Subject
+    subject: LabelSubject
     verdict: Word
     """`none`: what this person had said is taken back."""
     person: str
@@ -72,7 +72,7 @@ class Labelled:
 
 
 def label(
-    where: Where,
+    where: Location,
     case: str,
     verdict: Word,
     *,
@@ -81,7 +81,7 @@ def label(
     models: tuple[str, ...] = (),
     prompt: str | None = None,
     every: bool = False,
-) -> list[Labelled]:
+) -> list[LabelReport]:
     """Label a case (`PATH::row`) or a session (its id); one label for each attempt.
 
     Of several candidates `models` names one, of several system prompts `prompt`, by its name or
@@ -89,10 +89,10 @@ def label(
     `EvalstoreError` when the case has no answer or nothing that judges it, when several are
     meant, and when there is nothing to take back.
     """
-    with open_desk(where) as desk:
-        found = find_named(desk, case, models, prompt, every=every)
+    with open_project(where) as project:
+        found = find_named(project, case, models, prompt, every=every)
         who = person or name_of_person(where.directory)
-        labels = add_labels(desk, found, verdict, note, who)
+        labels = add_labels(project, found, verdict, note, who)
         if not labels:
             raise EvalstoreError(
                 f"{who} has not labelled '{case}'",
@@ -102,14 +102,14 @@ def label(
 
 
 def label_results(
-    where: Where,
+    where: Location,
     results: Sequence[Result],
     verdict: Word,
     *,
     note: str = "",
     person: str | None = None,
     session: str | None = None,
-) -> list[Labelled]:
+) -> list[LabelReport]:
     """Label what cells of a run, or of the workspace, came to; one label for each attempt.
 
     With a session, only the attempt that it belongs to. A label is under the evaluation version
@@ -117,11 +117,11 @@ def label_results(
     `EvalstoreError`, before anything is said, when none of the cells has an answer and something
     that judges it. The list is empty when there was nothing to take back.
     """
-    with open_desk(where) as desk:
+    with open_project(where) as project:
         found = [
             some
             for one in results
-            for some in _of_result(desk, one)
+            for some in _of_result(project, one)
             if session is None or session in some.sessions
         ]
         if not found:
@@ -130,10 +130,10 @@ def label_results(
                 hint="'evalstore run' asks for answers; a case that nothing judges has no verdict",
             )
         who = person or name_of_person(where.directory)
-        return add_labels(desk, list(dict.fromkeys(found)), verdict, note, who)
+        return add_labels(project, list(dict.fromkeys(found)), verdict, note, who)
 
 
-def read_note(where: Where, result: Result, session: str | None = None) -> str:
+def read_note(where: Location, result: Result, session: str | None = None) -> str:
     """The note of the label that whoever works here has given to what a cell came to.
 
     With a session, to that attempt. Of several the last one; empty when there is none.
@@ -151,14 +151,14 @@ def read_note(where: Where, result: Result, session: str | None = None) -> str:
         return store.load_evaluations([said.id])[said.id].feedback if said else ""
 
 
-def _of_result(desk: Desk, result: Result) -> Iterator[Subject]:
+def _of_result(project: Project, result: Result) -> Iterator[LabelSubject]:
     """What is judged of a cell: as it has been judged, else as the workspace would have it."""
     if result.evaluation is None or not result.sessions:
         return
-    known = _judged_together(desk.store, result)
+    known = _judged_together(project.store, result)
     left = [one for one in result.sessions if not any(one in some for some in known)]
     if left:
-        known += _together(desk, result, left)
+        known += _together(project, result, left)
     for sessions in dict.fromkeys(known):
         yield subject_of_result(result, sessions)
 
@@ -169,28 +169,31 @@ def _judged_together(store: Store, result: Result) -> list[tuple[str, ...]]:
     return [one.sessions for one in judged if set(one.sessions) <= set(result.sessions)]
 
 
-def _together(desk: Desk, result: Result, sessions: Sequence[str]) -> list[tuple[str, ...]]:
+def _together(project: Project, result: Result, sessions: Sequence[str]) -> list[tuple[str, ...]]:
     """Which of the sessions of a cell, that nobody has judged, are judged together."""
     place = (result.test, result.evaluation, set(result.sessions))
     with suppress(EvalstoreError):  # what is wrong with the files does not matter here
-        plan = desk.plan(Wanted())
+        plan = project.plan(SelectionOptions())
         for cell in plan.cells:
             found = list(cell.subjects(plan.sessions))
             every = {id for some in found for id in some}
             if (cell.case.tests[0], cell.case.evaluation, every) == place:
                 return [some for some in found if set(some) & set(sessions)]
-    if result.wanted > 1 and len(set(desk.store.find_questions_of(result.sessions).values())) > 1:
+    if (
+        result.wanted > 1
+        and len(set(project.store.find_questions_of(result.sessions).values())) > 1
+    ):
         return []  # several conversations, and some of them are not held yet
     return [(one,) for one in sessions]
 
 
 def add_labels(
-    desk: Desk, subjects: Sequence[Subject], verdict: Word, note: str, person: str
-) -> list[Labelled]:
+    project: Project, subjects: Sequence[LabelSubject], verdict: Word, note: str, person: str
+) -> list[LabelReport]:
     """Append a person's verdict on each of these; `none` on those that the person has labelled."""
     evaluator = Evaluator(human=person)
     id, content = hashing.identify(hashing.describe_evaluator(evaluator))
-    last = _last_words(desk.store, subjects, evaluator)
+    last = _last_words(project.store, subjects, evaluator)
     if verdict == "none":
         subjects = [one for one in subjects if one in last and last[one].verdict != "none"]
     made: dict[str, tuple[Evaluation, str]] = {}
@@ -209,23 +212,25 @@ def add_labels(
         key, text = hashing.identify(hashing.describe_evaluation_result(evaluation))
         made[key] = (evaluation, text)
     told = {one.evaluation for one in subjects}
-    fresh = {key: one for key, one in desk.reading.contents.items() if key in told}
-    desk.store.ensure_versions({id: ("evaluator", content), **fresh})
-    desk.store.record(evaluations=made)
-    now = _words_now(desk, subjects)
+    fresh = {key: one for key, one in project.reading.contents.items() if key in told}
+    project.store.ensure_versions({id: ("evaluator", content), **fresh})
+    project.store.record(evaluations=made)
+    now = _words_now(project, subjects)
     return [
-        Labelled(key, subject, verdict, person, note, now.get(subject), _prompt_of(desk, subject))
+        LabelReport(
+            key, subject, verdict, person, note, now.get(subject), _prompt_of(project, subject)
+        )
         for key, subject in zip(made, subjects, strict=True)
     ]
 
 
 def _last_words(
-    store: Store, subjects: Sequence[Subject], evaluator: Evaluator
-) -> dict[Subject, Vote]:
+    store: Store, subjects: Sequence[LabelSubject], evaluator: Evaluator
+) -> dict[LabelSubject, Vote]:
     """What a person has said last of each of these."""
     id = hashing.evaluator_id(evaluator)
     votes = store.find_votes(hashing.subject_of(one.sessions) for one in subjects)
-    found: dict[Subject, Vote] = {}
+    found: dict[LabelSubject, Vote] = {}
     for one in subjects:
         for vote in votes.get(hashing.subject_of(one.sessions), ()):
             if (vote.evaluator, vote.evaluation) == (id, one.evaluation):
@@ -233,15 +238,21 @@ def _last_words(
     return found
 
 
-def _words_now(desk: Desk, subjects: Sequence[Subject]) -> dict[Subject, str | None]:
+def _words_now(
+    project: Project, subjects: Sequence[LabelSubject]
+) -> dict[LabelSubject, str | None]:
     """What the workspace makes of the cases of these, as far as it has them."""
-    rows = {(path, case.row) for path, file in desk.reading.files.items() for case in file.cases}
+    rows = {(path, case.row) for path, file in project.reading.files.items() for case in file.cases}
     here = rows & {(one.file, one.row) for one in subjects}
-    root = desk.workspace.root
+    root = project.workspace.root
     paths = tuple(f"{root / file}::{row}" if row else str(root / file) for file, row in here)
     words: dict[tuple[str, str, str | None, str], str | None] = {}
     with suppress(EvalstoreError):  # what is wrong with the files does not matter here
-        for one in settle(desk.plan(Wanted(paths=paths)), desk.settings.verdict) if here else ():
+        for one in (
+            compute_results(project.plan(SelectionOptions(paths=paths)), project.settings.verdict)
+            if here
+            else ()
+        ):
             case = one.cell.case
             for session in one.sessions:
                 words[one.cell.file, case.row, case.evaluation, session] = one.word
@@ -250,16 +261,16 @@ def _words_now(desk: Desk, subjects: Sequence[Subject]) -> dict[Subject, str | N
     }
 
 
-def _prompt_of(desk: Desk, subject: Subject) -> str:
+def _prompt_of(project: Project, subject: LabelSubject) -> str:
     """What the system prompt of a case is called, when it has several; else empty."""
-    file = desk.reading.files.get(subject.file)
+    file = project.reading.files.get(subject.file)
     prompts = {
         id
         for case in (file.cases if file else ())
         if case.row == subject.row
         for id in case.prompts
     }
-    return prompt_label(desk, subject.prompt) if len({*prompts, subject.prompt}) > 1 else ""
+    return prompt_label(project, subject.prompt) if len({*prompts, subject.prompt}) > 1 else ""
 
 
 def name_of_person(directory: Path) -> str:

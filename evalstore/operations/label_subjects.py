@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.views.prompt_names import prompt_label
-from evalstore.planning.options import Wanted
-from evalstore.planning.results import settle
+from evalstore.planning.options import SelectionOptions
+from evalstore.planning.results import compute_results
 from evalstore.store.results import read_results
 from evalstore.store.revisions import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
     from evalstore.values import Result, Verdict
 
 _RUNS = 20
@@ -29,7 +29,7 @@ _FEWEST_DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class LabelSubject:
     """What is labelled: the sessions that are judged together, mostly one, and where they are."""
 
     file: str
@@ -49,10 +49,10 @@ class Subject:
         return self.file, self.row, self.prompt, self.model
 
 
-def subject_of_result(result: Result, sessions: tuple[str, ...]) -> Subject:
+def subject_of_result(result: Result, sessions: tuple[str, ...]) -> LabelSubject:
     """Sessions of a cell of a run, with their place."""
     assert result.evaluation
-    return Subject(
+    return LabelSubject(
         result.file,
         result.row,
         result.prompt,
@@ -63,17 +63,17 @@ def subject_of_result(result: Result, sessions: tuple[str, ...]) -> Subject:
     )
 
 
-def subjects_of(desk: Desk, wanted: Wanted) -> list[Subject]:
+def subjects_of(project: Project, wanted: SelectionOptions) -> list[LabelSubject]:
     """Everything that can be labelled of what is selected: answered, and judged somehow."""
-    found: list[Subject] = []
-    plan = desk.plan(wanted)
-    for one in settle(plan, desk.settings.verdict):
+    found: list[LabelSubject] = []
+    plan = project.plan(wanted)
+    for one in compute_results(plan, project.settings.verdict):
         cell = one.cell
         if cell.case.evaluation is None:
             continue
         for sessions in cell.subjects(plan.sessions):
             found.append(
-                Subject(
+                LabelSubject(
                     cell.file,
                     cell.case.row,
                     cell.prompt,
@@ -87,21 +87,21 @@ def subjects_of(desk: Desk, wanted: Wanted) -> list[Subject]:
 
 
 def find_named(
-    desk: Desk, case: str, models: tuple[str, ...], prompt: str | None, *, every: bool
-) -> list[Subject]:
+    project: Project, case: str, models: tuple[str, ...], prompt: str | None, *, every: bool
+) -> list[LabelSubject]:
     """What the command line names; raises `EvalstoreError` when that is nothing, or several.
 
     With `every` it may be several.
     """
-    session = None if "::" in case or "." in case else _session(desk, case)
+    session = None if "::" in case or "." in case else _session(project, case)
     if session is not None:
-        return [_of_session(desk, session)]
-    path, named = _without_prompt(desk, case)
-    found = subjects_of(desk, Wanted(paths=(path,), models=models))
+        return [_of_session(project, session)]
+    path, named = _without_prompt(project, case)
+    found = subjects_of(project, SelectionOptions(paths=(path,), models=models))
     if found and (prompt or named):
-        found = _of_prompt(desk, found, prompt or named)
+        found = _of_prompt(project, found, prompt or named)
     if found and not every:
-        _require_one(desk, case, found)
+        _require_one(project, case, found)
     if not found:
         raise EvalstoreError(
             f"'{case}' has no answer that could be labelled",
@@ -110,22 +110,22 @@ def find_named(
     return found
 
 
-def _without_prompt(desk: Desk, case: str) -> tuple[str, str]:
+def _without_prompt(project: Project, case: str) -> tuple[str, str]:
     """A case as it is printed, and the system prompt behind it; empty when there is none."""
     try:
-        desk.targets((case,))
+        project.targets((case,))
     except EvalstoreError:
         printed = _WITH_PROMPT.fullmatch(case)
         if printed is None:
             raise
-        desk.targets((printed["case"],))
+        project.targets((printed["case"],))
         return printed["case"], printed["prompt"]
     return case, ""
 
 
-def _of_prompt(desk: Desk, found: list[Subject], named: str) -> list[Subject]:
+def _of_prompt(project: Project, found: list[LabelSubject], named: str) -> list[LabelSubject]:
     """Those with this system prompt: its name, or the first digits of its id."""
-    names = {one.prompt: prompt_label(desk, one.prompt) for one in found}
+    names = {one.prompt: prompt_label(project, one.prompt) for one in found}
     meant = [id for id, name in names.items() if name == named]
     if not meant and len(named) >= _FEWEST_DIGITS:
         meant = [id for id in names if id and id.startswith(named)]
@@ -137,7 +137,7 @@ def _of_prompt(desk: Desk, found: list[Subject], named: str) -> list[Subject]:
     return [one for one in found if one.prompt == meant[0]]
 
 
-def _require_one(desk: Desk, case: str, found: list[Subject]) -> None:
+def _require_one(project: Project, case: str, found: list[LabelSubject]) -> None:
     """Raise `EvalstoreError` when these are more than one case, candidate and system prompt."""
     cases = {(one.file, one.row) for one in found}
     if len(cases) > 1:
@@ -153,7 +153,7 @@ def _require_one(desk: Desk, case: str, found: list[Subject]) -> None:
         )
     prompts = {one.prompt for one in found}
     if len(prompts) > 1:
-        names = _some(prompt_label(desk, one) for one in prompts)
+        names = _some(prompt_label(project, one) for one in prompts)
         raise EvalstoreError(
             f"'{case}' was answered with {len(prompts)} system prompts",
             hint=f"name one with --prompt, or add --all: {names}",
@@ -165,10 +165,10 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(listed[:5]) + (", …" if len(listed) > 5 else "")
 
 
-def _session(desk: Desk, text: str) -> str | None:
+def _session(project: Project, text: str) -> str | None:
     """The id of a session, when the text is the start of one."""
     try:
-        kind, id = resolve(desk.store, text)
+        kind, id = resolve(project.store, text)
     except RevisionError:
         return None
     if kind != "session":
@@ -179,16 +179,16 @@ def _session(desk: Desk, text: str) -> str | None:
     return id
 
 
-def _of_session(desk: Desk, session: str) -> Subject:
+def _of_session(project: Project, session: str) -> LabelSubject:
     """A session with its place: as the workspace asks for it now, else as a run has seen it."""
     with suppress(EvalstoreError):  # what is wrong with other files does not matter here
-        for one in subjects_of(desk, Wanted()):
+        for one in subjects_of(project, SelectionOptions()):
             if session in one.sessions:
                 return one
-    for _, run in desk.store.find_runs(limit=_RUNS):
-        for seen in read_results(desk.store, run):
+    for _, run in project.store.find_runs(limit=_RUNS):
+        for seen in read_results(project.store, run):
             if session in seen.sessions and seen.evaluation is not None:
-                judged = desk.store.find_evaluations(seen.evaluations).values()
+                judged = project.store.find_evaluations(seen.evaluations).values()
                 together = (one.sessions for one in judged if session in one.sessions)
                 sessions = next(together, (session,))
                 return subject_of_result(seen, sessions)

@@ -14,10 +14,10 @@ from evalstore.errors import EvalstoreError, Problem
 from evalstore.execution.refused_keys import combine, find_refused
 from evalstore.operations.model_table import describe_models
 from evalstore.operations.views.case_description import CaseDescriber
-from evalstore.planning.opening import open_desk
-from evalstore.planning.options import Wanted, Where, describe_selection
+from evalstore.planning.opening import open_project
+from evalstore.planning.options import Location, SelectionOptions, describe_selection
 from evalstore.planning.participants import find_model
-from evalstore.planning.project import Desk, files_of
+from evalstore.planning.project import Project, files_of
 from evalstore.values import SPECIAL_TAGS, Case, Json
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ class Listing:
         return {self.kind: self.rows}
 
 
-def list_things(where: Where, kind: str, wanted: Wanted, *, full: bool = False) -> Listing:
+def list_things(
+    where: Location, kind: str, wanted: SelectionOptions, *, full: bool = False
+) -> Listing:
     """What the workspace, or the store, holds of a kind."""
     if kind == "checks":
         rows: list[dict[str, Json]] = [
@@ -61,7 +63,7 @@ def list_things(where: Where, kind: str, wanted: Wanted, *, full: bool = False) 
             for name, kind in sorted(known_kinds().items())
         ]
         return Listing(kind, rows, ("type", "revision"))
-    with open_desk(where) as desk:
+    with open_project(where) as project:
         if kind == "runs":
             rows = [
                 {
@@ -71,29 +73,29 @@ def list_things(where: Where, kind: str, wanted: Wanted, *, full: bool = False) 
                     "message": content.get("message"),
                     "selection": describe_selection(content) or None,
                 }
-                for id, content in desk.store.find_runs()
+                for id, content in project.store.find_runs()
             ]
             return Listing(kind, rows, ("run", "started", "status", "selection", "message"))
         if kind in ("tests", "cases", "tags"):
-            desk.require_sound(replace(wanted, keep_going=True))
-        return replace(_LISTS[kind](desk, wanted, full), left_out=desk.left_out)
+            project.require_sound(replace(wanted, keep_going=True))
+        return replace(_LISTS[kind](project, wanted, full), left_out=project.left_out)
 
 
-def _selected(desk: Desk, wanted: Wanted) -> list[tuple[str, Case]]:
-    matches = desk.selection(wanted).matcher()
+def _selected(project: Project, wanted: SelectionOptions) -> list[tuple[str, Case]]:
+    matches = project.selection(wanted).matcher()
     return [
         (path, case)
-        for path, file in files_of(desk.reading).items()
+        for path, file in files_of(project.reading).items()
         for case in file.cases
         if matches(path, case)
     ]
 
 
-def _tests(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
-    counts: Counter[str] = Counter(path for path, _ in _selected(desk, wanted))
+def _tests(project: Project, wanted: SelectionOptions, _full: bool) -> Listing:
+    counts: Counter[str] = Counter(path for path, _ in _selected(project, wanted))
     tags = {
         path: sorted({tag for case in file.cases for tag in case.tags})
-        for path, file in desk.reading.files.items()
+        for path, file in project.reading.files.items()
     }
     rows: list[dict[str, Json]] = [
         {"file": path, "cases": count, "tags": tags[path]} for path, count in counts.items()
@@ -101,10 +103,10 @@ def _tests(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
     return Listing("tests", rows, ("file", "cases", "tags"))
 
 
-def _cases(desk: Desk, wanted: Wanted, full: bool) -> Listing:
+def _cases(project: Project, wanted: SelectionOptions, full: bool) -> Listing:
     rows: list[dict[str, Json]] = []
-    selected = _selected(desk, wanted)
-    describer = CaseDescriber(desk, [case for _, case in selected] if full else ())
+    selected = _selected(project, wanted)
+    describer = CaseDescriber(project, [case for _, case in selected] if full else ())
     for path, case in selected:
         row: dict[str, Json] = {
             "file": path,
@@ -119,37 +121,39 @@ def _cases(desk: Desk, wanted: Wanted, full: bool) -> Listing:
     return Listing("cases", rows, ("file", "row", "tests", "evaluation", "tags"))
 
 
-def _models(desk: Desk, _wanted: Wanted, _full: bool) -> Listing:
-    for one in (*desk.settings.candidates, *desk.settings.evaluators):
-        desk.find_model(one.id, "models")
-    rows = describe_models(desk.settings, desk.reading, today())
+def _models(project: Project, _wanted: SelectionOptions, _full: bool) -> Listing:
+    for one in (*project.settings.candidates, *project.settings.evaluators):
+        project.find_model(one.id, "models")
+    rows = describe_models(project.settings, project.reading, today())
     return Listing("models", rows, ("model", "provider", "code", "used"))
 
 
-def _evaluators(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
+def _evaluators(project: Project, wanted: SelectionOptions, _full: bool) -> Listing:
     rows: list[dict[str, Json]] = [
         {"evaluator": one.id, "id": one.evaluator, "prompt": one.prompt, "times": one.times}
-        for one in desk.judges(wanted)
+        for one in project.judges(wanted)
     ]
     return Listing("evaluators", rows, ("evaluator", "id", "prompt", "times"))
 
 
-_List = Callable[[Desk, Wanted, bool], "Listing"]
+_List = Callable[[Project, SelectionOptions, bool], "Listing"]
 
 
 def _definitions(kind: str) -> _List:
-    def listing(desk: Desk, _wanted: Wanted, _full: bool) -> Listing:
+    def listing(project: Project, _wanted: SelectionOptions, _full: bool) -> Listing:
         rows: list[dict[str, Json]] = [
             {kind[:-1]: name, "ids": list(ids)}
-            for name, ids in sorted(desk.reading.names.get(kind, {}).items())
+            for name, ids in sorted(project.reading.names.get(kind, {}).items())
         ]
         return Listing(kind, rows, (kind[:-1], "ids"))
 
     return listing
 
 
-def _tags(desk: Desk, wanted: Wanted, _full: bool) -> Listing:
-    counts: Counter[str] = Counter(tag for _, case in _selected(desk, wanted) for tag in case.tags)
+def _tags(project: Project, wanted: SelectionOptions, _full: bool) -> Listing:
+    counts: Counter[str] = Counter(
+        tag for _, case in _selected(project, wanted) for tag in case.tags
+    )
     rows: list[dict[str, Json]] = [
         {"tag": tag, "cases": count, "special": tag in SPECIAL_TAGS}
         for tag, count in sorted(counts.items())

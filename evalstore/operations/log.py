@@ -21,7 +21,7 @@ from evalstore.store.case_tree import find_same
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.store import Store
 
 
@@ -71,7 +71,7 @@ class Log:
         return {"runs": [entry.document() for entry in self.entries], "total": self.total}
 
 
-def log(where: Where, file: str | None = None, limit: int | None = None) -> Log:
+def log(where: Location, file: str | None = None, limit: int | None = None) -> Log:
     """The runs; with a file, those in which it was new or changed, with the edit."""
     with open_store(where) as store:
         if file is None:

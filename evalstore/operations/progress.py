@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Watcher:
+class ProgressListener:
     """Looks on and says nothing; whoever wants to show something overrides it."""
 
     usd = 0.0

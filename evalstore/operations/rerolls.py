@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from evalstore.reports.comparison import Known
+from evalstore.reports.comparison import ResultIndex
 from evalstore.store.case_tree import has_parts
 from evalstore.store.results import iterate_entries
 from evalstore.store.trees import read_tree, read_trees
@@ -150,7 +150,7 @@ def _compare(store: Store, files: Files, keep: Keep, found: Rerolls) -> int:
                 if one.verdict and one.model != RECORDED and keep(one, case):
                     waiting[one.file].append((one, case))
             continue
-        known = Known(one for one, _ in cells)
+        known = ResultIndex(one for one, _ in cells)
         for path in wanted:
             waiting[path] = [one for one in waiting[path] if not _is_counted(*one, known, found)]
         if read > _MOST_CELLS:
@@ -168,7 +168,7 @@ def _cells(store: Store, leaves: Mapping[str, str]) -> list[tuple[Result, Case]]
     return cells
 
 
-def _is_counted(now: Result, case: Case, known: Known, found: Rerolls) -> bool:
+def _is_counted(now: Result, case: Case, known: ResultIndex, found: Rerolls) -> bool:
     """Whether an earlier run had other answers; then it is counted what came of them."""
     was = known.find(now, case.prompts)
     if was is None or was.verdict is None or set(was.sessions) & set(now.sessions):

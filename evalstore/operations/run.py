@@ -13,13 +13,13 @@ from evalstore.errors import OK
 from evalstore.execution.outcome import Outcome
 from evalstore.git import read_state
 from evalstore.operations.gate import decide
-from evalstore.operations.run_preview import Survey, get_leave, keep_to
+from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
 from evalstore.operations.run_report import RunReport, describe_spending
-from evalstore.operations.run_totals import Tally
+from evalstore.operations.run_totals import RunTotals
 from evalstore.operations.status import describe_plan
 from evalstore.planning.estimate import estimate
-from evalstore.planning.opening import open_desk, open_store
-from evalstore.planning.options import GO_ON, Agreed
+from evalstore.planning.opening import open_project, open_store
+from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.portions import find_shared, portions, take_out
 from evalstore.planning.reasons import Explainer
 from evalstore.store.results import read_lines
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from evalstore.operations.progress import Watcher
+    from evalstore.operations.progress import ProgressListener
     from evalstore.operations.status_report import Status
-    from evalstore.planning.options import Orders, Wanted, Where
+    from evalstore.planning.options import Location, RunOptions, SelectionOptions
     from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Desk, Layout
+    from evalstore.planning.project import Project, Scope
     from evalstore.values import Result
 
 
@@ -44,53 +44,59 @@ LONGEST = 2 * PORTION
 """A portion ends after so many cells of one file."""
 
 
-def plan_run(where: Where, wanted: Wanted, *, judge_only: bool = False) -> Status:
+def plan_run(where: Location, wanted: SelectionOptions, *, judge_only: bool = False) -> Status:
     """What `run` would do, without doing it."""
     return offer_run(where, wanted, judge_only=judge_only)[0]
 
 
-def offer_run(where: Where, wanted: Wanted, *, judge_only: bool = False) -> tuple[Status, Agreed]:
+def offer_run(
+    where: Location, wanted: SelectionOptions, *, judge_only: bool = False
+) -> tuple[Status, ApprovedPlan]:
     """The same, and what somebody agrees to who is shown it."""
-    with open_desk(where, create=True) as desk:
-        desk.require_sound(wanted, hint=GO_ON)
-        plan = desk.plan(wanted, judge_only=judge_only)
-        found = describe_plan(desk, plan, wanted)
-        return found, Agreed(found.ask, found.judge, found.cost, frozenset(plan.todo()))
+    with open_project(where, create=True) as project:
+        project.require_sound(wanted, hint=GO_ON)
+        plan = project.plan(wanted, judge_only=judge_only)
+        found = describe_plan(project, plan, wanted)
+        return found, ApprovedPlan(found.ask, found.judge, found.cost, frozenset(plan.todo()))
 
 
-def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunReport:
+def run(
+    where: Location, wanted: SelectionOptions, orders: RunOptions, listener: ProgressListener
+) -> RunReport:
     """Ask what is missing, judge what is missing, record the run.
 
     Raises `WorkspaceError` before anything is asked when files have errors.
     """
-    with open_desk(where, create=True, keep=True) as desk:
-        desk.require_sound(wanted, hint=GO_ON)
-        newest = desk.store.find_runs(limit=1)
+    with open_project(where, create=True, keep=True) as project:
+        project.require_sound(wanted, hint=GO_ON)
+        newest = project.store.find_runs(limit=1)
         after = newest[0][1]["ended"] if newest else 0
         if wanted.refresh or wanted.retry_errors:
-            after = max(after, desk.store.newest_time())  # what is new must be told from what was
+            after = max(
+                after, project.store.newest_time()
+            )  # what is new must be told from what was
         clock = Clock(after)
         started = clock()
-        layout = desk.lay_out(wanted, judge_only=orders.judge_only, begun=started)
-        plans = Plans(desk, layout)
+        layout = project.lay_out(wanted, judge_only=orders.judge_only, begun=started)
+        plans = Plans(project, layout)
         survey = plans.survey()
         if orders.agreed:
             keep_to(orders.agreed, survey, plans.todo(), plans.price)
-        get_leave(desk, survey, plans.price, orders, watcher)
-        snapshot = _store_workspace(desk)
-        tally = Tally(desk, started, desk.settings.verdict, plans.shared)
+        get_leave(project, survey, plans.price, orders, listener)
+        snapshot = _store_workspace(project)
+        totals = RunTotals(project, started, project.settings.verdict, plans.shared)
         if survey.is_empty:
             outcome = Outcome()
             for plan in plans.take():
-                tally.add(plan, outcome)
+                totals.add(plan, outcome)
         else:  # what calls models takes as long to import as all the rest
             from evalstore.operations.run_control import carry_out
 
-            outcome = carry_out(desk, survey, plans.take(), tally.add, clock, orders, watcher)
-        about = replace(wanted, keep_going=bool(desk.left_out))
-        done = _Done(about, orders, tally, outcome, snapshot, started, clock())
-        content = _describe(desk, done)
-        run_id = desk.store.record_run(content)
+            outcome = carry_out(project, survey, plans.take(), totals.add, clock, orders, listener)
+        about = replace(wanted, keep_going=bool(project.left_out))
+        done = _Done(about, orders, totals, outcome, snapshot, started, clock())
+        content = _describe(project, done)
+        run_id = project.store.record_run(content)
         report = RunReport(
             run=run_id,
             status=content["status"],
@@ -104,7 +110,7 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             cost=content.get("cost"),
             judge_cost=outcome.judge_cost,
             spending=describe_spending(outcome),
-            saved=round(tally.saved, 8),
+            saved=round(totals.saved, 8),
             seconds=(done.ended - started) / 1e6,
             stopped_at_failure=outcome.stopped_at_failure,
             time_is_up=outcome.time_is_up,
@@ -112,21 +118,24 @@ def run(where: Where, wanted: Wanted, orders: Orders, watcher: Watcher) -> RunRe
             judge_only=orders.judge_only,
             gate="undetermined",
             exit_code=OK,
-            tally=tally,
+            totals=totals,
             lines=lambda: _read_lines(where, content),
             skipped=[
                 (one.file, one.row, one.model, ", ".join(one.lacks)) for one in layout.skipped
             ],
-            warnings=[*desk.warnings, *(f"{p.place}: {p.message}" for p in desk.reading.problems)],
-            untrusted=desk.code.named,
-            left_out=desk.left_out,
+            warnings=[
+                *project.warnings,
+                *(f"{p.place}: {p.message}" for p in project.reading.problems),
+            ],
+            untrusted=project.code.named,
+            left_out=project.left_out,
             gate_off=orders.fail_on == "none" and orders.threshold is None,
         )
-        decide(desk, report, orders)
+        decide(project, report, orders)
         return report
 
 
-def _read_lines(where: Where, run: Json) -> Iterator[tuple[Result, str]]:
+def _read_lines(where: Location, run: Json) -> Iterator[tuple[Result, str]]:
     with open_store(where) as store:
         yield from read_lines(store, run)
 
@@ -138,12 +147,12 @@ class Plans:
     them once more; a layout of one portion is planned only once.
     """
 
-    def __init__(self, desk: Desk, layout: Layout) -> None:
-        self._desk = desk
+    def __init__(self, project: Project, layout: Scope) -> None:
+        self._project = project
         self._layout = layout
         count = max(1, round(len(layout.cells) / PORTION))
         self._size = ceil(len(layout.cells) / count)
-        self._only = desk.fill(layout, [*layout.cells]) if count == 1 else None
+        self._only = project.fill(layout, [*layout.cells]) if count == 1 else None
         self.shared = set[str]() if count == 1 else find_shared(layout.cells)
         """Ids of the questions that several portions may ask."""
 
@@ -153,7 +162,7 @@ class Plans:
             yield self._only
             return
         for some in portions(take_out(self._layout.cells), self._size, LONGEST):
-            yield self._desk.fill(self._layout, some)
+            yield self._project.fill(self._layout, some)
 
     def _once(self) -> Iterator[Plan]:
         """The plans before anything is done; what several of them ask is only in the first."""
@@ -163,7 +172,7 @@ class Plans:
         planned: dict[str, int] = {}
         judged = set[tuple[object, ...]]()
         for cells in portions(self._layout.cells, self._size, LONGEST):
-            plan = self._desk.fill(self._layout, cells)
+            plan = self._project.fill(self._layout, cells)
             judgements, plan.judgements = plan.judgements, []
             for one in judgements:
                 if self.shared.isdisjoint(one.cell.questions):
@@ -181,9 +190,9 @@ class Plans:
                         planned[question] = ask.count
             yield plan
 
-    def survey(self) -> Survey:
+    def survey(self) -> PlanTotals:
         """What they come to together."""
-        survey = Survey()
+        survey = PlanTotals()
         for plan in self._once():
             survey.add(plan)
         return survey
@@ -195,24 +204,24 @@ class Plans:
 
     def price(self) -> float | None:
         """What they are likely to cost in USD; None if a price is not known."""
-        explainer = Explainer(self._desk)
+        explainer = Explainer(self._project)
         prices = [
-            estimate(self._desk, explainer.asks(plan), explainer.judgements(plan)).usd
+            estimate(self._project, explainer.asks(plan), explainer.judgements(plan)).usd
             for plan in self._once()
         ]
         known = [price for price in prices if price is not None]
         return sum(known) if len(known) == len(prices) else None
 
 
-def _store_workspace(desk: Desk) -> str:
+def _store_workspace(project: Project) -> str:
     """Store every version the plan may name, and the snapshot; the index may speak of them then."""
-    nodes = dict(desk.reading.nodes)
-    root, tree = desk.snapshot()
-    desk.store.ensure_versions(
-        {**desk.reading.contents, **desk.contents, **tree}, desk.reading.blobs
+    nodes = dict(project.reading.nodes)
+    root, tree = project.snapshot()
+    project.store.ensure_versions(
+        {**project.reading.contents, **project.contents, **tree}, project.reading.blobs
     )
-    desk.reading.save_index(desk.workspace)
-    assert nodes.keys() == desk.reading.files.keys()
+    project.reading.save_index(project.workspace)
+    assert nodes.keys() == project.reading.files.keys()
     return root
 
 
@@ -222,32 +231,34 @@ def _store_workspace(desk: Desk) -> str:
 class _Done(NamedTuple):
     """Everything that a run is recorded from."""
 
-    wanted: Wanted
-    orders: Orders
-    tally: Tally
+    wanted: SelectionOptions
+    orders: RunOptions
+    totals: RunTotals
     outcome: Outcome
     snapshot: str
     started: int
     ended: int
 
 
-def _describe(desk: Desk, done: _Done) -> Json:
+def _describe(project: Project, done: _Done) -> Json:
     """The content of a run; its results are stored now."""
-    settings, outcome = desk.settings, done.outcome
+    settings, outcome = project.settings, done.outcome
     return hashing.describe(
         "run",
         nonce=secrets.token_hex(8),
         started=done.started,
         ended=done.ended,
-        status=_status(done.tally, outcome),
+        status=_status(done.totals, outcome),
         message=done.orders.message,
         snapshot=done.snapshot,
-        results=done.tally.store_tree(),
+        results=done.totals.store_tree(),
         candidates=[
             {"id": one.id, "model": one.model, "temperature": one.temperature}
-            for one in desk.candidates(done.wanted)
+            for one in project.candidates(done.wanted)
         ],
-        evaluators=[{"id": one.id, "evaluator": one.evaluator} for one in desk.judges(done.wanted)],
+        evaluators=[
+            {"id": one.id, "evaluator": one.evaluator} for one in project.judges(done.wanted)
+        ],
         settings={
             "attempts": settings.attempts,
             "evaluationsPerEvaluator": settings.evaluations_per_evaluator,
@@ -259,22 +270,22 @@ def _describe(desk: Desk, done: _Done) -> Json:
         asked=outcome.asked,
         recorded=outcome.recorded or None,
         judged=outcome.judged,
-        reused=done.tally.answers - outcome.asked - outcome.recorded,
+        reused=done.totals.answers - outcome.asked - outcome.recorded,
         failed=outcome.failed,
-        verdicts=done.tally.verdicts,
+        verdicts=done.totals.verdicts,
         cost=round(outcome.cost + outcome.judge_cost, 8) if outcome.priced else None,
         spending=describe_spending(outcome),
-        git=git_state(desk.workspace.root),
+        git=git_state(project.workspace.root),
         version=__version__,
     )
 
 
-def _status(tally: Tally, outcome: Outcome) -> str:
+def _status(totals: RunTotals, outcome: Outcome) -> str:
     if outcome.interrupted:
         return "interrupted"
     if outcome.over_budget:
         return "over budget"
-    return "incomplete" if outcome.failed or tally.count("pending") else "complete"
+    return "incomplete" if outcome.failed or totals.count("pending") else "complete"
 
 
 def git_state(root: Path) -> Json:

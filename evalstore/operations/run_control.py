@@ -11,22 +11,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evalstore.execution.endpoints import Doors
+from evalstore.execution.endpoints import EndpointPool
 from evalstore.execution.executor import Executor
-from evalstore.execution.model_calls import Limits, Rim
+from evalstore.execution.model_calls import Limits, RunEnvironment
 from evalstore.operations.run_preview import most_cost
 from evalstore.planning.plan import Plan
-from evalstore.planning.results import settle
+from evalstore.planning.results import compute_results
 
 if TYPE_CHECKING:
     from evalstore.clock import Clock
     from evalstore.execution.outcome import Outcome
-    from evalstore.operations.progress import Watcher
-    from evalstore.operations.run_preview import Survey
+    from evalstore.operations.progress import ProgressListener
+    from evalstore.operations.run_preview import PlanTotals
     from evalstore.planning.cells import Cell
-    from evalstore.planning.options import Orders
+    from evalstore.planning.options import RunOptions
     from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
 
 _GRACE_SECONDS = 10.0
 _NONCES_AT_ONCE = 256
@@ -34,57 +34,57 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def carry_out(
-    desk: Desk,
-    survey: Survey,
+    project: Project,
+    survey: PlanTotals,
     plans: Iterable[Plan],
     finish: Callable[[Plan, Outcome], None],
     clock: Clock,
-    orders: Orders,
-    watcher: Watcher,
+    orders: RunOptions,
+    listener: ProgressListener,
 ) -> Outcome:
     """Ask and judge what the plans say, and `finish` each; raises `EvalstoreError`.
 
     When the run is stopped the plans that are left are finished as they are.
     """
-    settings = desk.settings
-    doors = Doors(desk, watcher.agrees)
-    doors.require_keys(survey.candidates, survey.judges)
+    settings = project.settings
+    endpoints = EndpointPool(project, listener.agrees)
+    endpoints.require_keys(survey.candidates, survey.judges)
     executor = Executor(
-        desk.store,
-        doors.candidates(survey.candidates),
-        doors.judges(survey.judges),
+        project.store,
+        endpoints.candidates(survey.candidates),
+        endpoints.judges(survey.judges),
         Limits(
             concurrency=orders.concurrency or settings.concurrency,
             timeout=orders.timeout or settings.timeout,
             retries=settings.retries if orders.retries is None else orders.retries,
             judge_tokens=settings.max_evaluation_output_tokens,
-            max_cost=most_cost(desk, orders),
+            max_cost=most_cost(project, orders),
             requests_per_minute=settings.requests_per_minute,
             tokens_per_minute=settings.tokens_per_minute,
         ),
-        Rim(
+        RunEnvironment(
             now=clock,
             nonce=make_nonces().__next__,
-            progress=watcher.advance,
-            spent=watcher.spent,
-            warn=watcher.note,
+            progress=listener.advance,
+            spent=listener.spent,
+            warn=listener.note,
         ),
         stops_at=partial(fails, rule=settings.verdict) if orders.exit_first else None,
-        allows=desk.code.allows,
+        allows=project.code.allows,
     )
-    for note in doors.notes:
-        watcher.note(note)
-    watcher.start(survey.asks, survey.judgements)
+    for note in endpoints.notes:
+        listener.note(note)
+    listener.start(survey.asks, survey.judgements)
     longest = settings.max_time if orders.max_time is None else orders.max_time
     try:
         with _held_while_closing(_SIGNALS) as (hold, held):
             outcome = asyncio.run(
-                _run_until_stopped(executor, plans, finish, watcher, longest, hold)
+                _run_until_stopped(executor, plans, finish, listener, longest, hold)
             )
         outcome.interrupted |= bool(held)
         return outcome
     finally:
-        watcher.stop()
+        listener.stop()
 
 
 def make_nonces() -> Iterator[str]:
@@ -98,7 +98,7 @@ async def _run_until_stopped(
     executor: Executor,
     plans: Iterable[Plan],
     finish: Callable[[Plan, Outcome], None],
-    watcher: Watcher,
+    listener: ProgressListener,
     longest: float | None,
     hold: Callable[[], None],
 ) -> Outcome:
@@ -113,7 +113,7 @@ async def _run_until_stopped(
 
     def stop(why: str, hint: str = "") -> None:
         grace = f"for up to {_GRACE_SECONDS:.0f} s"
-        watcher.note(f"{why}: finishing what is in flight {grace}{hint}")
+        listener.note(f"{why}: finishing what is in flight {grace}{hint}")
         executor.halt()
         loop.call_later(_GRACE_SECONDS, cancel)
 
@@ -129,7 +129,7 @@ async def _run_until_stopped(
             outcome.over_budget = outcome.time_is_up = True
             stop(f"time is up ({longest:g} s)")
 
-    watcher.interruptible(partial(_call_in, loop, interrupt))
+    listener.interruptible(partial(_call_in, loop, interrupt))
     if longest is not None:
         loop.call_later(longest, end)
     with _handling(loop, _SIGNALS, interrupt, hold):
@@ -200,5 +200,5 @@ def _held_while_closing(
 def fails(cell: Cell, plan: Plan, outcome: Outcome, rule: str) -> bool:
     """Whether a cell has a verdict that fails it; False if answers or votes lack."""
     alone = replace(plan, cells=[cell])
-    (result,) = settle(alone, rule, outcome.sessions, outcome.votes)
+    (result,) = compute_results(alone, rule, outcome.sessions, outcome.votes)
     return result.verdict in ("fail", "error")

@@ -10,11 +10,11 @@ from evalstore.display import plural
 from evalstore.errors import STOPPED, EvalstoreError
 
 if TYPE_CHECKING:
-    from evalstore.operations.progress import Watcher
+    from evalstore.operations.progress import ProgressListener
     from evalstore.planning.cells import Candidate, Judge
-    from evalstore.planning.options import Agreed, Orders
+    from evalstore.planning.options import ApprovedPlan, RunOptions
     from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
 
 _MUCH = 1.01
 """Times the price that was shown: so much may a run cost without another question."""
@@ -27,7 +27,7 @@ class TooExpensiveError(EvalstoreError):
 
 
 @dataclass
-class Survey:
+class PlanTotals:
     """What a whole run would do, added up over its portions before anything is done."""
 
     asks: int = 0
@@ -59,27 +59,31 @@ class Survey:
         return list(dict.fromkeys(asked + [one.id for one in self.judges.values()]))
 
 
-def most_cost(desk: Desk, orders: Orders) -> float | None:
+def most_cost(project: Project, orders: RunOptions) -> float | None:
     """What may be spent, in USD; None: as much as it takes."""
-    return desk.settings.max_cost if orders.max_cost is None else orders.max_cost
+    return project.settings.max_cost if orders.max_cost is None else orders.max_cost
 
 
 def get_leave(
-    desk: Desk, survey: Survey, price: Callable[[], float | None], orders: Orders, watcher: Watcher
+    project: Project,
+    survey: PlanTotals,
+    price: Callable[[], float | None],
+    orders: RunOptions,
+    listener: ProgressListener,
 ) -> None:
     """Ask before much is spent; `price` estimates what the run will cost.
 
     Raises `TooExpensiveError` when the answer is no, and `EvalstoreError` when a bound on the
     cost could not be kept.
     """
-    prices = {id: desk.price_of(id) for id in survey.models}
+    prices = {id: project.price_of(id) for id in survey.models}
     unpriced = [id for id, one in prices.items() if one is None]
-    if unpriced and most_cost(desk, orders) is not None:
+    if unpriced and most_cost(project, orders) is not None:
         raise EvalstoreError(
             f"the price of '{unpriced[0]}' is not known, so no bound on the cost can be kept",
             hint="give it 'costs' in its model file, or leave --max-cost and 'maxCost' out",
         )
-    most, bound = desk.settings.confirm_above, most_cost(desk, orders)
+    most, bound = project.settings.confirm_above, most_cost(project, orders)
     if orders.yes or most is None or not any(one and one.is_any for one in prices.values()):
         return
     if bound is not None and bound <= most:
@@ -93,7 +97,7 @@ def get_leave(
         f"and make {survey.judgements:,} judgement{'s' * (survey.judgements != 1)}, "
         f"which is likely to cost {'up to ' if bound is not None else ''}${likely:,.2f}"
     )
-    if not watcher.agrees(what):
+    if not listener.agrees(what):
         raise TooExpensiveError(
             f"{what}: more than the ${most:,.2f} that are spent without asking",
             hint="add --yes to do it, --max-cost to stop at a price, "
@@ -102,8 +106,8 @@ def get_leave(
 
 
 def keep_to(
-    agreed: Agreed,
-    survey: Survey,
+    agreed: ApprovedPlan,
+    survey: PlanTotals,
     todo: Iterable[object],
     price: Callable[[], float | None],
 ) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from evalstore.errors import Problem
     from evalstore.execution.outcome import Outcome
-    from evalstore.operations.run_totals import Tally
+    from evalstore.operations.run_totals import RunTotals
     from evalstore.planning.code_trust import Untrusted
     from evalstore.values import Result
 
@@ -63,7 +63,7 @@ class RunReport:
     gate: str
     """`passed`, `failed`, `undetermined` (something that is missing may decide it) or `off`."""
     exit_code: int
-    tally: Tally
+    totals: RunTotals
     lines: Callable[[], Iterator[tuple[Result, str]]]
     """Reads all cells with their feedback from the store, in the order of files and rows."""
     skipped: list[tuple[str, str, str, str]] = field(default_factory=list)
@@ -88,7 +88,7 @@ class RunReport:
             "failures": [
                 {"message": message, "count": count} for message, count in self.failures.items()
             ],
-            "verdicts": self.tally.verdicts,
+            "verdicts": self.totals.verdicts,
             "leftOut": sorted({one.file for one in self.left_out}),
             "untrusted": [one.path for one in self.untrusted],
             "cost": self.cost,

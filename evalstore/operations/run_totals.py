@@ -11,8 +11,8 @@ from evalstore.planning.results import (
     CellResult,
     LeafBuilder,
     as_result,
+    compute_results,
     feedback_of,
-    settle,
 )
 from evalstore.reports.statistics import (
     Clusters,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from evalstore.execution.outcome import Outcome
     from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
     from evalstore.values import Result
 
 MOST_PENDING = 5
@@ -38,19 +38,19 @@ MOST_SHOWN = 20
 """Judged cases that are kept, with their feedback: more are not shown unless all are."""
 
 
-class Tally:
+class RunTotals:
     """The verdicts of a run so far: they are counted, and the first that are not a pass kept."""
 
-    def __init__(self, desk: Desk, started: int, rule: str, shared: Set[str]) -> None:
+    def __init__(self, project: Project, started: int, rule: str, shared: Set[str]) -> None:
         """`started` is when the run did; `rule` makes a verdict of several votes.
 
         `shared` are the ids of the questions that several portions may ask.
         """
         self._shared = shared
-        self._desk = desk
+        self._project = project
         self._started = started
         self._rule = rule
-        self._leaves = LeafBuilder(desk.reading, desk.store.load_cases)
+        self._leaves = LeafBuilder(project.reading, project.store.load_cases)
         self._questions = Clusters()
         self.files: dict[str, Counter[str | None]] = {}
         """Test file -> how many of its cells ended with which word; None: nothing judges it."""
@@ -73,15 +73,15 @@ class Tally:
 
     def add(self, plan: Plan, outcome: Outcome) -> None:
         """Add a portion, and store its results."""
-        cells = settle(plan, self._rule, outcome.sessions, outcome.votes)
+        cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
         for one in cells:
             self.files.setdefault(one.cell.file, Counter())[one.word] += 1
             self.models.setdefault(one.cell.candidate.id, Counter())[one.word] += 1
         self._count_questions(cells)
         self._leaves.add(cells)
-        self._desk.store.ensure_versions(self._leaves.take_contents())
+        self._project.store.ensure_versions(self._leaves.take_contents())
         self._note([one for one in cells if one.word not in ("pass", None)])
-        self.prompts |= prompt_labels(self._desk, cells)
+        self.prompts |= prompt_labels(self._project, cells)
         self._count_answers(plan, outcome)
         self._count_votes(cells)
 
@@ -94,7 +94,7 @@ class Tally:
             reused.update(earlier)
             if not self._shared.isdisjoint(one.cell.questions):
                 shared.update(earlier)
-        self.saved += self._desk.store.sum_costs("judgement", reused - self._votes)
+        self.saved += self._project.store.sum_costs("judgement", reused - self._votes)
         self._votes |= shared
 
     def _count_questions(self, cells: list[CellResult]) -> None:
@@ -117,7 +117,7 @@ class Tally:
             reused += stored
             if question in self._shared:
                 self._answered[question] = counted + len(stored) + made
-        self.saved += self._desk.store.sum_costs("session", reused)
+        self.saved += self._project.store.sum_costs("session", reused)
 
     def _note(self, cells: list[CellResult]) -> None:
         pending = sum(1 for one in self.notable if one.word == "pending")
@@ -128,7 +128,7 @@ class Tally:
             if room[is_pending] > 0:
                 room[is_pending] -= 1
                 kept.append(one)
-        self.feedback |= feedback_of(self._desk.store, kept)
+        self.feedback |= feedback_of(self._project.store, kept)
         self.notable += map(as_result, kept)
 
     def count(self, word: str | None) -> int:
@@ -152,5 +152,5 @@ class Tally:
     def store_tree(self) -> str:
         """Store the tree of all results; returns the id of its root."""
         root, contents = build_tree(self._leaves.finish())
-        self._desk.store.ensure_versions({**self._leaves.take_contents(), **contents})
+        self._project.store.ensure_versions({**self._leaves.take_contents(), **contents})
         return root

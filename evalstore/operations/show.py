@@ -13,7 +13,7 @@ from evalstore.deserialize import restore_case_file, restore_question
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.views.prompt_names import name_prompts
-from evalstore.planning.opening import open_desk, open_store, open_workspace
+from evalstore.planning.opening import open_project, open_store, open_workspace
 from evalstore.planning.options import leaves_out
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.renames import name_in_newest_run
@@ -24,7 +24,7 @@ from evalstore.values import Json, Vote, is_text
 
 if TYPE_CHECKING:
     from evalstore.operations.failures import Place
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.store import Store
     from evalstore.values import Result
 
@@ -32,12 +32,12 @@ _RUNS = 20
 """The newest runs: in them the place of a session is searched."""
 
 
-def _name_in_runs(where: Where, store: Store, file: str) -> str:
+def _name_in_runs(where: Location, store: Store, file: str) -> str:
     """The path that a test file had in the newest run; the workspace is read if that lacks it."""
     runs = store.find_runs(limit=1)
     if runs and not find_entry([runs[0][1]["snapshot"]], file, store.load_nodes):
-        with suppress(EvalstoreError), open_desk(where) as desk:
-            return name_in_newest_run(desk, file)
+        with suppress(EvalstoreError), open_project(where) as project:
+            return name_in_newest_run(project, file)
     return file
 
 
@@ -69,7 +69,7 @@ def _count_words(store: Store, changed: Sequence[_Changed]) -> dict[str, Counter
 
 
 @dataclass
-class Shown:
+class ShownItem:
     """One thing of the store, with what belongs to it."""
 
     kind: str
@@ -93,7 +93,7 @@ class Shown:
         }
 
 
-def show(where: Where, revision: str) -> Shown:
+def show(where: Location, revision: str) -> ShownItem:
     """Any thing by its id or name; `REV:path` is a test file's cases as they were in that run."""
     with open_store(where) as store:
         text, colon, path = revision.partition(":")
@@ -108,7 +108,7 @@ def show(where: Where, revision: str) -> Shown:
         if kind == "session":
             return _show_session(where, store, id, stored.content)
         content = store.load_whole(stored.content)
-        found = Shown(kind, id, content, _related(store, kind, id, content))
+        found = ShownItem(kind, id, content, _related(store, kind, id, content))
         found.prompts = name_prompts(where, _told_prompts(found.related.get("results", ())))
         return found
 
@@ -121,7 +121,7 @@ def _told_prompts(results: Iterable[Json]) -> set[str | None]:
     return {id for some in prompts.values() if len(some) > 1 for id in some}
 
 
-def _show_question(where: Where, store: Store, id: str) -> Shown:
+def _show_question(where: Location, store: Store, id: str) -> ShownItem:
     """A question with its answers and with the calls that brought none."""
     samples = [sample.id for sample in store.find_samples([id]).get(id, ())]
     places = find_places(where, store, [id])
@@ -130,7 +130,7 @@ def _show_question(where: Where, store: Store, id: str) -> Shown:
         asked = places[id].question
     failures = describe_failures(where, store, store.find_failures_of([id], samples))
     place = places.get(id)
-    return Shown(
+    return ShownItem(
         "question",
         id,
         {} if asked is None else hashing.describe_question(asked),
@@ -143,9 +143,9 @@ def _show_question(where: Where, store: Store, id: str) -> Shown:
     )
 
 
-def _show_failure(where: Where, store: Store, id: str, content: Json) -> Shown:
+def _show_failure(where: Location, store: Store, id: str, content: Json) -> ShownItem:
     [entry] = describe_failures(where, store, [(id, content)])
-    found = Shown("failure", id, content, _describe_place(entry.place))
+    found = ShownItem("failure", id, content, _describe_place(entry.place))
     found.related |= {"question": entry.question, "hint": entry.hint}
     if entry.place and entry.place.has_several:
         found.prompts = name_prompts(where, [entry.place.question.prompt])
@@ -158,7 +158,7 @@ def _describe_place(place: Place | None) -> dict[str, Json]:
     return {"file": place.file, "row": place.row, "prompt": place.question.prompt}
 
 
-def _show_file(where: Where, store: Store, revision: str, path: str) -> Shown:
+def _show_file(where: Location, store: Store, revision: str, path: str) -> ShownItem:
     run_id, run = resolve_run(store, revision or "@")
     tree = read_tree(run["snapshot"], store.load_nodes)
     workspace = open_workspace(where)
@@ -172,7 +172,7 @@ def _show_file(where: Where, store: Store, revision: str, path: str) -> Shown:
     node = tree[name]
     content = store.load_whole(store.load_any("cases", node).content)
     related = {"file": name, "run": run_id, **_related(store, "cases", node, content)}
-    return Shown("cases", node, content, related)
+    return ShownItem("cases", node, content, related)
 
 
 def _evaluator_name(store: Store, id: str) -> str:
@@ -218,7 +218,7 @@ def _votes_on(store: Store, session: str, judged: list[str]) -> Iterator[Vote]:
             yield Vote(one.started, id, one.evaluation, one.evaluator, one.verdict, one.score)
 
 
-def _show_session(where: Where, store: Store, id: str, content: Json) -> Shown:
+def _show_session(where: Location, store: Store, id: str, content: Json) -> ShownItem:
     """A session with what was said of it, and the cases that it is a part of."""
 
     def version(kind: str, id: str | None) -> Json:
@@ -258,7 +258,7 @@ def _show_session(where: Where, store: Store, id: str, content: Json) -> Shown:
         "instructions": store.load_contents("evaluation", {vote.evaluation for vote in votes}),
     }
     prompt = content.get("prompt")
-    return Shown("session", id, content, related, name_prompts(where, [prompt] * has_several))
+    return ShownItem("session", id, content, related, name_prompts(where, [prompt] * has_several))
 
 
 def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]:

@@ -21,16 +21,16 @@ from evalstore.planning.opening import open_catalogue
 from evalstore.planning.options import describe_selection, leaves_out
 from evalstore.planning.plan import CHECKS
 from evalstore.providers.kinds import SCRIPTED
-from evalstore.reports.group_totals import Fact, Group, Looked, Sum
+from evalstore.reports.group_totals import CallFacts, GroupTotals, MeasuredResult, ResultGroup
 from evalstore.store.results import iterate_cases
 from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED, Case, Json, Verdict
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Where
-    from evalstore.planning.project import Desk
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
     from evalstore.store import Store
-    from evalstore.store.costs import Judgement
+    from evalstore.store.costs import StoredJudgement
     from evalstore.values import Result
     from evalstore.workspace.settings import AnalysisQuery
 
@@ -57,8 +57,8 @@ class Stats:
     query: str | None
     """The description of the query that selects them."""
     currency: str
-    total: Group
-    groups: tuple[Group, ...]
+    total: ResultGroup
+    groups: tuple[ResultGroup, ...]
     rerolls: Rerolls
     """How many results are of questions that were asked again."""
     selection: str = ""
@@ -83,7 +83,7 @@ class Stats:
 
 
 def stats(
-    where: Where,
+    where: Location,
     revision: str = "@",
     by: Sequence[str] = ("model",),
     *,
@@ -99,7 +99,7 @@ def stats(
 
 
 def read_stats(
-    where: Where,
+    where: Location,
     revision: str,
     groupings: Sequence[By],
     *,
@@ -111,19 +111,19 @@ def read_stats(
         if name not in DIMENSIONS:
             hint = suggest(name, DIMENSIONS, "groups")
             raise EvalstoreError(f"results cannot be grouped by '{name}'", hint=hint)
-    with open_catalogue(where) as desk:
-        chosen = _find_query(desk, query) if query is not None else None
+    with open_catalogue(where) as project:
+        chosen = _find_query(project, query) if query is not None else None
         code = currency or (chosen.currency if chosen else None) or "USD"
-        convert = _converter(desk, code)
-        run, content = resolve_run(desk.store, revision)
-        keep = Filter(desk, run, content, chosen)
-        total = Sum()
-        sums: list[dict[_Key, Sum]] = [{} for _ in groupings]
-        for one, case in _look(desk.store, content, keep, convert):
+        convert = _converter(project, code)
+        run, content = resolve_run(project.store, revision)
+        keep = Filter(project, run, content, chosen)
+        total = GroupTotals()
+        sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
+        for one, case in _look(project.store, content, keep, convert):
             total.add(one)
             for by, found in zip(groupings, sums, strict=True):
                 for key in _keys(by, one.result, case):
-                    found.setdefault(key, Sum()).add(one)
+                    found.setdefault(key, GroupTotals()).add(one)
         everything = total.group((), "all")
         if not everything.results:
             raise NothingSelectedError(
@@ -133,7 +133,7 @@ def read_stats(
                 hint="'evalstore stats' shows what the run has",
             )
         rerolls = (
-            Rerolls() if keep.is_about_votes else count_rerolls(desk.store, run, content, keep)
+            Rerolls() if keep.is_about_votes else count_rerolls(project.store, run, content, keep)
         )
         return [
             Stats(
@@ -146,7 +146,7 @@ def read_stats(
                 total=everything,
                 groups=tuple(
                     sorted(
-                        (one.group(key, _name(desk, by, key)) for key, one in found.items()),
+                        (one.group(key, _name(project, by, key)) for key, one in found.items()),
                         key=lambda group: group.name.casefold(),
                     )
                 ),
@@ -156,9 +156,9 @@ def read_stats(
         ]
 
 
-def _find_query(desk: Desk, name: str) -> AnalysisQuery:
+def _find_query(project: Project, name: str) -> AnalysisQuery:
     """The query with this description, or the only one whose description has it in it."""
-    queries = desk.settings.analysis_queries
+    queries = project.settings.analysis_queries
     names = [one.description for one in queries]
     if not queries:
         raise EvalstoreError(
@@ -175,15 +175,15 @@ def _find_query(desk: Desk, name: str) -> AnalysisQuery:
     return found[0]
 
 
-def _converter(desk: Desk, code: str) -> Callable[[float, int], float]:
+def _converter(project: Project, code: str) -> Callable[[float, int], float]:
     """From USD at a time to a currency, at the rate of that day."""
-    currency = desk.reading.currencies.get(code)
+    currency = project.reading.currencies.get(code)
     if currency is None:
         if code == "USD":
             return lambda usd, _at: usd
         raise EvalstoreError(
             f"there is no currency '{code}'",
-            hint=suggest(code, {"USD", *desk.reading.currencies}, "currencies"),
+            hint=suggest(code, {"USD", *project.reading.currencies}, "currencies"),
         )
     rates: dict[int, float] = {}
 
@@ -210,7 +210,7 @@ def _converter(desk: Desk, code: str) -> Callable[[float, int], float]:
 
 def _look(
     store: Store, run: Json, keep: Filter, convert: Callable[[float, int], float]
-) -> Iterator[tuple[Looked, Case]]:
+) -> Iterator[tuple[MeasuredResult, Case]]:
     """The results that are selected, with what is known of their answers and judgements."""
     purse = _Purse(store, convert)
     rule = run.get("settings", {}).get("verdict", "majority")
@@ -218,11 +218,11 @@ def _look(
         spent = store.find_spent(id for result, _ in some for id in result.sessions)
         judged = store.find_judgements(id for result, _ in some for id in result.evaluations)
         answers = {
-            id: Fact(id, purse.cost(one.usd, one.started, one.model), one.seconds)
+            id: CallFacts(id, purse.cost(one.usd, one.started, one.model), one.seconds)
             for id, one in spent.items()
         }
         judgements = {
-            id: Fact(id, purse.cost(one.usd, one.vote.started, purse.model_of(one)))
+            id: CallFacts(id, purse.cost(one.usd, one.vote.started, purse.model_of(one)))
             for id, one in judged.items()
         }
         for result, case in some:
@@ -240,7 +240,7 @@ def _look(
                 is_whole = len(attempts) == wanted
                 verdict = combine(attempts, rule).verdict if is_whole else None
             yield (
-                Looked(
+                MeasuredResult(
                     result,
                     verdict,
                     [answers[id] for id in result.sessions if id in answers],
@@ -269,7 +269,7 @@ class _Purse:
         self._evaluators = store.load_all("evaluator")
         self._models = store.load_all("model")
 
-    def model_of(self, one: Judgement) -> str | None:
+    def model_of(self, one: StoredJudgement) -> str | None:
         """The model version that has judged; None: checks, or a person."""
         model: str | None = self._evaluators.get(one.vote.evaluator, {}).get("model")
         return model
@@ -283,10 +283,10 @@ class _Purse:
 
 
 def _by_attempt(
-    case: Case, votes: Sequence[Judgement], rule: str
+    case: Case, votes: Sequence[StoredJudgement], rule: str
 ) -> list[tuple[Verdict, float | None]]:
     """The verdict on each attempt that is judged."""
-    by_subject: dict[str, list[Judgement]] = {}
+    by_subject: dict[str, list[StoredJudgement]] = {}
     for one in votes:
         by_subject.setdefault(one.subject, []).append(one)
     return [
@@ -316,8 +316,8 @@ def _keys(by: By, result: Result, case: Case) -> Iterator[_Key]:
     yield from keys
 
 
-def _name(desk: Desk, by: By, key: _Key) -> str:
+def _name(project: Project, by: By, key: _Key) -> str:
     return "  ".join(
-        prompt_label(desk, part) if name == "prompt" else "no tag" if part is None else part
+        prompt_label(project, part) if name == "prompt" else "no tag" if part is None else part
         for name, part in zip(by, key, strict=True)
     )

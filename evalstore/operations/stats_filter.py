@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import suggest
 from evalstore.planning.selection import suits
-from evalstore.workspace.settings import Chosen
+from evalstore.workspace.settings import QueryModel
 
 if TYPE_CHECKING:
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
     from evalstore.values import Case, Json, Result
     from evalstore.workspace.settings import AnalysisQuery
 
@@ -21,17 +21,19 @@ _ARTICLES = {"candidate": "a", "evaluator": "an"}
 class Filter:
     """A query, ready for the results of one run; without a query everything passes."""
 
-    def __init__(self, desk: Desk, run: str, content: Json, query: AnalysisQuery | None) -> None:
+    def __init__(
+        self, project: Project, run: str, content: Json, query: AnalysisQuery | None
+    ) -> None:
         """Raises `EvalstoreError` for a model or a system prompt that there is not."""
         self._query = query
         self._run = run
         self._temperatures = {
             one["id"]: one.get("temperature") for one in content.get("candidates", ())
         }
-        self._prompts = _find_prompts(desk, query.system_prompts) if query else set()
+        self._prompts = _find_prompts(project, query.system_prompts) if query else set()
         if query:
             self._require(query.candidates, self._temperatures, "candidate")
-        self._evaluators = self._find_evaluators(desk, content)
+        self._evaluators = self._find_evaluators(project, content)
 
     @property
     def is_about_votes(self) -> bool:
@@ -64,12 +66,12 @@ class Filter:
             for one in query.candidates
         )
 
-    def _find_evaluators(self, desk: Desk, content: Json) -> set[str] | None:
+    def _find_evaluators(self, project: Project, content: Json) -> set[str] | None:
         """The ids of the evaluators that count; None: all of them."""
         query = self._query
         if query is None or (not query.evaluators and query.evaluators_temperature is None):
             return None
-        known = desk.store.load_all("evaluator")
+        known = project.store.load_all("evaluator")
         models: dict[str, set[str]] = {}
         for one in content.get("evaluators", ()):
             models.setdefault(one["id"], set()).add(known.get(one["evaluator"], {}).get("model"))
@@ -79,7 +81,7 @@ class Filter:
             for one in query.evaluators
         ]
         everyone = {model for some in models.values() for model in some}
-        chosen = chosen or [(everyone, Chosen(""))]
+        chosen = chosen or [(everyone, QueryModel(""))]
         return {
             id
             for id, one in known.items()
@@ -90,7 +92,7 @@ class Filter:
             )
         }
 
-    def _require(self, chosen: Sequence[Chosen], known: Iterable[str], what: str) -> None:
+    def _require(self, chosen: Sequence[QueryModel], known: Iterable[str], what: str) -> None:
         known = list(known)
         for one in chosen:
             if not any(_names(one, name) for name in known):
@@ -100,14 +102,14 @@ class Filter:
                 )
 
 
-def _names(chosen: Chosen, model: str) -> bool:
+def _names(chosen: QueryModel, model: str) -> bool:
     """Whether it is this model; one that is listed again has its temperature in its name."""
     return model == chosen.id or model.startswith(f"{chosen.id}@")
 
 
-def _find_prompts(desk: Desk, names: Sequence[str]) -> set[str]:
+def _find_prompts(project: Project, names: Sequence[str]) -> set[str]:
     """The versions that these names stand for now."""
-    known = desk.reading.names.get("prompts", {})
+    known = project.reading.names.get("prompts", {})
     for name in names:
         if name not in known:
             raise EvalstoreError(

@@ -7,14 +7,14 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstore.operations.status_cache import Memory
-from evalstore.operations.status_report import Change, Status
+from evalstore.operations.status_cache import StatusCache
+from evalstore.operations.status_report import FileChange, Status
 from evalstore.operations.views.prompt_names import prompt_labels
 from evalstore.planning.estimate import estimate
 from evalstore.planning.history_filters import stands_until
-from evalstore.planning.opening import open_desk, open_workspace, store_path
+from evalstore.planning.opening import open_project, open_workspace, store_path
 from evalstore.planning.options import GO_ON
-from evalstore.planning.plan import Item
+from evalstore.planning.plan import PlanItem
 from evalstore.planning.reasons import Explainer, Reason
 from evalstore.planning.renames import pair_with_workspace
 from evalstore.providers.kinds import SCRIPTED
@@ -22,43 +22,43 @@ from evalstore.store.trees import read_tree
 from evalstore.values import Case, CaseFile, Json
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Wanted, Where
-    from evalstore.planning.plan import Ask, Judgement, Plan
-    from evalstore.planning.project import Desk
+    from evalstore.planning.options import Location, SelectionOptions
+    from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
+    from evalstore.planning.project import Project
 
 
-def status(where: Where, wanted: Wanted) -> Status:
+def status(where: Location, wanted: SelectionOptions) -> Status:
     """What a run would do, and what changed; no model is called."""
     began = time.time_ns()
     workspace = open_workspace(where)
-    memory = Memory(where, wanted, workspace, store_path(workspace, where), began)
-    with open_desk(where, workspace=workspace) as desk:
-        desk.require_sound(wanted, hint=GO_ON)
-        plan = desk.plan(wanted)
-        found = describe_plan(desk, plan, wanted)
+    memory = StatusCache(where, wanted, workspace, store_path(workspace, where), began)
+    with open_project(where, workspace=workspace) as project:
+        project.require_sound(wanted, hint=GO_ON)
+        plan = project.plan(wanted)
+        found = describe_plan(project, plan, wanted)
         runs_code = any(cell.case.code for cell in plan.cells)
-        memory.keep(found, desk.reading.references.looked, runs_code=runs_code)
-        if not desk.reading.errors and not plan.asks:
-            _remember(desk)
+        memory.keep(found, project.reading.references.looked, runs_code=runs_code)
+        if not project.reading.errors and not plan.asks:
+            _remember(project)
         return found
 
 
-def _remember(desk: Desk) -> None:
+def _remember(project: Project) -> None:
     """Keep the index when all it speaks of is stored."""
-    leaves = [id for id, (kind, _) in desk.reading.contents.items() if kind == "cases"]
-    if len(desk.store.load_lengths("cases", leaves)) == len(leaves):
-        desk.reading.save_index(desk.workspace)
+    leaves = [id for id, (kind, _) in project.reading.contents.items() if kind == "cases"]
+    if len(project.store.load_lengths("cases", leaves)) == len(leaves):
+        project.reading.save_index(project.workspace)
 
 
-def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
+def describe_plan(project: Project, plan: Plan, wanted: SelectionOptions) -> Status:
     """A plan in words, with what changed and what it would cost."""
-    explainer = Explainer(desk)
+    explainer = Explainer(project)
     asks = explainer.asks(plan)
     judgements = explainer.judgements(plan)
     items = [_ask_item(ask, reason) for ask, reason in asks]
     items += [_judge_item(one, reason) for one, reason in judgements]
-    last = desk.store.find_runs(limit=1)
-    price = estimate(desk, asks, judgements)
+    last = project.store.find_runs(limit=1)
+    price = estimate(project, asks, judgements)
     return Status(
         items=items,
         ask=plan.ask_count,
@@ -70,29 +70,29 @@ def describe_plan(desk: Desk, plan: Plan, wanted: Wanted) -> Status:
         guess=price.guess,
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
-        changes=find_changes(desk, plan, items, last[0][1], narrows=wanted.narrows)
+        changes=find_changes(project, plan, items, last[0][1], narrows=wanted.narrows)
         if last
-        else _all_new(desk, plan),
+        else _all_new(project, plan),
         last_run=last[0][0] if last else None,
         last_started=last[0][1]["started"] if last else None,
         warnings=[
-            *desk.warnings,
-            *(f"{p.place}: {p.message}" for p in desk.reading.problems),
+            *project.warnings,
+            *(f"{p.place}: {p.message}" for p in project.reading.problems),
         ],
-        prompts=prompt_labels(desk, items),
+        prompts=prompt_labels(project, items),
         left_asks=plan.left_asks,
         left_judgements=plan.left_judgements,
-        untrusted=desk.code.named,
-        left_out=desk.left_out,
-        refused=_refusals(desk, plan),
+        untrusted=project.code.named,
+        left_out=project.left_out,
+        refused=_refusals(project, plan),
         waiting=plan.blocked_judgements,
-        stands_until=stands_until(plan, desk.settings),
+        stands_until=stands_until(plan, project.settings),
     )
 
 
-def _ask_item(ask: Ask, reason: Reason) -> Item:
+def _ask_item(ask: PlannedAsk, reason: Reason) -> PlanItem:
     cell = ask.cell
-    return Item(
+    return PlanItem(
         "record" if cell.case.recorded else "ask",
         cell.file,
         cell.case.row,
@@ -106,9 +106,9 @@ def _ask_item(ask: Ask, reason: Reason) -> Item:
     )
 
 
-def _judge_item(one: Judgement, reason: Reason) -> Item:
+def _judge_item(one: PlannedJudgement, reason: Reason) -> PlanItem:
     cell = one.cell
-    return Item(
+    return PlanItem(
         "judge",
         cell.file,
         cell.case.row,
@@ -122,17 +122,17 @@ def _judge_item(one: Judgement, reason: Reason) -> Item:
     )
 
 
-def _refusals(desk: Desk, plan: Plan) -> list[str]:
+def _refusals(project: Project, plan: Plan) -> list[str]:
     """What a run would refuse to send, in one warning, with what allows it."""
     ids = {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}
     ids |= {one.judge.id for one in plan.judgements if one.judge}
-    models = [desk.find_model(id, "models") for id in sorted(ids)]
+    models = [project.find_model(id, "models") for id in sorted(ids)]
     models = [one for one in models if one.provider.type != SCRIPTED]
     if not models:
         return []
     from evalstore.execution.refused_keys import combine, find_refused
 
-    refused = find_refused(desk.workspace.root, desk.reading, models)
+    refused = find_refused(project.workspace.root, project.reading, models)
     if not refused:
         return []
     error = combine(refused)
@@ -142,51 +142,51 @@ def _refusals(desk: Desk, plan: Plan) -> list[str]:
 # --- what changed in the files
 
 
-def _all_new(desk: Desk, plan: Plan) -> list[Change]:
+def _all_new(project: Project, plan: Plan) -> list[FileChange]:
     """Before the first run all selected test files are new."""
     cases: dict[str, set[str]] = {}
     for cell in plan.cells:
         cases.setdefault(cell.file, set()).add(cell.case.row)
-    return [Change("A ", path, len(rows), 0, 0, "new") for path, rows in sorted(cases.items())]
+    return [FileChange("A ", path, len(rows), 0, 0, "new") for path, rows in sorted(cases.items())]
 
 
 def find_changes(
-    desk: Desk, plan: Plan, items: list[Item], run: Json, *, narrows: bool
-) -> list[Change]:
+    project: Project, plan: Plan, items: list[PlanItem], run: Json, *, narrows: bool
+) -> list[FileChange]:
     """Test files that differ from the snapshot of a run, as git shows them.
 
     When the command `narrows`, only those in which it would do something.
     """
-    nodes = desk.reading.nodes
-    root, _ = desk.snapshot()
+    nodes = project.reading.nodes
+    root, _ = project.snapshot()
     if root == run["snapshot"]:
         return []
-    before = read_tree(run["snapshot"], desk.store.load_nodes)
+    before = read_tree(run["snapshot"], project.store.load_nodes)
     old_files: dict[str, CaseFile] = {}
-    pairs = pair_with_workspace(desk, before, old_files)
+    pairs = pair_with_workspace(project, before, old_files)
     changed = {path: old for path, old in pairs.items() if before[old] != nodes[path]}
     gone = before.keys() - set(pairs.values())
-    broken = {problem.file for problem in (*desk.reading.errors, *desk.left_out)}
+    broken = {problem.file for problem in (*project.reading.errors, *project.left_out)}
     leaves = {before[path] for path in (*changed.values(), *gone)}
-    old_files |= desk.store.load_case_files(leaves - old_files.keys())
-    by_file: dict[str, list[Item]] = {}
+    old_files |= project.store.load_case_files(leaves - old_files.keys())
+    by_file: dict[str, list[PlanItem]] = {}
     for item in items:
         by_file.setdefault(item.file, []).append(item)
     found = [
-        Change("A ", path, len(desk.reading.files[path].cases), 0, 0, "new")
+        FileChange("A ", path, len(project.reading.files[path].cases), 0, 0, "new")
         for path in nodes.keys() - pairs.keys()
     ]
     for path, old in pairs.items():
         change = None
         if path in changed:
             was, here = old_files[before[old]], by_file.get(path, [])
-            change = _change(path, was, desk.reading.files[path], here)
+            change = _change(path, was, project.reading.files[path], here)
         if path != old:
-            change = _as_renamed(change or Change("R ", path, 0, 0, 0, ""), old)
+            change = _as_renamed(change or FileChange("R ", path, 0, 0, 0, ""), old)
         if change:
             found.append(change)
     found += [
-        Change("D ", path, 0, 0, len(old_files[before[path]].cases), "retired")
+        FileChange("D ", path, 0, 0, len(old_files[before[path]].cases), "retired")
         for path in gone - broken
     ]
     if narrows:
@@ -194,13 +194,13 @@ def find_changes(
     return sorted(found, key=lambda one: (one.file, one.code))
 
 
-def _as_renamed(change: Change, old: str) -> Change:
+def _as_renamed(change: FileChange, old: str) -> FileChange:
     """A change of a file that had another path."""
     reason = "; ".join(part for part in (f"was {old}", change.reason) if part)
     return replace(change, reason=reason)
 
 
-def _change(path: str, was: CaseFile, now: CaseFile, here: list[Item]) -> Change | None:
+def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> FileChange | None:
     """How a file differs; `here` is what is to be done in it."""
     known = {_shown(case) for case in was.cases}
     shown = [case for case in now.cases if _shown(case) not in known]
@@ -221,9 +221,9 @@ def _change(path: str, was: CaseFile, now: CaseFile, here: list[Item]) -> Change
     asked = {item.row for item in here if item.kind != "judge"} - new
     judged = {item.row for item in here if item.kind == "judge"} - asked - new
     if not here:
-        return Change("= ", path, 0, 0, gone, "" if gone else "back to what is stored")
+        return FileChange("= ", path, 0, 0, gone, "" if gone else "back to what is stored")
     first = next((item for item in here if item.reason != "new row"), here[0])
-    return Change(
+    return FileChange(
         code=("M" if shown or gone else ".") + ("M" if told else "."),
         file=path,
         asked=len(asked),

@@ -24,8 +24,8 @@ from evalstore import __version__
 from evalstore.clock import now, today
 from evalstore.errors import EvalstoreError
 from evalstore.files.atomic_write import write_whole
-from evalstore.operations.status_report import Change, Status
-from evalstore.planning.options import Wanted
+from evalstore.operations.status_report import FileChange, Status
+from evalstore.planning.options import SelectionOptions
 from evalstore.workspace.allowed_paths import AllowedPaths, WorkspaceBoundary
 from evalstore.workspace.index import GRAIN, SUFFIXES, Seen, read_cache, scan, stamp
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.files.access import Boundary
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.workspace.folder import Workspace
 
 _FORMAT = [5, __version__]
@@ -50,19 +50,19 @@ _REMEMBERED = (
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
 
 
-def status(where: Where, wanted: Wanted, *, whole: bool = True) -> Status:
+def status(where: Location, wanted: SelectionOptions, *, whole: bool = True) -> Status:
     """What a run would do, and what changed; no model is called.
 
     Unless it must be `whole`, the list of what would be done may be missing.
     """
-    if wanted == Wanted() and (found := _recall(where, whole=whole)):
+    if wanted == SelectionOptions() and (found := _recall(where, whole=whole)):
         return found
     from evalstore.operations import status as operation
 
     return operation.status(where, wanted)
 
 
-def _recall(where: Where, *, whole: bool) -> Status | None:
+def _recall(where: Location, *, whole: bool) -> Status | None:
     """The remembered answer, when it still stands."""
     for root in (where.directory, *where.directory.parents):
         if (root / "evalstore.yaml").is_file():
@@ -83,7 +83,7 @@ def _recall(where: Where, *, whole: bool) -> Status | None:
         if memory["digest"] != digest.hexdigest():
             return None
         known = memory["status"]
-        changes = [Change(**one) for one in known.pop("changes")]
+        changes = [FileChange(**one) for one in known.pop("changes")]
         skipped = [(file, row, model, lacks) for file, row, model, lacks in known.pop("skipped")]
         found = Status(items=[], changes=changes, skipped=skipped, **known)
         return found if now() < found.stands_until else None
@@ -91,7 +91,7 @@ def _recall(where: Where, *, whole: bool) -> Status | None:
         return None
 
 
-def _asked(root: Path, where: Where) -> list[Any]:
+def _asked(root: Path, where: Location) -> list[Any]:
     """What decides which files and which store are meant, and may be used; and the day."""
     config = None if where.config is None else str(where.config)
     folder = str(where.directory) if where.store else None
@@ -161,11 +161,16 @@ def see_mentioned(name: str) -> Seen:
     return see(os.path.realpath(name))
 
 
-class Memory:
+class StatusCache:
     """Takes note of everything before it is read, and keeps it with the answer."""
 
     def __init__(
-        self, where: Where, wanted: Wanted, workspace: Workspace, store: Path, began: int
+        self,
+        where: Location,
+        wanted: SelectionOptions,
+        workspace: Workspace,
+        store: Path,
+        began: int,
     ) -> None:
         """`began` is the time (nanoseconds) before the settings were read."""
         self._wanted = wanted
@@ -198,7 +203,7 @@ class Memory:
         something is to be done and `runs_code`: which files are trusted is said elsewhere.
         """
         if (
-            self._wanted != Wanted()
+            self._wanted != SelectionOptions()
             or found.untrusted
             or found.refused
             or (found.items and runs_code)

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     from evalstore.errors import Problem
     from evalstore.planning.code_trust import Untrusted
-    from evalstore.planning.plan import Item
+    from evalstore.planning.plan import PlanItem
     from evalstore.values import Json
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """A test file that is not what it was in the last run."""
 
     code: str
@@ -40,7 +40,7 @@ class Change:
 class Status:
     """The answer of `status`."""
 
-    items: list[Item]
+    items: list[PlanItem]
     """What would be done, one by one; it may be missing when only the numbers were wanted."""
     ask: int
     record: int
@@ -54,7 +54,7 @@ class Status:
     cells: int
     guess: int | None = None
     """Tokens that new answers are guessed to have, when the cost comes from such a guess."""
-    changes: list[Change] = field(default_factory=list)
+    changes: list[FileChange] = field(default_factory=list)
     last_run: str | None = None
     last_started: int | None = None
     warnings: list[str] = field(default_factory=list)
@@ -120,9 +120,9 @@ class Status:
         }
 
 
-def summed(items: Iterable[Item]) -> list[Item]:
+def summed(items: Iterable[PlanItem]) -> list[PlanItem]:
     """The items; those that read the same are one, such as the rows of a group."""
-    counts: Counter[Item] = Counter()
+    counts: Counter[PlanItem] = Counter()
     for item in items:
         counts[replace(item, count=1)] += item.count
     return [replace(item, count=count) for item, count in counts.items()]

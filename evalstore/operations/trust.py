@@ -19,7 +19,7 @@ from evalstore.workspace.trust import Grant, Trusted, TrustList, digest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
 
 _SHORTEST = 8
 """Digits of a hash that can stand for it."""
@@ -28,7 +28,7 @@ _LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownFile:
     """A file as its user sees it before and after a decision."""
 
     path: str
@@ -56,7 +56,7 @@ class Shown:
         }
 
 
-def trust(where: Where, names: Sequence[str], *, network: bool) -> list[Shown]:
+def trust(where: Location, names: Sequence[str], *, network: bool) -> list[ShownFile]:
     """Allow the files as they are now; nothing is, unless all can be read."""
     read = [_read(where, name) for name in names]
     known = TrustList(default_place())
@@ -71,10 +71,10 @@ def trust(where: Where, names: Sequence[str], *, network: bool) -> list[Shown]:
     return found
 
 
-def trusted_files() -> list[Shown]:
+def trusted_files() -> list[ShownFile]:
     """All files that are allowed, in the order in which they were."""
     return [
-        Shown(one.path, one.sha256, one.size, one.network, at=one.at)
+        ShownFile(one.path, one.sha256, one.size, one.network, at=one.at)
         for one in TrustList(default_place()).entries
     ]
 
@@ -84,7 +84,7 @@ def allowed_paths() -> list[AllowedPath]:
     return AllowedPaths().entries
 
 
-def revoke(where: Where, names: Sequence[str]) -> tuple[list[Shown], list[AllowedPath]]:
+def revoke(where: Location, names: Sequence[str]) -> tuple[list[ShownFile], list[AllowedPath]]:
     """Allow files no longer: by their path, now or then, or by the beginning of their hash.
 
     A path that workspaces may use is taken from all of them, and by the folder of a workspace
@@ -108,7 +108,7 @@ def revoke(where: Where, names: Sequence[str]) -> tuple[list[Shown], list[Allowe
     if paths:
         allowed.remove(paths)
     files = [
-        Shown(one.path, one.sha256, one.size, one.network, at=one.at, change="revoked")
+        ShownFile(one.path, one.sha256, one.size, one.network, at=one.at, change="revoked")
         for one in chosen.values()
     ]
     return files, list(dict.fromkeys(paths))
@@ -181,7 +181,7 @@ def _host(text: str) -> str:
     return host
 
 
-def _matching(known: TrustList, where: Where, name: str) -> Iterator[Trusted]:
+def _matching(known: TrustList, where: Location, name: str) -> Iterator[Trusted]:
     path = where.directory / name
     try:
         current = digest(read_file(path, LARGEST_FILE))
@@ -193,7 +193,7 @@ def _matching(known: TrustList, where: Where, name: str) -> Iterator[Trusted]:
             yield one
 
 
-def _read(where: Where, name: str) -> tuple[Path, bytes]:
+def _read(where: Location, name: str) -> tuple[Path, bytes]:
     path = where.directory / name
     try:
         if not path.is_file():
@@ -215,9 +215,9 @@ def _read(where: Where, name: str) -> tuple[Path, bytes]:
         raise EvalstoreError(f"{name}: {problem.message}", hint=problem.hint) from problem
 
 
-def _show(one: Trusted, data: bytes, change: str) -> Shown:
+def _show(one: Trusted, data: bytes, change: str) -> ShownFile:
     lines = data.decode("utf-8", "replace").splitlines()
-    return Shown(
+    return ShownFile(
         one.path,
         one.sha256,
         one.size,

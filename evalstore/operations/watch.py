@@ -19,7 +19,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.operations.run import plan_run
 from evalstore.operations.run import run as carry_out
 from evalstore.operations.status_cache import see, see_mentioned
-from evalstore.planning.opening import open_desk, open_store, open_workspace
+from evalstore.planning.opening import open_project, open_store, open_workspace
 from evalstore.planning.options import GO_ON
 from evalstore.reports.comparison import Comparison, compare
 from evalstore.store.results import read_results
@@ -28,11 +28,11 @@ from evalstore.workspace.folder import Workspace
 from evalstore.workspace.index import SUFFIXES, Seen, Stamp, walk
 
 if TYPE_CHECKING:
-    from evalstore.operations.progress import Watcher
+    from evalstore.operations.progress import ProgressListener
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
-    from evalstore.planning.options import Orders, Wanted, Where
-    from evalstore.planning.project import Desk
+    from evalstore.planning.options import Location, RunOptions, SelectionOptions
+    from evalstore.planning.project import Project
 
 _PAUSE = 0.3
 """Seconds between two looks."""
@@ -41,7 +41,7 @@ _IDLE = 10
 _UNREADABLE: Stamp = (-1, 0, 0, 0)
 
 
-class Lookout:
+class FileWatcher:
     """Looks at the files that a workspace is made of, and waits until some of them change."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -108,13 +108,13 @@ def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> s
 class Watch:
     """The rounds of one `--watch`: what they are about, and what may still be spent."""
 
-    def __init__(self, where: Where, wanted: Wanted, orders: Orders) -> None:
+    def __init__(self, where: Location, wanted: SelectionOptions, orders: RunOptions) -> None:
         """Raises `EvalstoreError` when there is nothing to look at, or when it makes no sense."""
         _refuse(wanted)
         workspace = open_workspace(where)
         self._where, self._wanted, self._orders = where, wanted, orders
         self._root = workspace.root
-        self._lookout = Lookout(workspace)
+        self._file_watcher = FileWatcher(workspace)
         self._max_time = orders.max_time
         self._seen: object = None
         self._reported: object = None
@@ -126,7 +126,7 @@ class Watch:
 
     def wait(self) -> list[str]:
         """Wait until files have been saved; their paths."""
-        return self._lookout.wait()
+        return self._file_watcher.wait()
 
     def plan(self) -> Status | None:
         """What a run would do now; None when there is nothing to do and nothing new to tell."""
@@ -142,13 +142,13 @@ class Watch:
             allow_outside=self._where.allow_outside,
             overrides=self._where.overrides,
         )
-        self._lookout.follow(workspace)
+        self._file_watcher.follow(workspace)
         if self._orders.max_time is None:
             self._max_time = workspace.settings.max_time
-        with open_desk(self._where, create=True, workspace=workspace) as desk:
-            self._lookout.follow_mentioned(desk.reading.references.looked)
-            desk.require_sound(self._wanted, hint=GO_ON)
-            return _gist(desk, self._wanted)
+        with open_project(self._where, create=True, workspace=workspace) as project:
+            self._file_watcher.follow_mentioned(project.reading.references.looked)
+            project.require_sound(self._wanted, hint=GO_ON)
+            return _gist(project, self._wanted)
 
     def find_news(self, before: str) -> Comparison:
         """What the last run found, compared with the run of this id."""
@@ -160,17 +160,17 @@ class Watch:
             )
         return compare(was, now)
 
-    def run(self, watcher: Watcher) -> RunReport:
+    def run(self, listener: ProgressListener) -> RunReport:
         """Carry out the plan, with what is left of `max_cost`."""
         most = self._orders.max_cost
         left = None if most is None else max(0.0, most - self.spent)
-        before = watcher.usd
+        before = listener.usd
         try:
             report = carry_out(
-                self._where, self._wanted, replace(self._orders, max_cost=left), watcher
+                self._where, self._wanted, replace(self._orders, max_cost=left), listener
             )
         finally:
-            self.spent += watcher.usd - before
+            self.spent += listener.usd - before
         self._reported, self.report = self._seen, report
         self.runs += 1
         return report
@@ -184,7 +184,7 @@ class Watch:
         return self._orders.max_cost is not None and not out_of_time
 
 
-def _refuse(wanted: Wanted) -> None:
+def _refuse(wanted: SelectionOptions) -> None:
     if wanted.refresh:
         raise EvalstoreError(
             "'--watch' does not go with '--refresh': each save would ask everything again",
@@ -197,9 +197,9 @@ def _refuse(wanted: Wanted) -> None:
         )
 
 
-def _gist(desk: Desk, wanted: Wanted) -> object:
+def _gist(project: Project, wanted: SelectionOptions) -> object:
     """All that verdicts depend on: while it is the same, a report would say the same again."""
-    matches = desk.selection(wanted).matcher()
+    matches = project.selection(wanted).matcher()
     files = [
         (
             path,
@@ -212,11 +212,11 @@ def _gist(desk: Desk, wanted: Wanted) -> object:
                 if matches(path, one)
             ],
         )
-        for path, file in sorted(desk.reading.files.items())
+        for path, file in sorted(project.reading.files.items())
     ]
     return (
         [one for one in files if one[-1]],
-        [(one.id, one.model, one.temperature, one.attempts) for one in desk.candidates(wanted)],
-        [(one.evaluator, one.times) for one in desk.judges(wanted)],
-        desk.settings.verdict,
+        [(one.id, one.model, one.temperature, one.attempts) for one in project.candidates(wanted)],
+        [(one.evaluator, one.times) for one in project.judges(wanted)],
+        project.settings.verdict,
     )

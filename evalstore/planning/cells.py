@@ -116,7 +116,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedPair:
     """A pair that is not asked because the model lacks a capability."""
 
     file: str
@@ -142,7 +142,7 @@ def ask_all(case: Case, prompt: str | None, candidate: Candidate) -> tuple[str, 
     return tuple(known[test] for test in case.tests)
 
 
-def lay_out(
+def build_cells(
     files: Mapping[str, CaseFile],
     candidates: Sequence[Candidate],
     judges: Sequence[Judge],
@@ -150,23 +150,23 @@ def lay_out(
     *,
     attempts: int | None = None,
     most: int | None = None,
-) -> tuple[list[Cell], list[Skipped]]:
+) -> tuple[list[Cell], list[SkippedPair]]:
     """Every selected case with every candidate and system prompt it is meant for.
 
     `attempts` wins over what files and settings say. With `most`, only the first so many of the
     cases that have a candidate.
     """
     cells: list[Cell] = []
-    skipped: list[Skipped] = []
-    for one in lay_out_each(files, candidates, judges, selected, attempts=attempts, most=most):
-        if isinstance(one, Skipped):
+    skipped: list[SkippedPair] = []
+    for one in generate_cells(files, candidates, judges, selected, attempts=attempts, most=most):
+        if isinstance(one, SkippedPair):
             skipped.append(one)
         else:
             cells.append(one)
     return cells, skipped
 
 
-def lay_out_each(
+def generate_cells(
     files: Mapping[str, CaseFile],
     candidates: Sequence[Candidate],
     judges: Sequence[Judge],
@@ -174,7 +174,7 @@ def lay_out_each(
     *,
     attempts: int | None = None,
     most: int | None = None,
-) -> Iterator[Cell | Skipped]:
+) -> Iterator[Cell | SkippedPair]:
     """The same as an iterator, which makes each of them when it is asked for it."""
     taken = 0
     shared: dict[tuple[Judge, ...], tuple[Judge, ...]] = {}
@@ -194,7 +194,7 @@ def lay_out_each(
                 lacks = candidate.lacks(case.needs) if case.needs else ()
                 if lacks:
                     is_taken = True
-                    yield Skipped(path, case.row, candidate.id, tuple(lacks))
+                    yield SkippedPair(path, case.row, candidate.id, tuple(lacks))
                     continue
                 for number, prompt in enumerate(case.prompts):
                     is_taken = True

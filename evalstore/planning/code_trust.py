@@ -15,7 +15,7 @@ from evalstore.workspace.trust import TrustList, digest
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.store import Store
     from evalstore.values import CaseFile
     from evalstore.workspace.folder import Workspace
@@ -59,7 +59,7 @@ class CodeTrust:
     """Looks up the files that cases run, each once."""
 
     def __init__(
-        self, where: Where, workspace: Workspace, store: Store | None, reading: Reading
+        self, where: Location, workspace: Workspace, store: Store | None, reading: Reading
     ) -> None:
         self._directory = where.directory
         self._workspace = workspace

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from evalstore.planning.cells import Cell
-    from evalstore.planning.plan import Ask, Judgement
-    from evalstore.planning.project import Desk
+    from evalstore.planning.plan import PlannedAsk, PlannedJudgement
+    from evalstore.planning.project import Project
     from evalstore.planning.reasons import Reason
 
 _CHARACTERS = 4
@@ -34,23 +34,25 @@ class Estimate(NamedTuple):
 
 
 def estimate(
-    desk: Desk, asks: list[tuple[Ask, Reason]], judgements: list[tuple[Judgement, Reason]]
+    project: Project,
+    asks: list[tuple[PlannedAsk, Reason]],
+    judgements: list[tuple[PlannedJudgement, Reason]],
 ) -> Estimate:
     """What the plan would cost, by the usage of the nearest relatives, else by lengths of texts."""
     relatives = {reason.relative for _, reason in asks if reason.relative}
-    samples = desk.store.find_samples(relatives) if relatives else {}
-    sessions = desk.store.load_sessions([found[0].id for found in samples.values()])
+    samples = project.store.find_samples(relatives) if relatives else {}
+    sessions = project.store.load_sessions([found[0].id for found in samples.values()])
     usages = {
         question: sum_usage(sessions[found[0].id].turns) for question, found in samples.items()
     }
     by_models = [one for one, _ in judgements if one.judge]
     new = [ask for ask, reason in asks if (reason.relative or "") not in usages]
-    lengths = _Lengths(desk, [*(one.cell for one in new), *(one.cell for one in by_models)])
-    prompts = _characters(desk, "prompt", {one.judge.prompt for one in by_models if one.judge})
-    told = _characters(desk, "evaluation", {one.cell.case.evaluation or "" for one in by_models})
+    lengths = _Lengths(project, [*(one.cell for one in new), *(one.cell for one in by_models)])
+    prompts = _characters(project, "prompt", {one.judge.prompt for one in by_models if one.judge})
+    told = _characters(project, "evaluation", {one.cell.case.evaluation or "" for one in by_models})
     total, guessed, count = 0.0, 0, 0
     for ask, reason in asks:
-        found = desk.price_of(ask.cell.candidate.id)
+        found = project.price_of(ask.cell.candidate.id)
         if found is None:
             return Estimate(None, None)
         usage = usages.get(reason.relative or "")
@@ -62,7 +64,7 @@ def estimate(
         total += ask.count * found.cost(usage).usd
     for one in by_models:
         assert one.judge
-        found = desk.price_of(one.judge.id)
+        found = project.price_of(one.judge.id)
         if found is None:
             return Estimate(None, None)
         asked = max(lengths.shown(test, one.cell.prompt) for test in one.cell.case.tests)
@@ -82,20 +84,20 @@ def _guess(shown: int, cell: Cell) -> int:
 class _Lengths:
     """How many tokens candidates are shown."""
 
-    def __init__(self, desk: Desk, cells: Iterable[Cell]) -> None:
+    def __init__(self, project: Project, cells: Iterable[Cell]) -> None:
         listed = list(cells)
         self._tests = _characters(
-            desk, "test", {test for cell in listed for test in cell.case.tests}
+            project, "test", {test for cell in listed for test in cell.case.tests}
         )
-        self._prompts = _characters(desk, "prompt", {cell.prompt or "" for cell in listed})
+        self._prompts = _characters(project, "prompt", {cell.prompt or "" for cell in listed})
 
     def shown(self, test: str, prompt: str | None) -> int:
         """Tokens of a test and a system prompt."""
         return (self._tests.get(test, 0) + self._prompts.get(prompt or "", 0)) // _CHARACTERS
 
 
-def _characters(desk: Desk, kind: str, ids: set[str]) -> dict[str, int]:
+def _characters(project: Project, kind: str, ids: set[str]) -> dict[str, int]:
     """Characters of versions, read now or stored."""
-    contents = desk.reading.contents
+    contents = project.reading.contents
     fresh = {id: len(contents[id][1]) for id in ids if id in contents}
-    return fresh | desk.store.load_lengths(kind, ids - fresh.keys() - {""})
+    return fresh | project.store.load_lengths(kind, ids - fresh.keys() - {""})

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import now
 from evalstore.errors import EvalstoreError, NothingSelectedError
-from evalstore.planning.plan import EVER, Bound, Plan
+from evalstore.planning.plan import EVER, AgeLimit, Plan
 from evalstore.planning.renames import Renames, pair_with_workspace
 from evalstore.planning.results import CellResult, as_result
 from evalstore.planning.selection import Placed, Portion, read_shard
-from evalstore.reports.comparison import Known
+from evalstore.reports.comparison import ResultIndex
 from evalstore.store.results import read_results
 from evalstore.store.trees import read_tree
 from evalstore.values import Case, CaseFile
@@ -24,8 +24,8 @@ from evalstore.workspace.settings import AGE_HINT, Settings, read_age
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
-    from evalstore.planning.options import Wanted
-    from evalstore.planning.project import Desk
+    from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.project import Project
     from evalstore.values import Result
 
 _RUNS_BACK = 100
@@ -33,7 +33,7 @@ _RUNS_BACK = 100
 _ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases"
 
 
-def portion_of(wanted: Wanted) -> Portion:
+def portion_of(wanted: SelectionOptions) -> Portion:
     """The part of the cases that the command line names; raises for one that makes no sense."""
     if wanted.seed is not None and wanted.sample is None:
         raise EvalstoreError("'--seed' says nothing without '--sample'", hint="add '--sample N'")
@@ -41,7 +41,7 @@ def portion_of(wanted: Wanted) -> Portion:
     return Portion(wanted.sample, wanted.seed or 0, shard, wanted.limit)
 
 
-def is_plain(wanted: Wanted) -> bool:
+def is_plain(wanted: SelectionOptions) -> bool:
     """Whether a command takes the cases in their order, whatever runs knew of them."""
     others = wanted.sample is not None or wanted.shard is not None or wanted.changed
     return not (others or wanted.last_failed or wanted.retry_errors)
@@ -66,8 +66,8 @@ _SECOND = 1_000_000
 
 
 def bounds_of(
-    wanted: Wanted, settings: Settings, *, judge_only: bool, begun: float = math.inf
-) -> tuple[Bound, Bound]:
+    wanted: SelectionOptions, settings: Settings, *, judge_only: bool, begun: float = math.inf
+) -> tuple[AgeLimit, AgeLimit]:
     """From when on answers count, and judgements; raises for an age that makes no sense.
 
     The command line speaks of answers, in `judge` of judgements; the settings speak of answers.
@@ -77,18 +77,18 @@ def bounds_of(
     if wanted.max_age is not None:
         given = _bound(wanted.max_age, "judgement" if judge_only else "answer")
     if wanted.refresh:
-        given = Bound(begun, "refresh")
+        given = AgeLimit(begun, "refresh")
     settled = EVER if settings.max_age is None else _bound(settings.max_age, "answer")
     if judge_only:
         return settled, given
     return (settled if given == EVER else given), EVER
 
 
-def _bound(age: str, what: str) -> Bound:
+def _bound(age: str, what: str) -> AgeLimit:
     seconds = read_age(age)
     if seconds is None:
         raise EvalstoreError(f"'--max-age {age}' cannot be read", hint=AGE_HINT)
-    return Bound(now() - seconds * _SECOND, f"{what} is older than {age.strip()}")
+    return AgeLimit(now() - seconds * _SECOND, f"{what} is older than {age.strip()}")
 
 
 def stands_until(plan: Plan, settings: Settings) -> float:
@@ -100,15 +100,15 @@ def stands_until(plan: Plan, settings: Settings) -> float:
 # --- changed
 
 
-def only_changed(desk: Desk, cases: Sequence[Placed]) -> list[Placed]:
+def only_changed(project: Project, cases: Sequence[Placed]) -> list[Placed]:
     """The cases that the snapshot of the newest run does not have; raises when it has all."""
-    runs = desk.store.find_runs(limit=1)
+    runs = project.store.find_runs(limit=1)
     if not runs:
         return list(cases)
-    entries = read_tree(runs[0][1]["snapshot"], desk.store.load_nodes)
-    files = desk.store.load_case_files(list(set(entries.values())))
-    pairs = pair_with_workspace(desk, entries, files)
-    gone = [files[id] for path, id in entries.items() if path not in desk.reading.nodes]
+    entries = read_tree(runs[0][1]["snapshot"], project.store.load_nodes)
+    files = project.store.load_case_files(list(set(entries.values())))
+    pairs = pair_with_workspace(project, entries, files)
+    gone = [files[id] for path, id in entries.items() if path not in project.reading.nodes]
     moved = _contents(gone)
     known = {path: _contents([files[entries[old]]]) | moved for path, old in pairs.items()}
     found = [(path, case) for path, case in cases if _content(case) not in known.get(path, moved)]
@@ -133,19 +133,19 @@ def _contents(files: Sequence[CaseFile]) -> set[_Content]:
 # --- failed
 
 
-def only_failed(desk: Desk, cells: Sequence[Cell]) -> list[Cell]:
+def only_failed(project: Project, cells: Sequence[Cell]) -> list[Cell]:
     """The cells that did not pass in the newest run that has them; raises when there are none.
 
     Rows are paired by their values, else by their label.
     """
     waiting, failed, is_first = list(cells), set[int](), True
-    renames = Renames(desk)
-    for _, run in desk.store.find_runs(limit=_RUNS_BACK):
+    renames = Renames(project)
+    for _, run in project.store.find_runs(limit=_RUNS_BACK):
         is_first = False
         if not waiting:
             break
-        results = read_results(desk.store, run)
-        before = Known(renames.follow(run, results, {cell.file for cell in waiting}))
+        results = read_results(project.store, run)
+        before = ResultIndex(renames.follow(run, results, {cell.file for cell in waiting}))
         left = []
         for cell in waiting:
             result = before.find(as_result(CellResult(cell, None, None, (), ())), cell.case.prompts)

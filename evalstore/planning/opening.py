@@ -1,6 +1,6 @@
-"""Opens what a command needs: the workspace, its store alone, or a desk with both.
+"""Opens what a command needs: the workspace, its store alone, or a project with both.
 
-What only a desk needs is imported when one is opened: reading the store alone is quicker.
+What only a project needs is imported when one is opened: reading the store alone is quicker.
 """
 
 from __future__ import annotations
@@ -18,53 +18,53 @@ from evalstore.workspace.settings import find_root
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.planning.options import Where
-    from evalstore.planning.project import Desk
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
 
 
 @contextmanager
-def open_desk(
-    where: Where,
+def open_project(
+    where: Location,
     *,
     create: bool = False,
     keep: bool = False,
     workspace: Workspace | None = None,
-) -> Iterator[Desk]:
+) -> Iterator[Project]:
     """Find and read the workspace, and open its store.
 
     With `keep`, the versions that are read must be stored.
     """
-    from evalstore.planning.project import Desk, Keeper
+    from evalstore.planning.project import Project, VersionBuffer
     from evalstore.workspace.reader import read_workspace
 
     workspace = workspace or open_workspace(where)
     store = _open(workspace, where, create=create)
     try:
-        keeper = Keeper(store, strict=keep)
-        reading = read_workspace(workspace, store.find_case_files, keeper.take)
-        keeper.finish(workspace, reading)
-        yield Desk(where, workspace, store, reading)
+        buffer = VersionBuffer(store, strict=keep)
+        reading = read_workspace(workspace, store.find_case_files, buffer.take)
+        buffer.finish(workspace, reading)
+        yield Project(where, workspace, store, reading)
     finally:
         store.close()
 
 
 @contextmanager
-def open_catalogue(where: Where) -> Iterator[Desk]:
-    """A desk that knows no tests: for what is about runs, but wants names, prices and rates."""
-    from evalstore.planning.project import Desk
+def open_catalogue(where: Location) -> Iterator[Project]:
+    """A project that knows no tests: for what is about runs, but wants names, prices and rates."""
+    from evalstore.planning.project import Project
     from evalstore.workspace.reader import read_workspace
 
     workspace = open_workspace(where)
     store = _open(workspace, where)
     try:
         reading = read_workspace(workspace, store.find_case_files, tests=False)
-        yield Desk(where, workspace, store, reading)
+        yield Project(where, workspace, store, reading)
     finally:
         store.close()
 
 
 @contextmanager
-def open_store(where: Where, *, inspect: bool = False) -> Iterator[Store]:
+def open_store(where: Location, *, inspect: bool = False) -> Iterator[Store]:
     """Open the store alone, for what does not need the files.
 
     With `inspect`, also one that only `fsck` may read.
@@ -78,7 +78,7 @@ def open_store(where: Where, *, inspect: bool = False) -> Iterator[Store]:
 
 
 def _open(
-    workspace: Workspace, where: Where, *, create: bool = False, inspect: bool = False
+    workspace: Workspace, where: Location, *, create: bool = False, inspect: bool = False
 ) -> Store:
     path = store_path(workspace, where)
     require_store(path, where)
@@ -89,7 +89,7 @@ def _open(
     return store
 
 
-def require_store(path: Path, where: Where) -> None:
+def require_store(path: Path, where: Location) -> None:
     """Raise `StoreError` when a store that was there before has gone: none is made instead."""
     if not where.was_seen:
         return
@@ -104,7 +104,7 @@ def require_store(path: Path, where: Where) -> None:
         )
 
 
-def open_workspace(where: Where) -> Workspace:
+def open_workspace(where: Location) -> Workspace:
     """Find the workspace and read its settings."""
     root = find_root(where.directory)
     return Workspace(
@@ -116,7 +116,7 @@ def open_workspace(where: Where) -> Workspace:
     )
 
 
-def store_path(workspace: Workspace, where: Where) -> Path:
+def store_path(workspace: Workspace, where: Location) -> Path:
     """Where the store is; raises `OutsideError` when the workspace may not name this place."""
     text = where.store or workspace.settings.store
     if re.match(r"[a-z][a-z0-9+]+://", text):

@@ -30,7 +30,7 @@ Kind = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class Location:
     """Which workspace and store a command is about."""
 
     directory: Path
@@ -48,7 +48,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SelectionOptions:
     """What the command line selects and overrides."""
 
     paths: tuple[str, ...] = ()
@@ -93,7 +93,10 @@ class Wanted:
     def narrows(self) -> bool:
         """Whether some cases may be left out."""
         return replace(self, models=(), evaluators=(), attempts=None) != replace(
-            Wanted(), refresh=self.refresh, max_age=self.max_age, keep_going=self.keep_going
+            SelectionOptions(),
+            refresh=self.refresh,
+            max_age=self.max_age,
+            keep_going=self.keep_going,
         )
 
 
@@ -153,7 +156,7 @@ def describe_selection(run: Json) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class ApprovedPlan:
     """What somebody was shown that a run would do."""
 
     asks: int
@@ -165,7 +168,7 @@ class Agreed:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class RunOptions:
     """How a run is to go."""
 
     concurrency: int | None = None
@@ -183,7 +186,7 @@ class Orders:
     """Seconds"""
     yes: bool = False
     """Whatever it costs, nobody is asked."""
-    agreed: Agreed | None = None
+    agreed: ApprovedPlan | None = None
     """What somebody has agreed to: a run that would do more does nothing."""
     exit_first: bool = False
     """Stop at the first verdict that is not a pass."""

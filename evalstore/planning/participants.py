@@ -18,7 +18,7 @@ from evalstore.workspace.model_files import Model, ProviderFile, bare_model
 from evalstore.workspace.settings import Participant, Settings
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Wanted
+    from evalstore.planning.options import SelectionOptions
     from evalstore.workspace.reader import Reading
 
 
@@ -33,7 +33,7 @@ class Participants:
         self.warnings: list[str] = []
         self._prices: dict[str, Price | None] = {}
 
-    def candidates(self, wanted: Wanted) -> list[Candidate]:
+    def candidates(self, wanted: SelectionOptions) -> list[Candidate]:
         """The models that answer; none when there are none."""
         found = []
         for one in self._participants(self.settings.candidates, wanted.models, "candidates"):
@@ -61,7 +61,7 @@ class Participants:
             )
         return found
 
-    def judges(self, wanted: Wanted) -> list[Judge]:
+    def judges(self, wanted: SelectionOptions) -> list[Judge]:
         """The models that judge, once for each version of their evaluator prompt."""
         assert self.reading.library is not None
         prompts = self.reading.library.evaluator_prompts
@@ -160,7 +160,7 @@ def find_model(reading: Reading, id: str, part: str) -> Model:
     return model
 
 
-def _is_reachable(model: Model, wanted: Wanted) -> bool:
+def _is_reachable(model: Model, wanted: SelectionOptions) -> bool:
     if model.provider.type == RECORDED:
         return False  # what it answered was recorded elsewhere; it cannot be asked
     return not wanted.offline or model.provider.type == SCRIPTED

@@ -11,7 +11,7 @@ from evalstore.files.fields import suggest
 from evalstore.planning.selection import Target
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.workspace.folder import Workspace
     from evalstore.workspace.reader import Reading
 
@@ -21,7 +21,7 @@ _PRINTED = re.compile(r"(?P<path>.+?) \[(?P<row>.*)\]", re.DOTALL)
 
 
 def find_targets(
-    where: Where, workspace: Workspace, reading: Reading, paths: tuple[str, ...]
+    where: Location, workspace: Workspace, reading: Reading, paths: tuple[str, ...]
 ) -> tuple[Target, ...]:
     """What the paths name: relative to the current folder, the workspace, or its tests folder.
 
@@ -31,7 +31,7 @@ def find_targets(
     return tuple(_find(where, workspace, reading, path) for path in paths)
 
 
-def _find(where: Where, workspace: Workspace, reading: Reading, text: str) -> Target:
+def _find(where: Location, workspace: Workspace, reading: Reading, text: str) -> Target:
     path, separator, row = text.partition("::")
     found = _named(where, workspace, reading, path, row if separator else None)
     if found is None and not separator and (printed := _PRINTED.fullmatch(text)):
@@ -45,7 +45,7 @@ def _find(where: Where, workspace: Workspace, reading: Reading, text: str) -> Ta
 
 
 def _named(
-    where: Where, workspace: Workspace, reading: Reading, path: str, row: str | None
+    where: Location, workspace: Workspace, reading: Reading, path: str, row: str | None
 ) -> Target | None:
     for base in (where.directory, workspace.root, workspace.folder("tests")):
         target = Target(workspace.name_of((base / path).absolute()), row)
@@ -76,7 +76,7 @@ def _with_row(target: Target, reading: Reading, text: str) -> Target:
     raise NothingSelectedError(f"no row is called '{text}'", hint=hint)
 
 
-def name_file(where: Where, workspace: Workspace, file: str) -> str:
+def name_file(where: Location, workspace: Workspace, file: str) -> str:
     """The name in the workspace of a test file as a person writes it; one that is gone stays."""
     for base in (where.directory, workspace.root, workspace.folder("tests")):
         if (base / file).is_file():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from evalstore import hashing
 from evalstore.judging.aggregation import wants_models
-from evalstore.planning.cells import Cell, Judge, Skipped, Subject, ask_of, limit_of
+from evalstore.planning.cells import Cell, Judge, SkippedPair, Subject, ask_of, limit_of
 from evalstore.values import Evaluator, Question, Sample, Verdict, Vote, Word
 
 CHECKS = hashing.evaluator_id(Evaluator(checks=True))
@@ -23,7 +23,7 @@ UNSETTLED: tuple[Verdict, ...] = ("undecided", "error")
 """Verdicts of a judge that could not be read, and of a check that could not be computed."""
 
 
-class Bound(NamedTuple):
+class AgeLimit(NamedTuple):
     """From when on stored answers, or stored judgements, count in one command."""
 
     since: float = -math.inf
@@ -32,12 +32,12 @@ class Bound(NamedTuple):
     """The reason to ask, or to judge, in the place of one that does not count."""
 
 
-EVER = Bound()
+EVER = AgeLimit()
 """All count, however old."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PlannedAsk:
     """An answer to get; cells that share a question share it."""
 
     cell: Cell
@@ -61,7 +61,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class PlannedJudgement:
     """A verdict to get on a session; `judge` None: by the checks."""
 
     cell: Cell
@@ -93,9 +93,9 @@ class Plan:
     """What a run would do."""
 
     cells: list[Cell] = field(default_factory=list)
-    asks: list[Ask] = field(default_factory=list)
-    judgements: list[Judgement] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
+    asks: list[PlannedAsk] = field(default_factory=list)
+    judgements: list[PlannedJudgement] = field(default_factory=list)
+    skipped: list[SkippedPair] = field(default_factory=list)
     sessions: dict[str, list[str]] = field(default_factory=dict)
     """Question id -> ids of the stored sessions that count, oldest first."""
     newest: dict[str, int] = field(default_factory=dict)
@@ -160,7 +160,7 @@ def counts(sample: Sample, limit: int | None) -> bool:
     return sample.limit is None or (limit is not None and limit <= sample.limit)
 
 
-def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: Bound = EVER) -> None:
+def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLimit = EVER) -> None:
     """Fill in which stored sessions count, and the questions that have too few."""
     wanted: dict[str, tuple[Cell, int, int]] = {}
     for cell in plan.cells:
@@ -186,14 +186,16 @@ def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: Bound 
             cut = [one.limit for one in stored if one.limit and not counts(one, limit)]
             is_old = any(sample.started < bound.since for sample in whole)
             plan.asks.append(
-                Ask(cell, missing, max(cut, default=None), bound.why if is_old else "", number)
+                PlannedAsk(
+                    cell, missing, max(cut, default=None), bound.why if is_old else "", number
+                )
             )
 
 
 def plan_judgements(
     plan: Plan,
     votes: Mapping[str, Sequence[Vote]],
-    bound: Bound = EVER,
+    bound: AgeLimit = EVER,
     again: Collection[Verdict] = (),
     begun: float = math.inf,
 ) -> None:
@@ -202,7 +204,7 @@ def plan_judgements(
     Votes with a verdict of `again` from before the run has `begun` do not count, nor do those
     before the bound.
     """
-    found: dict[tuple[str | Subject, str, str], Judgement] = {}
+    found: dict[tuple[str | Subject, str, str], PlannedJudgement] = {}
     asked = {ask.question_id: ask.count for ask in plan.asks}
     for cell in plan.cells:
         if cell.case.evaluation is None:
@@ -225,7 +227,7 @@ def plan_judgements(
                 ]
                 plan.passed_over |= {vote.id for vote in stored} - {vote.id for vote in counting}
             for judge, count in _lacking(cell, counting, before_checks=True):
-                one = Judgement(cell, sessions, judge, count)
+                one = PlannedJudgement(cell, sessions, judge, count)
                 why = _why_again(one, stored, bound, again)
                 found.setdefault(
                     (subject, cell.case.evaluation, one.evaluator), replace(one, why=why)
@@ -234,7 +236,7 @@ def plan_judgements(
         coming = _coming(cell, plan, asked) - complete if complete < cell.attempts else 0
         if coming > 0:
             for judge, count in _lacking(cell, (), before_checks=True):
-                one = Judgement(cell, (), judge, count * coming)
+                one = PlannedJudgement(cell, (), judge, count * coming)
                 key = (cell.questions, cell.case.evaluation, one.evaluator)
                 known = found.get(key)
                 if known is None or known.count < one.count:
@@ -266,7 +268,7 @@ def _coming(cell: Cell, plan: Plan, asked: Mapping[str, int]) -> int:
 
 
 def _why_again(
-    one: Judgement, stored: Iterable[Vote], bound: Bound, again: Collection[Verdict]
+    one: PlannedJudgement, stored: Iterable[Vote], bound: AgeLimit, again: Collection[Verdict]
 ) -> str:
     """Why the newest vote in the place of a judgement does not count; empty if there is none."""
     why = ""
@@ -368,7 +370,7 @@ def _decided_first(cell: Cell, stored: Iterable[Vote]) -> list[Vote]:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class PlanItem:
     """One thing a run would do."""
 
     kind: str

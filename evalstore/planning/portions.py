@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from evalstore.digests import DigestSet
-from evalstore.planning.cells import Cell, Judge, Skipped
+from evalstore.planning.cells import Cell, Judge, SkippedPair
 
 FEW = 10_000
 """Up to so many cells stay in memory, however large their files are."""
@@ -43,17 +43,17 @@ def take_out(cells: Collection[Cell]) -> Iterator[Cell]:
 class StreamedCells(Collection[Cell]):
     """The cells of files with very many cases; each iteration makes them anew, if they are many."""
 
-    def __init__(self, lay_out: Callable[[], Iterator[Cell | Skipped]]) -> None:
+    def __init__(self, lay_out: Callable[[], Iterator[Cell | SkippedPair]]) -> None:
         """`lay_out` makes an iterator over them; one is exhausted now, for the summary."""
         self._lay_out = lay_out
         self._few: list[Cell] = []
         """All of them, when they are few."""
         self._count = 0
-        self.skipped: list[Skipped] = []
+        self.skipped: list[SkippedPair] = []
         self.summary = Summary()
         finder = SharedQuestions()
         for one in lay_out():
-            if isinstance(one, Skipped):
+            if isinstance(one, SkippedPair):
                 self.skipped.append(one)
             else:
                 self._count += 1

@@ -14,8 +14,8 @@ from evalstore.providers.price_table import find_price
 from evalstore.values import Cost, Json, Reply, Usage
 
 if TYPE_CHECKING:
-    from evalstore.workspace.model_files import Cost as ModelCost
     from evalstore.workspace.model_files import Currency, Model
+    from evalstore.workspace.model_files import ModelPrice as ModelCost
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The desk: an open workspace with its store, its participants and its plan.
+"""A project: an open workspace with its store, its participants and its plan.
 
 Every operation starts here. Nothing here calls a model.
 """
@@ -16,11 +16,18 @@ from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, NothingSelectedError, StoreError, WorkspaceError
 from evalstore.planning import history_filters, retries
-from evalstore.planning.cells import Candidate, Cell, Judge, Skipped, lay_out, lay_out_each
+from evalstore.planning.cells import (
+    Candidate,
+    Cell,
+    Judge,
+    SkippedPair,
+    build_cells,
+    generate_cells,
+)
 from evalstore.planning.code_trust import CodeTrust
 from evalstore.planning.participants import Participants
 from evalstore.planning.path_targets import find_targets
-from evalstore.planning.plan import UNSETTLED, Bound, Plan, plan_asks, plan_judgements
+from evalstore.planning.plan import UNSETTLED, AgeLimit, Plan, plan_asks, plan_judgements
 from evalstore.planning.portions import StreamedCells, Summary, summarise
 from evalstore.planning.selection import Placed, Selection, Target
 from evalstore.store.case_files import restore_case_files
@@ -30,7 +37,7 @@ from evalstore.values import RECORDED, Case, CaseFile, Json, Verdict
 
 if TYPE_CHECKING:
     from evalstore.errors import Problem
-    from evalstore.planning.options import Wanted, Where
+    from evalstore.planning.options import Location, SelectionOptions
     from evalstore.store import Store
     from evalstore.values import FileVersion
     from evalstore.workspace.folder import Workspace
@@ -38,27 +45,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class Scope:
     """What a command is about, and what counts for it."""
 
     cells: Collection[Cell]
     """In the order of files and rows."""
-    skipped: list[Skipped]
-    answers: Bound
-    judgements: Bound
+    skipped: list[SkippedPair]
+    answers: AgeLimit
+    judgements: AgeLimit
     again: Collection[Verdict]
     """Verdicts that do not count: they are to be had again."""
-    tried: retries.Tried | None
+    tried: retries.FailedWork | None
     """Nothing but this is to be done; None: all that is missing is."""
     judge_only: bool
     begun: float
     """When the run did."""
 
 
-class Desk(Participants):
+class Project(Participants):
     """An open workspace, read, with its store."""
 
-    def __init__(self, where: Where, workspace: Workspace, store: Store, reading: Reading) -> None:
+    def __init__(
+        self, where: Location, workspace: Workspace, store: Store, reading: Reading
+    ) -> None:
         super().__init__(workspace.settings, reading)
         self.where = where
         self.workspace = workspace
@@ -75,7 +84,7 @@ class Desk(Participants):
 
     # --- selection and plan
 
-    def selection(self, wanted: Wanted) -> Selection:
+    def selection(self, wanted: SelectionOptions) -> Selection:
         """What the command line and the settings select; raises for a path that names nothing."""
         targets = self.targets(wanted.paths)
         return Selection(
@@ -91,7 +100,7 @@ class Desk(Participants):
         """What paths on the command line name; raises for one that names nothing."""
         return find_targets(self.where, self.workspace, self.reading, paths)
 
-    def require_sound(self, wanted: Wanted, *, hint: str | None = None) -> None:
+    def require_sound(self, wanted: SelectionOptions, *, hint: str | None = None) -> None:
         """Raise all errors of the workspace, unless paths are given and they lie elsewhere.
 
         With `keep_going`, test files that have errors are left out instead. The hint is for
@@ -126,8 +135,8 @@ class Desk(Participants):
         reading.problems = [one for one in reading.problems if one.file not in files]
 
     def lay_out(
-        self, wanted: Wanted, *, judge_only: bool = False, begun: float = math.inf
-    ) -> Layout:
+        self, wanted: SelectionOptions, *, judge_only: bool = False, begun: float = math.inf
+    ) -> Scope:
         """What a command is about; with `judge_only`, `judge`. `begun` is when the run did."""
         candidates, judges = self.candidates(wanted), self.judges(wanted)
         answers, judgements = history_filters.bounds_of(
@@ -163,7 +172,7 @@ class Desk(Participants):
         else:
             cases = [one for one in self._selected(files, matches, wanted) if answers_it(one[1])]
             chosen = {(path, case.row) for path, case in cases}
-            cells, skipped = lay_out(
+            cells, skipped = build_cells(
                 files,
                 candidates,
                 judges,
@@ -177,7 +186,7 @@ class Desk(Participants):
                 "nothing is selected",
                 hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
             )
-        tried: retries.Tried | None = None
+        tried: retries.FailedWork | None = None
         if wanted.last_failed:
             cells, skipped = history_filters.only_failed(self, [*cells]), []
         if wanted.retry_errors:
@@ -194,16 +203,16 @@ class Desk(Participants):
             skipped = [one for one in skipped if (one.file, one.row) in taken]
         self._require_judges(summarise(cells), judges)
         again = UNSETTLED if wanted.retry_errors else ()
-        return Layout(cells, skipped, answers, judgements, again, tried, judge_only, begun)
+        return Scope(cells, skipped, answers, judgements, again, tried, judge_only, begun)
 
-    def plan(self, wanted: Wanted, *, judge_only: bool = False) -> Plan:
+    def plan(self, wanted: SelectionOptions, *, judge_only: bool = False) -> Plan:
         """What a run would do; with `judge_only`, what `judge` would do."""
         layout = self.lay_out(wanted, judge_only=judge_only)
         plan = self.fill(layout, [*layout.cells])
         plan.skipped = layout.skipped
         return plan
 
-    def fill(self, layout: Layout, cells: Sequence[Cell]) -> Plan:
+    def fill(self, layout: Scope, cells: Sequence[Cell]) -> Plan:
         """The plan for some cells of a layout: what of them is stored, and what is missing."""
         plan = Plan(cells=[*cells], blocked=self.code.find_blocked(cells))
         samples = self.store.find_samples(plan.questions)
@@ -222,7 +231,7 @@ class Desk(Participants):
         self,
         files: Mapping[str, CaseFile],
         matches: Callable[[str, Case], bool],
-        wanted: Wanted,
+        wanted: SelectionOptions,
     ) -> list[Placed]:
         cases = [
             (path, case)
@@ -294,19 +303,19 @@ def _lay_out(
     selected: Callable[[str, Case], bool],
     candidates: list[Candidate],
     judges: list[Judge],
-    wanted: Wanted,
+    wanted: SelectionOptions,
     most: int | None,
-) -> tuple[Collection[Cell], list[Skipped]]:
+) -> tuple[Collection[Cell], list[SkippedPair]]:
     """The cells of the selected cases; those of files that are not in memory are streamed."""
     made_of = (files, candidates, judges, selected)
     are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
     if are_stored and most is None:
-        cells = StreamedCells(partial(lay_out_each, *made_of, attempts=wanted.attempts))
+        cells = StreamedCells(partial(generate_cells, *made_of, attempts=wanted.attempts))
         return cells, cells.skipped
-    return lay_out(*made_of, attempts=wanted.attempts, most=most)
+    return build_cells(*made_of, attempts=wanted.attempts, most=most)
 
 
-class Keeper:
+class VersionBuffer:
     """Stores versions while files are read, when there are so many that they weigh.
 
     With `strict` a store that cannot be written to is an error; else they stay in memory.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evalstore import hashing
 from evalstore.planning.contents import Contents, in_portions
-from evalstore.planning.plan import CHECKS, Ask, Judgement, Plan
+from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.renames import pair_with_workspace
 from evalstore.planning.retries import failed_judgements, failed_questions
 from evalstore.reports.case_edits import differ_cases, versions_compared
@@ -30,8 +30,8 @@ from evalstore.values import RECORDED, Case, CaseFile, Json, Question
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
-    from evalstore.planning.project import Desk
-    from evalstore.store.failures import Place, Trouble
+    from evalstore.planning.project import Project
+    from evalstore.store.failures import LoggedFailure, Place
 
 _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
@@ -97,7 +97,7 @@ class RowIndex:
 class Explainer:
     """Explains the items of one plan."""
 
-    desk: Desk
+    project: Project
     _runs: list[_Run] | None = None
     _trees: dict[str, dict[str, str]] = field(default_factory=dict)
     _pairs: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -111,23 +111,23 @@ class Explainer:
 
     def __post_init__(self) -> None:
         """Know where contents are."""
-        desk = self.desk
-        self._contents = Contents(desk.store, desk.reading.contents, desk.contents)
+        project = self.project
+        self._contents = Contents(project.store, project.reading.contents, project.contents)
         self.find = self._contents.find
 
-    def asks(self, plan: Plan) -> list[tuple[Ask, Reason]]:
+    def asks(self, plan: Plan) -> list[tuple[PlannedAsk, Reason]]:
         """Every question with its reason."""
-        failed = failed_questions(self.desk, plan) if self.runs else {}
-        found: list[tuple[Ask, Reason]] = []
+        failed = failed_questions(self.project, plan) if self.runs else {}
+        found: list[tuple[PlannedAsk, Reason]] = []
         for some in in_portions(plan.asks):
             self._contents.read_ahead(one for ask in some for one in self._compared(ask))
             found += [(ask, self._ask(ask, failed)) for ask in some]
         return found
 
-    def judgements(self, plan: Plan) -> list[tuple[Judgement, Reason]]:
+    def judgements(self, plan: Plan) -> list[tuple[PlannedJudgement, Reason]]:
         """Every judgement with its reason."""
-        failed = failed_judgements(self.desk, plan) if plan.judgements else {}
-        found: list[tuple[Judgement, Reason]] = []
+        failed = failed_judgements(self.project, plan) if plan.judgements else {}
+        found: list[tuple[PlannedJudgement, Reason]] = []
         for some in in_portions(plan.judgements):
             self._contents.read_ahead(found for one in some for found in self._judged(one, plan))
             found += [(one, self._judgement(one, plan, failed)) for one in some]
@@ -141,16 +141,16 @@ class Explainer:
         if self._runs is None:
             self._runs = [
                 _Run(content, content["snapshot"], json.dumps(content.get("candidates")))
-                for _, content in self.desk.store.find_runs(limit=_RUNS_BACK)
+                for _, content in self.project.store.find_runs(limit=_RUNS_BACK)
             ]
         return self._runs
 
     def tree(self, root: str) -> dict[str, str]:
         """The entries of a snapshot."""
         if root not in self._trees:
-            self._trees[root] = read_tree(root, self.desk.store.load_nodes)
+            self._trees[root] = read_tree(root, self.project.store.load_nodes)
             missing = set(self._trees[root].values()) - self._files.keys()
-            self._files |= self.desk.store.find_case_files(list(missing))
+            self._files |= self.project.store.find_case_files(list(missing))
         return self._trees[root]
 
     def known(self, file: str, case: Case) -> Iterator[_Known]:
@@ -176,12 +176,12 @@ class Explainer:
     def _path_in(self, root: str, file: str) -> str | None:
         """The path that a test file had in a snapshot; None: it was not there."""
         if root not in self._pairs:
-            self._pairs[root] = pair_with_workspace(self.desk, self.tree(root), self._files)
+            self._pairs[root] = pair_with_workspace(self.project, self.tree(root), self._files)
         return self._pairs[root].get(file)
 
     # --- contents
 
-    def _compared(self, ask: Ask) -> Iterator[tuple[str, str | None]]:
+    def _compared(self, ask: PlannedAsk) -> Iterator[tuple[str, str | None]]:
         """What the reason of a question is likely to be found in, by kind and id."""
         case = ask.cell.case
         for known in self.known(ask.cell.file, case):
@@ -197,7 +197,7 @@ class Explainer:
                 continue
             return
 
-    def _judged(self, one: Judgement, plan: Plan) -> Iterator[tuple[str, str | None]]:
+    def _judged(self, one: PlannedJudgement, plan: Plan) -> Iterator[tuple[str, str | None]]:
         """The same of a judgement."""
         votes = plan.votes.get(one.subject, ()) if one.subject else ()
         now = one.cell.case.evaluation
@@ -210,7 +210,7 @@ class Explainer:
 
     # --- reasons
 
-    def _ask(self, ask: Ask, failed: dict[str, Trouble]) -> Reason:
+    def _ask(self, ask: PlannedAsk, failed: dict[str, LoggedFailure]) -> Reason:
         cell = ask.cell
         if ask.cut_at:
             limit = cell.case.limit or cell.candidate.limit
@@ -241,7 +241,7 @@ class Explainer:
             return Reason("new row")
         return Reason("new test")
 
-    def _differences(self, ask: Ask, known: _Known) -> Reason | None:
+    def _differences(self, ask: PlannedAsk, known: _Known) -> Reason | None:
         """What differs from a relative; None when nothing does."""
         case, cell, number = known.case, ask.cell, ask.number
         model = next(
@@ -257,7 +257,7 @@ class Explainer:
                 self.find("test", old) or {},
                 self.find("test", cell.case.tests[number]) or {},
                 self.find,
-                self.desk.name_of_version,
+                self.project.name_of_version,
             )
             return _reason(found, "test changed", relative)
         if cell.prompt not in self._prompts_of(case):
@@ -312,7 +312,9 @@ class Explainer:
             Question(case.tests[0], prompt, model["model"], temperature, case.seed)
         )
 
-    def _judgement(self, one: Judgement, plan: Plan, failed: dict[Place, Trouble]) -> Reason:
+    def _judgement(
+        self, one: PlannedJudgement, plan: Plan, failed: dict[Place, LoggedFailure]
+    ) -> Reason:
         subject = one.subject
         if subject is None:
             return Reason("new answer")
@@ -343,16 +345,16 @@ class Explainer:
             return self._other_evaluator(by_others[-1].evaluator, one.judge.evaluator, one.judge.id)
         return self._judged_otherwise(one) or Reason("not judged yet")
 
-    def _judged_otherwise(self, one: Judgement) -> Reason | None:
+    def _judged_otherwise(self, one: PlannedJudgement) -> Reason | None:
         """What differs from the nearest relative that this candidate answered; None: nothing."""
         for old in self._relatives(one):
-            name = self.desk.name_of_version
+            name = self.project.name_of_version
             found = list(differ_cases(old, one.cell.case, self.find, name))
             if found:
                 return _reason(found, "case changed")
         return None
 
-    def _relatives(self, one: Judgement) -> Iterator[Case]:
+    def _relatives(self, one: PlannedJudgement) -> Iterator[Case]:
         """The case of a judgement as runs had it whose answers it is about, newest first."""
         cell = one.cell
         for known in self.known(cell.file, cell.case):
@@ -362,7 +364,7 @@ class Explainer:
             ):
                 yield replace(known.case, prompts=cell.case.prompts)
 
-    def _evaluation_before(self, one: Judgement, newest: str) -> str:
+    def _evaluation_before(self, one: PlannedJudgement, newest: str) -> str:
         """The evaluation version this case had last, else the newest that judged the session."""
         for known in self.known(one.cell.file, one.cell.case):
             if known.case.evaluation and known.case.evaluation != one.cell.case.evaluation:

@@ -13,7 +13,7 @@ from evalstore.store.trees import find_entry, read_tree
 from evalstore.workspace.file_ids import default_id
 
 if TYPE_CHECKING:
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
     from evalstore.store import Store
     from evalstore.values import CaseFile, Json, Result
 
@@ -43,19 +43,19 @@ def same_leaf(
 
 
 def pair_with_workspace(
-    desk: Desk, was: Mapping[str, str], files: dict[str, CaseFile] | None = None
+    project: Project, was: Mapping[str, str], files: dict[str, CaseFile] | None = None
 ) -> dict[str, str]:
     """The path that each test file of the workspace had in a snapshot with these entries.
 
     Leaves of the snapshot that have to be read for it are put into `files`.
     """
-    folder, nodes = desk.settings.paths["tests"], desk.reading.nodes
+    folder, nodes = project.settings.paths["tests"], project.reading.nodes
     read = {} if files is None else files
-    fresh = {leaf: desk.reading.files[path] for path, leaf in nodes.items()}
+    fresh = {leaf: project.reading.files[path] for path, leaf in nodes.items()}
     return pair_files(
         was,
         nodes,
-        partial(stored_ids, desk.store, folder, read),
+        partial(stored_ids, project.store, folder, read),
         partial(known_ids, fresh, folder),
         partial(same_leaf, read, fresh),
     )
@@ -65,7 +65,7 @@ def pair_with_workspace(
 class Renames:
     """The paths that test files had in runs, for results under the paths that they have now."""
 
-    desk: Desk
+    project: Project
     _known: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def follow(self, run: Json, results: Iterable[Result], wanted: Iterable[str]) -> list[Result]:
@@ -79,28 +79,28 @@ class Renames:
     def _names(self, root: str) -> dict[str, str]:
         """The path that each test file has now, by the path that it had, where they differ."""
         if root not in self._known:
-            was = read_tree(root, self.desk.store.load_nodes)
-            pairs = pair_with_workspace(self.desk, was)
+            was = read_tree(root, self.project.store.load_nodes)
+            pairs = pair_with_workspace(self.project, was)
             self._known[root] = {old: new for new, old in pairs.items() if old != new}
         return self._known[root]
 
 
-def name_in_newest_run(desk: Desk, file: str) -> str:
+def name_in_newest_run(project: Project, file: str) -> str:
     """The path that a test file of the workspace had in the newest run; else as it is."""
-    runs = desk.store.find_runs(limit=1)
-    if not runs or file not in desk.reading.nodes:
+    runs = project.store.find_runs(limit=1)
+    if not runs or file not in project.reading.nodes:
         return file
     root = runs[0][1]["snapshot"]
-    return pair_with_workspace(desk, read_tree(root, desk.store.load_nodes)).get(file, file)
+    return pair_with_workspace(project, read_tree(root, project.store.load_nodes)).get(file, file)
 
 
-def name_in_workspace(desk: Desk, file: str) -> str:
+def name_in_workspace(project: Project, file: str) -> str:
     """The path that a test file of the newest run has now; else as it was."""
-    runs = desk.store.find_runs(limit=1)
-    if not runs or file in desk.reading.nodes:
+    runs = project.store.find_runs(limit=1)
+    if not runs or file in project.reading.nodes:
         return file
-    was = read_tree(runs[0][1]["snapshot"], desk.store.load_nodes)
-    names = {old: new for new, old in pair_with_workspace(desk, was).items()}
+    was = read_tree(runs[0][1]["snapshot"], project.store.load_nodes)
+    names = {old: new for new, old in pair_with_workspace(project, was).items()}
     return names.get(file, file)
 
 

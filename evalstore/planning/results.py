@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.judging.aggregation import Judged, combine, judge_session, wants_models
+from evalstore.judging.aggregation import JudgedSession, combine, judge_session, wants_models
 from evalstore.planning.plan import CHECKS, Plan, counted_votes
 from evalstore.store.case_tree import ResultBuilder, collect, is_tree
 from evalstore.store.results import conversations_of
@@ -48,7 +48,7 @@ class CellResult:
         return self.verdict or ("pending" if self.pending else None)
 
 
-def settle(
+def compute_results(
     plan: Plan,
     rule: str,
     new_sessions: Mapping[str, Sequence[Sample]] | None = None,
@@ -64,7 +64,7 @@ def settle(
         }
         sessions = [session for some in answers.values() for session in some]
         votes: list[Vote] = []
-        judged: list[Judged] = []
+        judged: list[JudgedSession] = []
         for together in cell.subjects(answers):
             subject = hashing.subject_of(together)
             counted = counted_votes(

@@ -10,30 +10,30 @@ from evalstore.errors import EvalstoreError, NothingSelectedError
 from evalstore.planning.plan import (
     CHECKS,
     UNSETTLED,
-    Bound,
-    Judgement,
+    AgeLimit,
     Plan,
+    PlannedJudgement,
     plan_asks,
     plan_judgements,
 )
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
-    from evalstore.planning.options import Wanted
-    from evalstore.planning.project import Desk
-    from evalstore.store.failures import Place, Trouble
+    from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.project import Project
+    from evalstore.store.failures import LoggedFailure, Place
 
 _RUNS_BACK = 100
 """How many runs are searched for the one that brought a success."""
 
 
-def failed_questions(desk: Desk, plan: Plan) -> dict[str, Trouble]:
+def failed_questions(project: Project, plan: Plan) -> dict[str, LoggedFailure]:
     """The newest failures of the plan's questions, where no later run brought an answer."""
     asked = [ask.question_id for ask in plan.asks]
-    found = desk.store.find_failed(asked)
+    found = project.store.find_failed(asked)
     if not found:
         return found
-    begun = _beginnings(desk)
+    begun = _beginnings(project)
     return {
         question: trouble
         for question, trouble in found.items()
@@ -41,12 +41,12 @@ def failed_questions(desk: Desk, plan: Plan) -> dict[str, Trouble]:
     }
 
 
-def failed_judgements(desk: Desk, plan: Plan) -> dict[Place, Trouble]:
+def failed_judgements(project: Project, plan: Plan) -> dict[Place, LoggedFailure]:
     """The newest failures of judgements, where no later run brought one."""
-    found = desk.store.find_failed_judgements()
+    found = project.store.find_failed_judgements()
     if not found:
         return found
-    begun = _beginnings(desk)
+    begun = _beginnings(project)
     newest: dict[Place, int] = {}
     for session, votes in plan.votes.items():
         for vote in votes:
@@ -59,8 +59,8 @@ def failed_judgements(desk: Desk, plan: Plan) -> dict[Place, Trouble]:
     }
 
 
-def _beginnings(desk: Desk) -> list[int]:
-    return [run["started"] for _, run in desk.store.find_runs(limit=_RUNS_BACK)]
+def _beginnings(project: Project) -> list[int]:
+    return [run["started"] for _, run in project.store.find_runs(limit=_RUNS_BACK)]
 
 
 def _start(begun: Sequence[int], success: int | None) -> int:
@@ -70,7 +70,7 @@ def _start(begun: Sequence[int], success: int | None) -> int:
     return max((one for one in begun if one <= success), default=success)
 
 
-class Tried(NamedTuple):
+class FailedWork(NamedTuple):
     """What was tried and brought nothing."""
 
     questions: set[str]
@@ -78,8 +78,12 @@ class Tried(NamedTuple):
 
 
 def only_tried(
-    desk: Desk, cells: Sequence[Cell], wanted: Wanted, answers: Bound, judgements: Bound
-) -> tuple[list[Cell], Tried]:
+    project: Project,
+    cells: Sequence[Cell],
+    wanted: SelectionOptions,
+    answers: AgeLimit,
+    judgements: AgeLimit,
+) -> tuple[list[Cell], FailedWork]:
     """The cells that lack what was tried and brought nothing; raises when there are none."""
     if wanted.refresh:
         raise EvalstoreError(
@@ -87,10 +91,10 @@ def only_tried(
             hint="'--refresh' asks everything that is selected again, with what failed",
         )
     plan = Plan(cells=list(cells))
-    plan_asks(plan, desk.store.find_samples(plan.questions), answers)
-    votes = desk.store.find_votes(plan.subjects())
+    plan_asks(plan, project.store.find_samples(plan.questions), answers)
+    votes = project.store.find_votes(plan.subjects())
     plan_judgements(plan, votes, judgements, UNSETTLED)
-    tried = Tried(set(failed_questions(desk, plan)), set(failed_judgements(desk, plan)))
+    tried = FailedWork(set(failed_questions(project, plan)), set(failed_judgements(project, plan)))
     drop_untried(plan, *tried)
     found = busy_cells(plan)
     if cells and not found:
@@ -113,7 +117,7 @@ def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[
     plan.asks = [ask for ask in plan.asks if ask.question_id in questions]
     asked = {ask.question_id for ask in plan.asks}
 
-    def is_tried(one: Judgement) -> bool:
+    def is_tried(one: PlannedJudgement) -> bool:
         if not one.sessions:
             return not asked.isdisjoint(one.cell.questions)
         place = (one.subject, one.cell.case.evaluation, one.evaluator)

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstore.data_item import FixedNames, Item, columns_of
+from evalstore.data_item import DataItem, FixedNames, columns_of
 from evalstore.errors import NotRunError
 from evalstore.values import Json
 
@@ -138,7 +138,7 @@ def _code(module: str, strict: bool) -> Code:
 
 def encode_names(values: Mapping[str, Json]) -> Json:
     """Values by name as JSON, among them rows of data with the names of their columns."""
-    items = {name: value for name, value in values.items() if isinstance(value, Item)}
+    items = {name: value for name, value in values.items() if isinstance(value, DataItem)}
     columns = {name: columns_of(item) for name, item in items.items()}
     return {
         "values": {**values, **{name: dict(dict.items(one)) for name, one in items.items()}},
@@ -150,5 +150,5 @@ def decode_names(document: Json) -> dict[str, Json]:
     """The other direction of `encode_names`."""
     values: dict[str, Json] = document["values"]
     for name, (known, aliases) in document["items"].items():
-        values[name] = Item(values[name], FixedNames(frozenset(known), aliases))
+        values[name] = DataItem(values[name], FixedNames(frozenset(known), aliases))
     return values

@@ -45,7 +45,7 @@ _TOKEN = re.compile(
 )
 
 
-class Ways(NamedTuple):
+class PatternCost(NamedTuple):
     """What bounds how many ways a pattern tries."""
 
     choices: int
@@ -65,7 +65,7 @@ def is_small(pattern: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def ways_of(pattern: str) -> Ways | None:
+def ways_of(pattern: str) -> PatternCost | None:
     """What bounds how many ways a pattern tries; None when nothing here does."""
     if len(pattern) > _LONGEST or _ODD.search(pattern):
         return None
@@ -108,7 +108,7 @@ def ways_of(pattern: str) -> Ways | None:
     if len(groups) > 1:
         return None
     is_anchored = pattern.startswith(("^", r"\A")) and not groups[0].before
-    return Ways(groups[0].choices, groups[0].unbounded + (not is_anchored))
+    return PatternCost(groups[0].choices, groups[0].unbounded + (not is_anchored))
 
 
 def is_cheap_pattern(pattern: str, size: int) -> bool:

@@ -8,7 +8,7 @@ MAX_ANSWER = 16 * 1024 * 1024
 """Bytes of an answer, after they have been decompressed; the longest answers have some 100 KB."""
 
 
-class Content:
+class AnswerContent:
     """The bytes of an answer, as they arrive."""
 
     def __init__(self) -> None:

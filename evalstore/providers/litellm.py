@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from typing import Any
 
-from evalstore.providers.answer_size import Content
+from evalstore.providers.answer_size import AnswerContent
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import (
     Body,
@@ -140,14 +140,14 @@ def _confined(create: Callable[..., Any], read: Callable[[Any], Any]) -> Callabl
 
 async def _aread(response: Any) -> None:
     """Read an answer, as `httpx.Response.aread`, up to the limit."""
-    content = Content()
+    content = AnswerContent()
     async for chunk in response.aiter_bytes():
         content.append(chunk)
     response._content = content.join()
 
 
 def _read(response: Any) -> None:
-    content = Content()
+    content = AnswerContent()
     for chunk in response.iter_bytes():
         content.append(chunk)
     response._content = content.join()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import aiohttp
 
-from evalstore.providers.answer_size import Content
+from evalstore.providers.answer_size import AnswerContent
 from evalstore.providers.base import ProviderError
 from evalstore.providers.chat_completions import (
     decode_reply,
@@ -29,7 +29,7 @@ from evalstore.providers.rate_limits import find_wait
 from evalstore.values import Json, Reply, Request
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What came back over HTTP; names of headers are found in any case."""
 
     status: int
@@ -87,7 +87,7 @@ class OpenAICompatibleProvider:
             await self._session.close()
             self._session = None
 
-    async def _post(self, data: bytes) -> Answer:
+    async def _post(self, data: bytes) -> HttpAnswer:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 # Callers bound how many calls run at once, and `deadline` how long they take.
@@ -101,7 +101,7 @@ class OpenAICompatibleProvider:
             async with self._session.post(
                 self._url, data=data, headers=self._headers, allow_redirects=False
             ) as response:
-                return Answer(
+                return HttpAnswer(
                     response.status, response.headers, await read_bounded(response.content)
                 )
         except aiohttp.ClientConnectorError as problem:
@@ -112,7 +112,7 @@ class OpenAICompatibleProvider:
             words = clean(f"the connection failed: {str(problem) or repr(problem)}", self._secrets)
             raise ProviderError("connection", words, retry=True) from problem
 
-    def _read(self, answer: Answer, *, formed: bool) -> Json:
+    def _read(self, answer: HttpAnswer, *, formed: bool) -> Json:
         """The document in a successful answer; any other answer raises what it means."""
         successful = 200 <= answer.status < 300
         try:
@@ -136,7 +136,7 @@ class OpenAICompatibleProvider:
 
 async def read_bounded(content: aiohttp.StreamReader) -> bytes:
     """The whole of an answer; one that is too large to be an answer is an error."""
-    answer = Content()
+    answer = AnswerContent()
     async for chunk in content.iter_any():
         answer.append(chunk)
     return answer.join()

@@ -1,6 +1,6 @@
 """The entries of a script: what a scripted model answers to which message.
 
-An entry is a mapping with the fields of `Entry`, in camelCase, and exactly one of
+An entry is a mapping with the fields of `ScriptEntry`, in camelCase, and exactly one of
 `answer`, `toolCalls` and `error`. `check_responses` lists whatever else it may be.
 """
 
@@ -30,7 +30,7 @@ ERROR_KINDS = RETRIED_KINDS | {"status", "context", "unsupported"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ScriptEntry:
     """One answer and when it is given."""
 
     when: str | None
@@ -61,11 +61,11 @@ class Entry:
         return self.when is None or is_cheap_pattern(self.when, size)
 
 
-def read_entry(response: Mapping[str, Json]) -> Entry:
+def read_entry(response: Mapping[str, Json]) -> ScriptEntry:
     """The entry a well-formed mapping describes."""
     answer = response.get("answer")
     usage = response.get("usage")
-    return Entry(
+    return ScriptEntry(
         when=response.get("when"),
         answer=answer
         if "answer" not in response or isinstance(answer, str)

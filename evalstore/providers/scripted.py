@@ -14,7 +14,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.providers.base import ProviderError
 from evalstore.providers.deadline import deadline
 from evalstore.providers.errors import clean, require_finished
-from evalstore.providers.script import Entry, as_error, check_responses, read_entry
+from evalstore.providers.script import ScriptEntry, as_error, check_responses, read_entry
 from evalstore.values import Json, OutgoingMessage, Reply, Request, Usage
 
 __all__ = ["ScriptedProvider", "check_responses"]
@@ -52,7 +52,7 @@ class ScriptedProvider:
     async def close(self) -> None:
         """Nothing is open."""
 
-    def _take(self, messages: Sequence[OutgoingMessage]) -> Entry:
+    def _take(self, messages: Sequence[OutgoingMessage]) -> ScriptEntry:
         """The first entry that matches and is not used up; taking it counts."""
         with self._lock:
             for index, entry in enumerate(self._entries):
@@ -64,7 +64,7 @@ class ScriptedProvider:
         raise ProviderError("unsupported", f"no response in the script matches '{start}'")
 
 
-def as_reply(entry: Entry, request: Request) -> Reply:
+def as_reply(entry: ScriptEntry, request: Request) -> Reply:
     """The reply an entry stands for, cut off at the request's limit of tokens."""
     text, finish_reason = entry.answer, "tool_calls" if entry.tool_calls else "stop"
     if text is not None and request.max_output_tokens is not None:

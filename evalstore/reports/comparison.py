@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalstore.reports.paired_tests import Change, Moved, change_of
+from evalstore.reports.paired_tests import FileSum, RateChange, change_of
 from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
 from evalstore.values import Result
 
@@ -58,16 +58,16 @@ class Comparison:
         pairs = self.pairs
         return _rate([one.was for one in pairs]), _rate([one.now for one in pairs])
 
-    def change(self) -> Change:
+    def change(self) -> RateChange:
         """How much more passes now than did before, over the pairs, and how sure that is."""
-        files: dict[str, Moved] = {}
+        files: dict[str, FileSum] = {}
         for pair in self.pairs:
             assert pair.was
             assert pair.now
             file = pair.now.file
-            known = files.get(file, Moved(0, 0))
+            known = files.get(file, FileSum(0, 0))
             gained = (pair.now.verdict == "pass") - (pair.was.verdict == "pass")
-            files[file] = Moved(known.pairs + 1, known.total + gained)
+            files[file] = FileSum(known.pairs + 1, known.total + gained)
         return change_of(files.values())
 
     def swapped(self) -> Comparison:
@@ -152,7 +152,7 @@ def _by(row: str, prompt: str) -> Callable[[Result], Place]:
 _BY_NUMBER = (_by("key", "prompt_number"), _by("row", "prompt_number"))
 
 
-class Known:
+class ResultIndex:
     """What a run knew of a cell, found as `compare` pairs."""
 
     def __init__(self, results: Iterable[Result]) -> None:

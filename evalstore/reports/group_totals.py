@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NONE = Counts()
 
 
-class Fact(NamedTuple):
+class CallFacts(NamedTuple):
     """What an answer or a judgement took."""
 
     id: str
@@ -29,19 +29,19 @@ class Fact(NamedTuple):
     """None: not known."""
 
 
-class Looked(NamedTuple):
+class MeasuredResult(NamedTuple):
     """A result, as far as groups are about it."""
 
     result: Result
     verdict: Verdict | None
-    answers: Sequence[Fact]
-    judgements: Sequence[Fact]
+    answers: Sequence[CallFacts]
+    judgements: Sequence[CallFacts]
     attempts: Sequence[Verdict]
     """The verdict on each attempt, when there are several."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ResultGroup:
     """What the results of a group came to."""
 
     key: tuple[str | None, ...]
@@ -132,7 +132,7 @@ def flip_probability(passed: int, attempts: int) -> float:
     return 2 * passed * (attempts - passed) / (attempts * (attempts - 1))
 
 
-class Sum:
+class GroupTotals:
     """Adds up the results of one group."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class Sum:
         self._answers = _Facts()
         self._judgements = _Facts()
 
-    def add(self, one: Looked) -> None:
+    def add(self, one: MeasuredResult) -> None:
         """Add a result."""
         self._results += 1
         self._files.add(one.result.file)
@@ -156,10 +156,10 @@ class Sum:
             self._flaky += len(set(one.attempts)) > 1
             self._flips += flip_probability(one.attempts.count("pass"), len(one.attempts))
 
-    def group(self, key: tuple[str | None, ...], name: str) -> Group:
+    def group(self, key: tuple[str | None, ...], name: str) -> ResultGroup:
         """What they came to."""
         answers, judgements = self._answers, self._judgements
-        return Group(
+        return ResultGroup(
             key=key,
             name=name,
             rate=rate_of(self._cases),
@@ -187,7 +187,7 @@ class _Facts:
         self.seconds = 0.0
         self._cost = 0.0
 
-    def add(self, facts: Sequence[Fact]) -> None:
+    def add(self, facts: Sequence[CallFacts]) -> None:
         for one in facts:
             if one.id in self.seen:
                 continue

@@ -36,7 +36,7 @@ Method = Literal["tango", "cluster-t"]
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class FileSum:
     """What the paired cells of a file come to."""
 
     pairs: int
@@ -45,7 +45,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RateChange:
     """How much the pass rates of two sides differ, and how sure that is."""
 
     pairs: int
@@ -105,21 +105,21 @@ class Change:
         )
 
 
-def change_of(files: Iterable[Moved]) -> Change:
+def change_of(files: Iterable[FileSum]) -> RateChange:
     """The change of the paired cells of these files."""
     sums = list(files)
     pairs = sum(one.pairs for one in sums)
     moved = sum(1 for one in sums if one.total)
     p = sign_flip([one.total for one in sums])
     if not pairs:
-        return Change(0, 0, 0, None, None, None, None, p)
+        return RateChange(0, 0, 0, None, None, None, None, p)
     difference = sum(one.total for one in sums) / pairs
     method, low, high = _interval(sums, pairs, moved)
-    return Change(pairs, len(sums), moved, difference, low, high, method, p)
+    return RateChange(pairs, len(sums), moved, difference, low, high, method, p)
 
 
 def _interval(
-    files: Sequence[Moved], pairs: int, moved: int
+    files: Sequence[FileSum], pairs: int, moved: int
 ) -> tuple[Method | None, float | None, float | None]:
     if len(files) == 1:
         return None, None, None
@@ -223,7 +223,7 @@ def tango(gained: int, lost: int, pairs: int) -> tuple[float, float]:
     return low, _root(lambda one: score(one) + Z95, estimate, 1.0)
 
 
-def clustered_difference(files: Sequence[Moved]) -> tuple[float, float] | None:
+def clustered_difference(files: Sequence[FileSum]) -> tuple[float, float] | None:
     """The 95 % interval of the mean difference, the pairs of a file clustered (Miller 2024).
 
     Student's t with one degree of freedom less than files; None for one file, and when all
@@ -238,7 +238,7 @@ def clustered_difference(files: Sequence[Moved]) -> tuple[float, float] | None:
     return max(-1.0, mean - half), min(1.0, mean + half)
 
 
-def standard_error(files: Sequence[Moved]) -> float | None:
+def standard_error(files: Sequence[FileSum]) -> float | None:
     """The standard error of the mean difference, clustered by file; None for one file."""
     count, pairs = len(files), sum(one.pairs for one in files)
     if count < 2:

@@ -12,17 +12,17 @@ _TOKEN = re.compile(r"\n|[\u2e80-\u9fff\uac00-\ud7af]|[^\s\u2e80-\u9fff\uac00-\u
 """A word with the blanks behind it; scripts without blanks by character."""
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A stretch of a line, and whether the other text does not have it."""
 
     text: str
     differs: bool = False
 
 
-Pieces = tuple[Piece, ...]
+Pieces = tuple[TextPiece, ...]
 
 
-class Changed(NamedTuple):
+class ChangedLine(NamedTuple):
     """A line of a difference: ` ` is in both, `-` in the old text, `+` in the new one."""
 
     sign: str
@@ -53,7 +53,7 @@ def words_apart(was: str, now: str) -> tuple[list[Pieces], list[Pieces]] | None:
     return _lines(old, is_old), _lines(new, is_new)
 
 
-def lines_apart(was: str, now: str, context: int = 3) -> list[list[Changed]]:
+def lines_apart(was: str, now: str, context: int = 3) -> list[list[ChangedLine]]:
     """The parts in which two texts differ, each with some lines around it.
 
     In lines that took the place of others it is told which words differ.
@@ -62,13 +62,13 @@ def lines_apart(was: str, now: str, context: int = 3) -> list[list[Changed]]:
     found = _opcodes(old, new)
     if found is None:
         found = [Opcode(False, 0, len(old), 0, len(new))]
-    hunks: list[list[Changed]] = []
-    hunk: list[Changed] = []
+    hunks: list[list[ChangedLine]] = []
+    hunk: list[ChangedLine] = []
     for number, one in enumerate(found):
         if not one.same:
             hunk += _changed(old[one.first : one.last], new[one.begin : one.end])
             continue
-        same = [Changed(" ", (Piece(line),)) for line in new[one.begin : one.end]]
+        same = [ChangedLine(" ", (TextPiece(line),)) for line in new[one.begin : one.end]]
         if not hunk:
             same = same[max(0, len(same) - context) :]
         elif number + 1 == len(found):
@@ -82,13 +82,13 @@ def lines_apart(was: str, now: str, context: int = 3) -> list[list[Changed]]:
     return hunks
 
 
-def _changed(old: Sequence[str], new: Sequence[str]) -> Iterable[Changed]:
+def _changed(old: Sequence[str], new: Sequence[str]) -> Iterable[ChangedLine]:
     apart = words_apart("\n".join(old), "\n".join(new)) if old and new else None
     before, after = apart or (
-        [(Piece(line, True),) for line in old],
-        [(Piece(line, True),) for line in new],
+        [(TextPiece(line, True),) for line in old],
+        [(TextPiece(line, True),) for line in new],
     )
-    return [*(Changed("-", one) for one in before), *(Changed("+", one) for one in after)]
+    return [*(ChangedLine("-", one) for one in before), *(ChangedLine("+", one) for one in after)]
 
 
 def _key(token: str) -> str:
@@ -113,12 +113,12 @@ def _opcodes(old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode] | None:
 def _lines(tokens: Sequence[str], differs: Sequence[bool]) -> list[Pieces]:
     """Tokens as lines; neighbours that differ, or do not, are one piece."""
     lines: list[Pieces] = []
-    row: list[Piece] = []
+    row: list[TextPiece] = []
     some: list[str] = []
     flag = False
     for token, one in zip(tokens, differs, strict=True):
         if some and (one != flag or token == "\n"):
-            row.append(Piece("".join(some), flag))
+            row.append(TextPiece("".join(some), flag))
             some = []
         if token == "\n":
             lines.append(tuple(row))
@@ -127,6 +127,6 @@ def _lines(tokens: Sequence[str], differs: Sequence[bool]) -> list[Pieces]:
         some.append(token)
         flag = one
     if some:
-        row.append(Piece("".join(some), flag))
+        row.append(TextPiece("".join(some), flag))
     lines.append(tuple(row))
     return lines

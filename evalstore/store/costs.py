@@ -28,7 +28,7 @@ class Spent(NamedTuple):
     """Of all its turns; None: not known."""
 
 
-class Judgement(NamedTuple):
+class StoredJudgement(NamedTuple):
     """A vote with what it is about and what it has cost."""
 
     vote: Vote
@@ -36,7 +36,7 @@ class Judgement(NamedTuple):
     usd: float | None
 
 
-class Spending(Database):
+class CostQueries(Database):
     """The part of a store that knows of money and time."""
 
     def find_spent(self, sessions: Iterable[str]) -> dict[str, Spent]:
@@ -53,13 +53,13 @@ class Spending(Database):
             found = select_each(connection, statement, sessions)
             return dict(_spent(as_digits(id), *row) for id, *row in found)
 
-    def find_judgements(self, evaluations: Iterable[str]) -> dict[str, Judgement]:
+    def find_judgements(self, evaluations: Iterable[str]) -> dict[str, StoredJudgement]:
         """These evaluations as votes, by id."""
         statement = (
             "SELECT id, started, subject, evaluation, evaluator, verdict, score, "
             "json_extract(content, '$.cost.usd') FROM evaluations WHERE id IN"
         )
-        found: dict[str, Judgement] = {}
+        found: dict[str, StoredJudgement] = {}
         with self._reading() as connection:
             people = {id for (id,) in connection.execute(PEOPLE)}
             for row in select_each(connection, statement, evaluations):
@@ -75,7 +75,7 @@ class Spending(Database):
                     evaluator in people,
                 )
                 cost = as_number(usd, "evaluations", digits)
-                found[digits] = Judgement(vote, as_digits(subject), cost)
+                found[digits] = StoredJudgement(vote, as_digits(subject), cost)
         return found
 
     def sum_costs(self, kind: str, ids: Iterable[str]) -> float:

@@ -20,8 +20,8 @@ from evalstore.store import migrations
 from evalstore.store.connection import Pool, is_on_read_only_media
 from evalstore.store.database_errors import explain, is_locked
 from evalstore.store.ids import as_bytes, as_digits
-from evalstore.store.schema import SCHEMA, Foreign, find_foreign
-from evalstore.store.table_columns import MIGRATION, TABLES, Table
+from evalstore.store.schema import SCHEMA, UnexpectedObject, find_foreign
+from evalstore.store.table_columns import MIGRATION, TABLES, TableColumns
 
 BUSY_SECONDS = 10.0
 _AT_ONCE = 8_000
@@ -38,7 +38,7 @@ class Database:
         self._pool = pool
         self._busy = busy
         self.path = path
-        self.foreign: list[Foreign] = []
+        self.foreign: list[UnexpectedObject] = []
         """What the file has that evalstore has not made."""
         self._file: tuple[int, int] | None = None
         """Names the open file, whatever is at its path by now."""
@@ -259,11 +259,11 @@ def _remove_partial_copies(store: Path) -> None:
                 path.unlink()
 
 
-def _foreign_in(connection: sqlite3.Connection) -> list[Foreign]:
+def _foreign_in(connection: sqlite3.Connection) -> list[UnexpectedObject]:
     return find_foreign(connection.execute(SCHEMA))
 
 
-def refuse_foreign(path: str, foreign: Sequence[Foreign]) -> None:
+def refuse_foreign(path: str, foreign: Sequence[UnexpectedObject]) -> None:
     """Raise `StoreError` if there is something that must not be read, or written to."""
     if foreign:
         verb = "read" if any(one.blocks_reading for one in foreign) else "written to"
@@ -301,7 +301,7 @@ def select_each(
 
 
 def ensure(
-    connection: sqlite3.Connection, table: Table, rows: Mapping[str, dict[str, Any]]
+    connection: sqlite3.Connection, table: TableColumns, rows: Mapping[str, dict[str, Any]]
 ) -> None:
     """Insert what is missing, compare what is there; rows are by id.
 
@@ -320,7 +320,7 @@ def ensure(
 
 
 def append(
-    connection: sqlite3.Connection, table: Table, rows: Mapping[str, dict[str, Any]]
+    connection: sqlite3.Connection, table: TableColumns, rows: Mapping[str, dict[str, Any]]
 ) -> None:
     """Insert what is likely to be new; as `ensure` otherwise."""
     if _insert(connection, "INSERT OR IGNORE", table, rows) != len(rows):
@@ -328,7 +328,10 @@ def append(
 
 
 def _insert(
-    connection: sqlite3.Connection, verb: str, table: Table, rows: Mapping[str, dict[str, Any]]
+    connection: sqlite3.Connection,
+    verb: str,
+    table: TableColumns,
+    rows: Mapping[str, dict[str, Any]],
 ) -> int:
     """Insert rows; returns how many."""
     names = tuple(table.columns)

@@ -16,7 +16,7 @@ Place = tuple[str, str | None, str]
 """Of a judgement: the ids of its subject, of the evaluation version, of the evaluator."""
 
 
-class Trouble(NamedTuple):
+class LoggedFailure(NamedTuple):
     """A logged failure."""
 
     at: int
@@ -24,13 +24,13 @@ class Trouble(NamedTuple):
     message: str
 
 
-class Failures(Database):
+class FailureQueries(Database):
     """The part of a store that knows of failures."""
 
-    def find_failed(self, questions: Iterable[str]) -> dict[str, Trouble]:
+    def find_failed(self, questions: Iterable[str]) -> dict[str, LoggedFailure]:
         """The newest failure of each of these questions that has one."""
         statement = "SELECT question, id, at, content FROM failures WHERE question IN"
-        found: dict[str, Trouble] = {}
+        found: dict[str, LoggedFailure] = {}
         with self._reading() as connection:
             rows = select_each(connection, statement, questions, "ORDER BY at, id")
             for question, id, at, text in rows:
@@ -39,10 +39,10 @@ class Failures(Database):
                 found[as_digits(question)] = _trouble(digits, at, content)
         return found
 
-    def find_failed_judgements(self) -> dict[Place, Trouble]:
+    def find_failed_judgements(self) -> dict[Place, LoggedFailure]:
         """The newest failure of each judgement that has one."""
         query = "SELECT id, at, content FROM failures WHERE question IS NULL ORDER BY at, id"
-        found: dict[Place, Trouble] = {}
+        found: dict[Place, LoggedFailure] = {}
         with self._reading() as connection:
             for id, at, text in connection.execute(query):
                 digits = as_digits(id)
@@ -83,8 +83,8 @@ def _decoded(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, Json]]:
         yield digits, decode("failures", digits, text)
 
 
-def _trouble(id: str, at: object, content: Json) -> Trouble:
-    return Trouble(as_time(at, "failures", id), content["message"])
+def _trouble(id: str, at: object, content: Json) -> LoggedFailure:
+    return LoggedFailure(as_time(at, "failures", id), content["message"])
 
 
 def failure_rows(failures: Sequence[Failure]) -> dict[str, dict[str, Any]]:

@@ -32,7 +32,7 @@ HUNG_SECONDS = 120.0
 """And one whose process is there, but does nothing, unless it is stopped: then it may go on."""
 
 
-class Runner(NamedTuple):
+class LeaseHolder(NamedTuple):
     """A program that executes a run."""
 
     id: str
@@ -48,13 +48,15 @@ class Leases:
     def __init__(self, store: Store, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._monotonic = monotonic
-        self.runner = Runner(secrets.token_hex(16), _place(), os.getpid(), _born(os.getpid()), 0)
+        self.runner = LeaseHolder(
+            secrets.token_hex(16), _place(), os.getpid(), _born(os.getpid()), 0
+        )
         self._joined = False
         self._seen: dict[str, tuple[int, float]] = {}
         """Other runner -> its beat, and when we first saw that one."""
-        self.others: dict[str, Runner] = {}
+        self.others: dict[str, LeaseHolder] = {}
         """Living runners that hold what we wanted at the last `claim`."""
-        self.stopped: dict[str, Runner] = {}
+        self.stopped: dict[str, LeaseHolder] = {}
         """Key -> who has it, of those whose process has been stopped for `HUNG_SECONDS`."""
 
     def claim(self, keys: Collection[str], *, wait: bool = True) -> set[str]:
@@ -93,21 +95,21 @@ class Leases:
         statement = "INSERT OR IGNORE INTO runners (id, place, pid, born, beat)"
         connection.execute(f"{statement} VALUES (?, ?, ?, ?, ?)", (as_bytes(id), *rest))
 
-    def _bury(self, connection: sqlite3.Connection, runners: set[str]) -> dict[str, Runner]:
+    def _bury(self, connection: sqlite3.Connection, runners: set[str]) -> dict[str, LeaseHolder]:
         """Those of these runners that live; the leases of the others are gone."""
-        alive: dict[str, Runner] = {}
+        alive: dict[str, LeaseHolder] = {}
         if not runners:
             return alive
         statement = "SELECT id, place, pid, born, beat FROM runners WHERE id IN"
         for id, place, pid, born, beat in select_each(connection, statement, runners):
-            runner = Runner(as_digits(id), place, pid, born, beat)
+            runner = LeaseHolder(as_digits(id), place, pid, born, beat)
             if self._lives(runner):
                 alive[runner.id] = runner
         for dead in runners - alive.keys():
             _remove(connection, dead)
         return alive
 
-    def _lives(self, runner: Runner) -> bool:
+    def _lives(self, runner: LeaseHolder) -> bool:
         silence = self._silence(runner)
         if runner.place != self.runner.place:
             return silence < SILENT_SECONDS
@@ -115,7 +117,7 @@ class Leases:
             return False
         return silence < HUNG_SECONDS or _is_stopped(runner.pid)
 
-    def _silence(self, runner: Runner) -> float:
+    def _silence(self, runner: LeaseHolder) -> float:
         """For how many seconds we have seen this beat of a runner."""
         now = self._monotonic()
         beat, since = self._seen.get(runner.id, (-1, now))

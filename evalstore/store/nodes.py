@@ -16,11 +16,11 @@ from evalstore.store.case_tree import OF_PARTS, has_parts
 from evalstore.store.contents import decode, iterate_members, missing, require, verify
 from evalstore.store.database import Database, select_each
 from evalstore.store.ids import as_digits
-from evalstore.store.table_columns import NODES, Table
+from evalstore.store.table_columns import NODES, TableColumns
 from evalstore.values import CaseFile, Json
 
 
-class Nodes(Database):
+class NodeQueries(Database):
     """The part of a store that knows of trees."""
 
     def load_case_files(self, ids: Iterable[str]) -> dict[str, CaseFile]:
@@ -86,13 +86,13 @@ class Nodes(Database):
         return require(dict(self._decode(NODES, wanted, kind)), wanted, "node")
 
     def _decode(
-        self, table: Table, ids: Iterable[str], kind: str | None = None
+        self, table: TableColumns, ids: Iterable[str], kind: str | None = None
     ) -> Iterator[tuple[str, Json]]:
         name = table.name
         for id, content in self._find(table, ids):
             yield id, decode(name, id, content, kind)
 
-    def _find(self, table: Table, ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    def _find(self, table: TableColumns, ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
         statement = f"SELECT id, content FROM {table.name} WHERE id IN"
         with self._reading() as connection:
             for id, content in select_each(connection, statement, ids):

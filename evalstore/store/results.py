@@ -41,7 +41,7 @@ class _Case(NamedTuple):
     tags: tuple[str, ...]
 
 
-class Placed(NamedTuple):
+class TaggedResult(NamedTuple):
     """A cell with the tags of its case."""
 
     number: int
@@ -50,7 +50,7 @@ class Placed(NamedTuple):
     tags: tuple[str, ...]
 
 
-def iterate_leaves(store: Store, run: Json) -> Iterator[tuple[str, Iterator[Placed]]]:
+def iterate_leaves(store: Store, run: Json) -> Iterator[tuple[str, Iterator[TaggedResult]]]:
     """The files of a run by path, each with its cells."""
     entries = read_tree(run["results"], store.load_nodes)
     shared: dict[Any, Any] = {}
@@ -58,7 +58,7 @@ def iterate_leaves(store: Store, run: Json) -> Iterator[tuple[str, Iterator[Plac
         yield path, _read_leaf(store, path, entries[path], shared)
 
 
-def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iterator[Placed]:
+def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iterator[TaggedResult]:
     text = store.load_text(id)
     if not _HAS_CELLS(text):
         yield from _read_parts(store, path, id, shared)
@@ -80,7 +80,7 @@ def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iter
         yield _place(path, number, case, cell)
 
 
-def _place(path: str, number: int, case: _Case, cell: Json) -> Placed:
+def _place(path: str, number: int, case: _Case, cell: Json) -> TaggedResult:
     prompt = cell.get("prompt", 0)
     result = Result(
         file=path,
@@ -98,10 +98,10 @@ def _place(path: str, number: int, case: _Case, cell: Json) -> Placed:
         evaluations=tuple(cell.get("evaluations", ())),
         wanted=cell.get("wanted", 1),
     )
-    return Placed(number, result, case.tags)
+    return TaggedResult(number, result, case.tags)
 
 
-def _read_parts(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iterator[Placed]:
+def _read_parts(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iterator[TaggedResult]:
     """The cells of a file whose results are in several nodes."""
     test, evaluation = "", None
     for parts in store.iterate_results([id]):

@@ -24,7 +24,7 @@ _PLAIN_INDEX = re.compile(r"CREATE INDEX \S+ ON \S+ \([\w\", ]+\)\Z")
 _OF_SQLITE = ("sqlite_autoindex_", "sqlite_sequence", "sqlite_stat")
 
 
-class Foreign(NamedTuple):
+class UnexpectedObject(NamedTuple):
     """Something in the file that evalstore has not made, or something of evalstore that lacks."""
 
     words: str
@@ -38,10 +38,10 @@ class Foreign(NamedTuple):
     missing: bool = False
 
 
-def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[Foreign]:
+def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[UnexpectedObject]:
     """Everything in which a schema differs from that of the newest migration."""
     ours, present = STATEMENTS, set[str]()
-    found: list[Foreign] = []
+    found: list[UnexpectedObject] = []
     for kind, name, sql in rows:
         statement = " ".join(str(sql).split())
         if statement in ours:
@@ -50,29 +50,29 @@ def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[Foreign]:
             found.append(_describe(str(name), statement))
     taken = {one.table for one in found}
     found += [
-        Foreign(f"the {what} '{name}' is missing", None, what == "table", missing=True)
+        UnexpectedObject(f"the {what} '{name}' is missing", None, what == "table", missing=True)
         for statement, (what, name) in ours.items()
         if statement not in present and name not in taken
     ]
     return found
 
 
-def _describe(name: str, statement: str) -> Foreign:
+def _describe(name: str, statement: str) -> UnexpectedObject:
     start = _START.match(statement)
     if start is None:
-        return Foreign(f"'{name}' is something that evalstore does not know", None, True)
+        return UnexpectedObject(f"'{name}' is something that evalstore does not know", None, True)
     what = start["what"].lower()
     called = (start["name"] or start["quoted"]).lower()
     if called in _our_names():
         if what == "table":
             words = f"the table '{called}' is not as evalstore makes it"
-            return Foreign(words, called, blocks_writing=True)
+            return UnexpectedObject(words, called, blocks_writing=True)
         if "index" not in what:
             words = f"there is a {what} in the place of the table '{called}'"
             blocks = what != "trigger"
-            return Foreign(words, called if blocks else None, True, blocks)
+            return UnexpectedObject(words, called if blocks else None, True, blocks)
     harmless = what in ("table", "view", "virtual table") or _PLAIN_INDEX.match(statement)
-    return Foreign(f"the {what} '{name}' is not of evalstore", None, not harmless)
+    return UnexpectedObject(f"the {what} '{name}' is not of evalstore", None, not harmless)
 
 
 @cache

@@ -22,12 +22,12 @@ from evalstore.store.contents import (
     missing,
     require,
 )
-from evalstore.store.costs import PEOPLE, Spending
+from evalstore.store.costs import PEOPLE, CostQueries
 from evalstore.store.database import append, ensure, select_each
-from evalstore.store.failures import Failures, failure_rows
+from evalstore.store.failures import FailureQueries, failure_rows
 from evalstore.store.ids import as_bytes, as_digits
 from evalstore.store.leases import delete_leases, insert_leases
-from evalstore.store.nodes import Nodes
+from evalstore.store.nodes import NodeQueries
 from evalstore.store.table_columns import (
     EVALUATIONS,
     EVENTS,
@@ -37,7 +37,7 @@ from evalstore.store.table_columns import (
     SESSIONS,
     TABLES,
     VERSIONS,
-    Table,
+    TableColumns,
 )
 from evalstore.values import Evaluation, Failure, FileVersion, Json, Sample, Session, Vote
 
@@ -69,7 +69,7 @@ class LeaseChange(NamedTuple):
     given: Sequence[str] = ()
 
 
-class Store(Failures, Nodes, Spending):
+class Store(FailureQueries, NodeQueries, CostQueries):
     """An open store."""
 
     # --- versions
@@ -80,7 +80,7 @@ class Store(Failures, Nodes, Spending):
         blobs: Mapping[str, FileVersion] | None = None,
     ) -> None:
         """Store versions unless they are there; contents are by id: kind and canonical JSON."""
-        by_table: dict[Table, dict[str, dict[str, Any]]] = {}
+        by_table: dict[TableColumns, dict[str, dict[str, Any]]] = {}
         for id, (kind, content) in contents.items():
             by_table.setdefault(VERSIONS[kind], {})[id] = {"id": id, "content": content}
         for id, file in (blobs or {}).items():

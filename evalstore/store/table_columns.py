@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class TableColumns:
     """A table."""
 
     name: str
@@ -36,15 +36,15 @@ _ID, _TEXT, _WHOLE = "BLOB NOT NULL", "TEXT NOT NULL", "BIGINT NOT NULL"
 _VERSION = {"id": _ID, "content": _TEXT}
 _OF_VERSION = frozenset({"id"})
 
-FILES = Table("files", {**_VERSION, "data": "BLOB NOT NULL"}, _OF_VERSION)
-NODES = Table("nodes", _VERSION, _OF_VERSION)
-SESSIONS = Table(
+FILES = TableColumns("files", {**_VERSION, "data": "BLOB NOT NULL"}, _OF_VERSION)
+NODES = TableColumns("nodes", _VERSION, _OF_VERSION)
+SESSIONS = TableColumns(
     "sessions",
     {**_VERSION, "question": _ID, "started": _WHOLE, "token_limit": "BIGINT"},
     _OF_VERSION | {"question"},
     ("question",),
 )
-EVALUATIONS = Table(
+EVALUATIONS = TableColumns(
     "evaluations",
     {
         **_VERSION,
@@ -58,36 +58,36 @@ EVALUATIONS = Table(
     _OF_VERSION | {"subject", "evaluation", "evaluator"},
     ("subject",),
 )
-FAILURES = Table(
+FAILURES = TableColumns(
     "failures",
     {**_VERSION, "question": "BLOB", "at": _WHOLE},
     _OF_VERSION | {"question"},
     ("question",),
 )
-RUNS = Table("runs", {**_VERSION, "started": _WHOLE}, _OF_VERSION, ("started",))
-RUNNERS = Table(
+RUNS = TableColumns("runs", {**_VERSION, "started": _WHOLE}, _OF_VERSION, ("started",))
+RUNNERS = TableColumns(
     "runners",
     {"id": _ID, "place": _TEXT, "pid": _WHOLE, "born": _TEXT, "beat": _WHOLE},
     _OF_VERSION,
 )
-LEASES = Table("leases", {"id": _ID, "runner": _ID}, _OF_VERSION | {"runner"}, ("runner",))
+LEASES = TableColumns("leases", {"id": _ID, "runner": _ID}, _OF_VERSION | {"runner"}, ("runner",))
 
-VERSIONS: dict[str, Table] = {
+VERSIONS: dict[str, TableColumns] = {
     "file": FILES,
-    "tool": Table("tools", _VERSION, _OF_VERSION),
-    "schema": Table("schemas", _VERSION, _OF_VERSION),
-    "prompt": Table("prompts", _VERSION, _OF_VERSION),
-    "test": Table("tests", _VERSION, _OF_VERSION),
-    "evaluation": Table("evaluation_versions", _VERSION, _OF_VERSION),
-    "model": Table("models", _VERSION, _OF_VERSION),
-    "evaluator": Table("evaluators", _VERSION, _OF_VERSION),
+    "tool": TableColumns("tools", _VERSION, _OF_VERSION),
+    "schema": TableColumns("schemas", _VERSION, _OF_VERSION),
+    "prompt": TableColumns("prompts", _VERSION, _OF_VERSION),
+    "test": TableColumns("tests", _VERSION, _OF_VERSION),
+    "evaluation": TableColumns("evaluation_versions", _VERSION, _OF_VERSION),
+    "model": TableColumns("models", _VERSION, _OF_VERSION),
+    "evaluator": TableColumns("evaluators", _VERSION, _OF_VERSION),
     "cases": NODES,
     "results": NODES,
     "tree": NODES,
 }
 """The table of each kind of content whose id is the hash of its content alone."""
 
-EVENTS: dict[str, Table] = {
+EVENTS: dict[str, TableColumns] = {
     "session": SESSIONS,
     "judgement": EVALUATIONS,
     "failure": FAILURES,
@@ -95,7 +95,9 @@ EVENTS: dict[str, Table] = {
 }
 """The table of each kind of fact that is appended."""
 
-TABLES: dict[str, Table] = {table.name: table for table in (*VERSIONS.values(), *EVENTS.values())}
+TABLES: dict[str, TableColumns] = {
+    table.name: table for table in (*VERSIONS.values(), *EVENTS.values())
+}
 """All tables of what is stored for good, by name; leases and their runners come and go."""
 
 MIGRATION = "0003"

@@ -14,17 +14,17 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
 from evalstore.errors import EvalstoreError
-from evalstore.tui.keys.keymap import Look, key_name
-from evalstore.tui.screens.answer import SessionPage
+from evalstore.tui.keys.keymap import Appearance, key_name
+from evalstore.tui.screens.answer import AnswerPage
 from evalstore.tui.screens.base import LOOK, Page
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.compare import ComparePage
 from evalstore.tui.screens.dialogs import Dialog
-from evalstore.tui.screens.run import Runs
-from evalstore.tui.screens.runs import History
+from evalstore.tui.screens.run import BrowserRuns
+from evalstore.tui.screens.runs import RunsPage
 from evalstore.tui.screens.stats import StatsPage
 from evalstore.tui.screens.status import StatusPage
-from evalstore.tui.screens.test_history import VersionsPage
+from evalstore.tui.screens.test_history import TestHistoryPage
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     from textual.command import Provider
 
     from evalstore.operations.views.cases import CaseRow, Cases
-    from evalstore.tui.state.data_source import Source
+    from evalstore.tui.state.data_source import DataSource
 
 _LOOK_SECONDS = 1.0
 """How often it is looked whether somebody has written to the store."""
 
 
 def _actions() -> type[Provider]:
-    from evalstore.tui.keys.palette import Actions
+    from evalstore.tui.keys.palette import ActionCommands
 
-    return Actions
+    return ActionCommands
 
 
 def _places() -> type[Provider]:
-    from evalstore.tui.keys.palette import Places
+    from evalstore.tui.keys.palette import PlaceCommands
 
-    return Places
+    return PlaceCommands
 
 
 class Browser(App[None]):
@@ -68,16 +68,18 @@ class Browser(App[None]):
     Grid:nocolor:focus > .grid--cursor { text-style: reverse; }
     """
 
-    def __init__(self, source: Source, revision: str | None = None, look: Look | None = None):
+    def __init__(
+        self, source: DataSource, revision: str | None = None, look: Appearance | None = None
+    ):
         """With a revision its cases are shown first."""
         # Without colours the terminal's own are used, and nothing is painted grey instead.
         super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
         # A picture that moves is seen torn where the terminal is slow, and keys wait for it.
         self.animation_level = "none"
         self.source = source
-        self.chosen = look or Look()
+        self.chosen = look or Appearance()
         self._revision = revision
-        self.runs = Runs(self)
+        self.runs = BrowserRuns(self)
         self._stamp: object = None
         self.problem: EvalstoreError | None = None
         """What the last look found."""
@@ -92,7 +94,7 @@ class Browser(App[None]):
         self.set_keymap(dict(self.chosen.keys))
         if self.chosen.theme:
             self.theme = self.chosen.theme
-        self.push_screen(History())
+        self.push_screen(RunsPage())
         if self._revision is not None:
             self.show_cases(self._revision)
         self._end_at_signals()
@@ -253,11 +255,11 @@ class Browser(App[None]):
         self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str
     ) -> None:
         """What a candidate answered to a case, among those that are listed."""
-        self.push_screen(SessionPage(cases, listed, number, model))
+        self.push_screen(AnswerPage(cases, listed, number, model))
 
     def show_versions(self, file: str, row: str) -> None:
         """The runs at which a test changed."""
-        self.push_screen(VersionsPage(file, row))
+        self.push_screen(TestHistoryPage(file, row))
 
     def show_comparison(
         self, was: str | None, now: str | None, models: tuple[str, str] | None = None

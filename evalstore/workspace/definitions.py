@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evalstore.workspace.index import Index
 
 
-class Definition(NamedTuple):
+class DefinitionFile(NamedTuple):
     """A tool or a schema."""
 
     name: str
@@ -26,7 +26,7 @@ class Definition(NamedTuple):
     content: str
 
 
-def read_tool(text: str, default_id: str, index: Index) -> Definition:
+def read_tool(text: str, default_id: str, index: Index) -> DefinitionFile:
     """A tool file; raises `FileProblem`."""
     document = read_yaml(text)
     if not isinstance(document.value, dict):
@@ -39,10 +39,10 @@ def read_tool(text: str, default_id: str, index: Index) -> Definition:
     version = ToolVersion(name, found.text("description") or "", parameters)
     id, content = hashing.identify(hashing.describe_tool(version))
     _check(id, parameters, "'parameters' is not a JSON Schema", found.line("parameters"), index)
-    return Definition(found.text("id") or default_id, found.line("id"), id, content)
+    return DefinitionFile(found.text("id") or default_id, found.line("id"), id, content)
 
 
-def read_schema(text: str, default_id: str, index: Index, *, is_json_file: bool) -> Definition:
+def read_schema(text: str, default_id: str, index: Index, *, is_json_file: bool) -> DefinitionFile:
     """A schema file, its `id` beside the JSON Schema; raises `FileProblem`."""
     document = read_json(text) if is_json_file else read_yaml(text)
     if not isinstance(document.value, dict):
@@ -55,7 +55,7 @@ def read_schema(text: str, default_id: str, index: Index, *, is_json_file: bool)
         raise FileProblem("holds a number that is not finite", 1)
     id, content = hashing.identify(hashing.describe_schema(schema))
     _check(id, schema, "is not a JSON Schema", 1, index)
-    return Definition(name, document.line("id"), id, content)
+    return DefinitionFile(name, document.line("id"), id, content)
 
 
 def _check(id: str, schema: Json, message: str, line: int, index: Index) -> None:

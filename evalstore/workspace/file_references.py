@@ -22,7 +22,7 @@ from evalstore.files import media_types
 from evalstore.files.access import FLAG, LARGEST_DATASET, LARGEST_FILE, too_large
 from evalstore.files.datasets import read_dataset, resolve_path
 from evalstore.values import FileVersion
-from evalstore.workspace.index import Entry, Index, Seen, is_settled, stamp
+from evalstore.workspace.index import Index, IndexEntry, Seen, is_settled, stamp
 from evalstore.workspace.private_files import PrivateFiles, is_private_name
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class References:
         key = self._key(path, mentioned)
         now = stamp(status)
         self.seen.add(key)
-        self._index.put(key, Entry(now, is_settled(now, read_at), "", id))
+        self._index.put(key, IndexEntry(now, is_settled(now, read_at), "", id))
         return version, id
 
     def open_data(self, spec: DatasetSpec, file: str) -> tuple[Dataset, str]:
@@ -143,7 +143,7 @@ class References:
             except OSError as error:
                 message = f"'{spec.path}' cannot be read: {error.strerror}"
                 raise spec.problem("path", message) from error
-            entry = Entry(now, is_settled(now, read_at), "", digest)
+            entry = IndexEntry(now, is_settled(now, read_at), "", digest)
             self._index.put(key, entry)
         return path, entry.node
 

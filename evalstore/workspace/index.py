@@ -51,7 +51,7 @@ def stamp(status: os.stat_result) -> Stamp:
 
 
 @dataclass(slots=True)
-class Entry:
+class IndexEntry:
     """What one file was read as."""
 
     stamp: Stamp
@@ -74,12 +74,12 @@ def is_settled(stamp: Stamp, read_at: int) -> bool:
 class Index:
     """All entries, by path relative to the workspace."""
 
-    files: dict[str, Entry] = field(default_factory=dict)
+    files: dict[str, IndexEntry] = field(default_factory=dict)
     schemas: set[str] = field(default_factory=set)
     """Ids of JSON Schemas that were found to be valid."""
     changed: bool = False
 
-    def put(self, path: str, entry: Entry) -> None:
+    def put(self, path: str, entry: IndexEntry) -> None:
         """Remember an entry."""
         self.files[path] = entry
         self.changed = True
@@ -100,7 +100,7 @@ class Index:
                 return cls()
             depends = content["depends"]
             files = {
-                name: Entry((a, b, c, d), settled, digest, node, depends[number])
+                name: IndexEntry((a, b, c, d), settled, digest, node, depends[number])
                 for name, (a, b, c, d, settled, digest, node, number) in content["files"].items()
             }
             found = cls(files, set(content["schemas"]))

@@ -98,7 +98,7 @@ _USUAL_KEYS = ("openai", "openrouter")
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ModelPrice:
     """What a model costs from a day on, in its currency."""
 
     currency: str
@@ -141,7 +141,7 @@ class Model:
     evaluator_overrides: Mapping[str, Json] = field(default_factory=dict)
     capabilities: Mapping[str, bool] = field(default_factory=dict)
     """Declared: `text`, `image`, `file`, `pdf`, `audio`, `structured`, `tools`, `reasoning`."""
-    costs: tuple[Cost, ...] = ()
+    costs: tuple[ModelPrice, ...] = ()
     responses: tuple[Json, ...] = ()
     """Scripted models: what they answer."""
 
@@ -363,9 +363,9 @@ def _capabilities(found: Fields) -> dict[str, bool]:
     return result
 
 
-def _costs(found: Fields) -> tuple[Cost, ...]:
+def _costs(found: Fields) -> tuple[ModelPrice, ...]:
     result = [
-        Cost(
+        ModelPrice(
             currency=one.text("currency") or "USD",
             valid_from=_day(one),
             per_call=one.number("costPerCall", 0, _MOST) or 0.0,

@@ -26,8 +26,8 @@ from evalstore.workspace.catalogue import claim_id, is_known_kind, read_catalogu
 from evalstore.workspace.definitions import read_schema, read_tool
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.file_references import References
-from evalstore.workspace.index import Entry, Index, Stamp, is_settled
-from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Library, Sink, keep_after
+from evalstore.workspace.index import Index, IndexEntry, Stamp, is_settled
+from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Definitions, Sink, keep_after
 from evalstore.workspace.testfiles.expansion import expand_prompt, expand_test
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS, shows_instructions
 from evalstore.workspace.testfiles.parser import PromptFile, parse_prompt, read_test
@@ -62,7 +62,7 @@ class Reading:
     model_files: dict[str, str] = field(default_factory=dict)
     """Model id -> its file."""
     currencies: dict[str, Currency] = field(default_factory=dict)
-    library: Library | None = None
+    library: Definitions | None = None
     index: Index | None = None
     """What is known of the files by now; None: of no tests."""
     names: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -126,7 +126,9 @@ class _Reader:
             workspace.boundary,
         )
         self.reading = Reading(self._references)
-        self._library = Library({}, {}, {}, {}, self._references.read, self._references.open_data)
+        self._library = Definitions(
+            {}, {}, {}, {}, self._references.read, self._references.open_data
+        )
 
     def read_library(self, *, check_scripts: bool) -> None:
         """Read what tests refer to."""
@@ -136,7 +138,7 @@ class _Reader:
         reading.currencies = found.currencies
         tools = dict(self._read_definitions("tools"))
         schemas = dict(self._read_definitions("schemas"))
-        library = Library({}, {}, tools, schemas, references.read, references.open_data)
+        library = Definitions({}, {}, tools, schemas, references.read, references.open_data)
         prompts: dict[str, tuple[str, ...]] = {}
         evaluators: dict[str, tuple[str, ...]] = {}
         silent: set[str] = set()
@@ -301,7 +303,7 @@ class _Reader:
             return 1
         return document.line("id") if document else 1
 
-    def _same_bytes(self, path: str, entry: Entry, now: Stamp) -> bool:
+    def _same_bytes(self, path: str, entry: IndexEntry, now: Stamp) -> bool:
         """Whether a file is what it was, though its stamp does not prove it; renews the stamp."""
         if entry.stamp[0] != now[0]:
             return False
@@ -312,7 +314,7 @@ class _Reader:
             return False
         if digest != entry.digest:
             return False
-        known = Entry(now, is_settled(now, read_at), digest, entry.node, entry.depends)
+        known = IndexEntry(now, is_settled(now, read_at), digest, entry.node, entry.depends)
         self._index.put(path, known)
         return True
 
@@ -352,7 +354,7 @@ class _Reader:
         if not expansion.problems and not collector.warnings:
             self._index.put(
                 path,
-                Entry(
+                IndexEntry(
                     now,
                     is_settled(now, read_at),
                     hashing.hash_bytes(data),
@@ -365,7 +367,7 @@ class _Reader:
 class _Current:
     """Compares what a file depended on with what is there now."""
 
-    def __init__(self, library: Library, references: References) -> None:
+    def __init__(self, library: Definitions, references: References) -> None:
         self.library = library
         self.references = references
         self._ids: dict[str, Any] = {}

@@ -77,7 +77,7 @@ class BrowserSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class QueryModel:
     """A model whose answers or judgements a query is about."""
 
     id: str
@@ -102,9 +102,9 @@ class AnalysisQuery:
     """And none of these."""
     system_prompts: tuple[str, ...] = ()
     """Only with these system prompts, by their ids."""
-    candidates: tuple[Chosen, ...] = ()
+    candidates: tuple[QueryModel, ...] = ()
     """Only answers of these."""
-    evaluators: tuple[Chosen, ...] = ()
+    evaluators: tuple[QueryModel, ...] = ()
     """Only judgements of these: verdicts are made of them alone."""
     candidates_temperature: float | None = None
     """Only answers at this temperature."""
@@ -347,16 +347,16 @@ def _queries(found: Fields, collector: Collector) -> tuple[AnalysisQuery, ...]:
     return tuple(queries)
 
 
-def _chosen(query: Fields, name: str) -> tuple[Chosen, ...]:
+def _chosen(query: Fields, name: str) -> tuple[QueryModel, ...]:
     """Models by their names, or as mappings with an `id`."""
     value = query.value(name)
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return tuple(Chosen(id) for id in query.names(name))
-    chosen: list[Chosen] = []
+        return tuple(QueryModel(id) for id in query.names(name))
+    chosen: list[QueryModel] = []
     for one in query.entries(name, ("id", "temperature")):
         id = one.text("id")
         if id is not None:
-            chosen.append(Chosen(id, one.number("temperature", 0, 2)))
+            chosen.append(QueryModel(id, one.number("temperature", 0, 2)))
         elif "id" not in one.values and query.collector:
             problem = FileProblem(f"an entry of '{name}' has no 'id'", one.line())
             query.collector.found.append(problem)

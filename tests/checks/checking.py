@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from evalstore.checks import Subject, read_check
-from evalstore.checks.answer_binding import Held
+from evalstore.checks import CheckInput, read_check
+from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.evaluator import judge_by_checks
 from evalstore.values import Json, Reply
 
 
 def judged(check: Json, answer: str | None, **facts: Json) -> tuple[str, str]:
     """The verdict, and the feedback."""
-    held = Held((Reply(answer, **facts),))
+    held = HeldConversation((Reply(answer, **facts),))
     opinion = judge_by_checks([read_check(check)], [held], {})
     return opinion.verdict, opinion.feedback
 
@@ -27,6 +27,6 @@ def score(check: Json, answer: str) -> float:
     """The score of a check that gives one."""
     from evalstore.checks import run_check
 
-    outcome = run_check(read_check({"pass": 0, **check}), Subject(Reply(answer), answer))
+    outcome = run_check(read_check({"pass": 0, **check}), CheckInput(Reply(answer), answer))
     assert outcome.score is not None
     return outcome.score

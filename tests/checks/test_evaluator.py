@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from evalstore.checks import read_check
-from evalstore.checks.answer_binding import Held
+from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.base import BLOCK
-from evalstore.checks.evaluator import Checked, judge_by_checks, schemas_of
+from evalstore.checks.evaluator import ChecksVerdict, judge_by_checks, schemas_of
 from evalstore.values import Json, Reply
 
 
-def judged(checks: list[Json], *answers: str) -> Checked:
-    held = [Held((Reply(answer),)) for answer in answers]
+def judged(checks: list[Json], *answers: str) -> ChecksVerdict:
+    held = [HeldConversation((Reply(answer),)) for answer in answers]
     return judge_by_checks([read_check(one) for one in checks], held, {})
 
 
-def in_block(rule: str, checks: list[Json], *answers: str) -> Checked:
+def in_block(rule: str, checks: list[Json], *answers: str) -> ChecksVerdict:
     block = {"type": BLOCK, "revision": 1, "pass": rule, "checks": [*map(read_check, checks)]}
-    return judge_by_checks([block], [Held((Reply(answer),)) for answer in answers], {})
+    return judge_by_checks([block], [HeldConversation((Reply(answer),)) for answer in answers], {})
 
 
 BROKEN: Json = {"expr": "1 / 0 == 1"}
@@ -118,7 +118,9 @@ def test_every_check_has_a_result_with_its_name() -> None:
 
 def test_half_a_surrogate_pair_in_a_feedback_can_be_stored() -> None:
     found = judge_by_checks(
-        [{"type": "expr", "revision": 1, "expression": "json"}], [Held((Reply('"\\ud83d"'),))], {}
+        [{"type": "expr", "revision": 1, "expression": "json"}],
+        [HeldConversation((Reply('"\\ud83d"'),))],
+        {},
     )
     assert found.feedback.encode()
 
@@ -130,7 +132,7 @@ def test_a_feedback_has_an_end() -> None:
 
 
 def test_a_check_of_another_revision_is_an_error() -> None:
-    held = [Held((Reply("a"),))]
+    held = [HeldConversation((Reply("a"),))]
     check: dict[str, Any] = {"type": "equals", "revision": 99, "expected": "a"}
     assert judge_by_checks([check], held, {}).verdict == "error"
 

@@ -45,7 +45,7 @@ def server() -> Iterator[endpoint.Endpoint]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, server: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path: Path, server: endpoint.Endpoint, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace with one model, at the server, and its key in the environment."""
     monkeypatch.setenv("DESK_KEY", KEY)
     monkeypatch.setenv("EVALSTORE_ALLOW_ENV", "DESK_KEY=127.0.0.1")
@@ -78,8 +78,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_all_is_well(desk: Path, evalstore: Evalstore, server: endpoint.Endpoint) -> None:
-    before = contents(desk)
+def test_all_is_well(project: Path, evalstore: Evalstore, server: endpoint.Endpoint) -> None:
+    before = contents(project)
     ran = evalstore("doctor")
     assert (ran.exit_code, ran.stderr) == (0, "")
     printed = lines(re.sub(r"in \d\.\d\d s", "in <s>", ran.stdout))
@@ -99,12 +99,12 @@ def test_all_is_well(desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
         "",
         "1 model asked, all answered; the pings cost $0.0810",
     ]
-    assert contents(desk) == before
+    assert contents(project) == before
     assert KEY not in ran.stdout
 
 
 def test_a_model_that_answers_and_judges_is_asked_once_and_little(
-    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+    project: Path, evalstore: Evalstore, server: endpoint.Endpoint
 ) -> None:
     evalstore("doctor", "-m", "one", "-m", "one")
     [received] = server.received
@@ -113,15 +113,15 @@ def test_a_model_that_answers_and_judges_is_asked_once_and_little(
 
 
 def test_a_model_with_another_code_as_evaluator_is_asked_as_both(
-    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+    project: Path, evalstore: Evalstore, server: endpoint.Endpoint
 ) -> None:
-    (desk / "models/one.yaml").write_text(MODEL + "evaluatorOverrides: {providerModelCode: n}\n")
+    (project / "models/one.yaml").write_text(MODEL + "evaluatorOverrides: {providerModelCode: n}\n")
     assert evalstore("doctor").exit_code == 3
     assert {one.body["model"] for one in server.received} == {"m", "n"}
 
 
 def test_without_pings_nothing_is_asked(
-    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+    project: Path, evalstore: Evalstore, server: endpoint.Endpoint
 ) -> None:
     ran = evalstore("doctor", "--no-ping")
     assert (ran.exit_code, lines(ran.stdout)[-1]) == (0, "no model was asked")
@@ -129,7 +129,7 @@ def test_without_pings_nothing_is_asked(
 
 
 def test_a_missing_key_is_told_by_its_name(
-    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+    project: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DESK_KEY")
     ran = evalstore("doctor")
@@ -146,7 +146,7 @@ def test_a_missing_key_is_told_by_its_name(
 
 
 def test_a_wrong_key_is_never_shown(
-    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+    project: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_KEY", "sk-wrong-secret")
     ran = evalstore("doctor")
@@ -161,19 +161,19 @@ def test_a_wrong_key_is_never_shown(
 
 
 def test_a_key_from_the_env_file_counts_and_the_file_is_named(
-    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+    project: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_KEY", "")
     monkeypatch.delenv("DESK_KEY")
-    (desk / ".env").write_text(f"DESK_KEY={KEY}\n")
+    (project / ".env").write_text(f"DESK_KEY={KEY}\n")
     ran = evalstore("doctor")
     assert ran.exit_code == 0
     assert "ok  environment  .env" in lines(ran.stdout)
     assert KEY not in ran.stdout + ran.stderr
 
 
-def test_an_unknown_model(desk: Path, evalstore: Evalstore, documents: Any) -> None:
-    edit(desk / "models/one.yaml", "providerModelCode: m", "providerModelCode: nope")
+def test_an_unknown_model(project: Path, evalstore: Evalstore, documents: Any) -> None:
+    edit(project / "models/one.yaml", "providerModelCode: m", "providerModelCode: nope")
     ran = evalstore("doctor")
     assert ran.exit_code == 3
     assert lines(ran.stdout)[-4:-2] == [
@@ -185,11 +185,11 @@ def test_an_unknown_model(desk: Path, evalstore: Evalstore, documents: Any) -> N
     assert (one["reachable"], one["known"], one["status"]) == (True, False, 404)
 
 
-def test_a_refused_connection(desk: Path, evalstore: Evalstore, documents: Any) -> None:
+def test_a_refused_connection(project: Path, evalstore: Evalstore, documents: Any) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
-        (desk / "providers/desk.yaml").write_text(provider(url))
+        (project / "providers/desk.yaml").write_text(provider(url))
         ran = evalstore("doctor")
         [one] = documents("doctor")["models"]
     assert ran.exit_code == 3
@@ -199,7 +199,7 @@ def test_a_refused_connection(desk: Path, evalstore: Evalstore, documents: Any) 
 
 
 def test_a_server_that_hangs_is_left_in_time(
-    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+    project: Path, evalstore: Evalstore, server: endpoint.Endpoint
 ) -> None:
     server.reply = lambda body: endpoint.FAULTS["hang"]
     ran = evalstore("doctor", "--timeout", "0.2")
@@ -211,7 +211,7 @@ def test_a_server_that_hangs_is_left_in_time(
 
 
 def test_a_busy_server_is_there(
-    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+    project: Path, evalstore: Evalstore, server: endpoint.Endpoint
 ) -> None:
     server.reply = lambda body: endpoint.FAULTS["429"]
     ran = evalstore("doctor")
@@ -220,10 +220,10 @@ def test_a_busy_server_is_there(
 
 
 def test_models_are_asked_side_by_side(
-    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+    project: Path, evalstore: Evalstore, server: endpoint.Endpoint
 ) -> None:
-    tree(desk, {f"models/{n}.yaml": MODEL.replace("one", f"m{n}") for n in range(4)})
-    (desk / "evalstore.yaml").write_text("candidates: [m0, m1, m2, m3]\n")
+    tree(project, {f"models/{n}.yaml": MODEL.replace("one", f"m{n}") for n in range(4)})
+    (project / "evalstore.yaml").write_text("candidates: [m0, m1, m2, m3]\n")
     waiting = threading.Barrier(4, timeout=10)
 
     def reply(body: dict[str, Any]) -> str:
@@ -236,9 +236,9 @@ def test_models_are_asked_side_by_side(
 
 
 def test_what_a_model_file_claims_against_the_table_is_a_warning(
-    desk: Path, evalstore: Evalstore
+    project: Path, evalstore: Evalstore
 ) -> None:
-    (desk / "models/mini.yaml").write_text(
+    (project / "models/mini.yaml").write_text(
         "id: mini\nprovider: openai\nproviderModelCode: gpt-4o-mini\n"
         "capabilities: {input: {image: false, audio: true}, output: {tools: true}}\n"
     )
@@ -251,26 +251,26 @@ def test_what_a_model_file_claims_against_the_table_is_a_warning(
     ]
 
 
-def test_a_price_nobody_knows_is_a_warning(desk: Path, evalstore: Evalstore) -> None:
-    (desk / "models/one.yaml").write_text(MODEL.partition("costs")[0])
+def test_a_price_nobody_knows_is_a_warning(project: Path, evalstore: Evalstore) -> None:
+    (project / "models/one.yaml").write_text(MODEL.partition("costs")[0])
     ran = evalstore("doctor")
     assert ran.exit_code == 0
     assert "warn  model one  its price is not known" in lines(ran.stdout)
     assert lines(ran.stdout)[-1] == "1 model asked, all answered; the pings cost an unknown sum"
 
 
-def test_a_currency_without_a_rate_is_a_warning(desk: Path, evalstore: Evalstore) -> None:
-    edit(desk / "models/one.yaml", "[{costPer", "[{currency: EUR, costPer")
+def test_a_currency_without_a_rate_is_a_warning(project: Path, evalstore: Evalstore) -> None:
+    edit(project / "models/one.yaml", "[{costPer", "[{currency: EUR, costPer")
     assert (
         "warn  currency  models/one.yaml:4: the price is unknown: "
         "there is no currency file for 'EUR'"
     ) in lines(evalstore("doctor", "--no-ping").stdout)
-    tree(desk, {"currencies/eur.yaml": "code: EUR\nrates: [{rateInUSD: 1.1}]\n"})
+    tree(project, {"currencies/eur.yaml": "code: EUR\nrates: [{rateInUSD: 1.1}]\n"})
     assert "ok  currency  EUR" in lines(evalstore("doctor", "--no-ping").stdout)
 
 
-def test_broken_settings_end_with_2(desk: Path, evalstore: Evalstore) -> None:
-    (desk / "evalstore.yaml").write_text("candidates: 5\nattempts: x\n")
+def test_broken_settings_end_with_2(project: Path, evalstore: Evalstore) -> None:
+    (project / "evalstore.yaml").write_text("candidates: 5\nattempts: x\n")
     ran = evalstore("doctor")
     assert ran.exit_code == 2
     assert lines(ran.stdout)[3:5] == [
@@ -280,31 +280,31 @@ def test_broken_settings_end_with_2(desk: Path, evalstore: Evalstore) -> None:
 
 
 def test_broken_files_end_with_2_and_models_are_asked_all_the_same(
-    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+    project: Path, evalstore: Evalstore, server: endpoint.Endpoint
 ) -> None:
-    (desk / "tests/bad.md").write_text("---\ntag: [x]\n---\n# 👤\n\nHi\n\n---\n\nE\n")
+    (project / "tests/bad.md").write_text("---\ntag: [x]\n---\n# 👤\n\nHi\n\n---\n\nE\n")
     ran = evalstore("doctor")
     assert ran.exit_code == 2
     assert "fail  files  2 test files, 1 case: 1 error" in lines(ran.stdout)
     assert len(server.received) == 1
 
 
-def test_a_name_that_is_no_model_is_an_error(desk: Path, evalstore: Evalstore) -> None:
+def test_a_name_that_is_no_model_is_an_error(project: Path, evalstore: Evalstore) -> None:
     ran = evalstore("doctor", "-m", "on")
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr == "error: there is no model 'on' (-m)\nhint: did you mean 'one'?\n"
 
 
-def test_the_store_is_told_and_stays_as_it_is(desk: Path, evalstore: Evalstore) -> None:
+def test_the_store_is_told_and_stays_as_it_is(project: Path, evalstore: Evalstore) -> None:
     evalstore("run")
-    before = contents(desk)
+    before = contents(project)
     said = next(line for line in lines(evalstore("doctor").stdout) if "  store  " in line)
     assert re.fullmatch(
         r"ok  store  \.evalstore/store\.db, \d+ KiB, version \d{4}, writable "
         r"\('evalstore fsck' checks its integrity\)",
         said,
     )
-    assert contents(desk) == before
+    assert contents(project) == before
 
 
 @pytest.mark.parametrize(
@@ -315,31 +315,31 @@ def test_the_store_is_told_and_stays_as_it_is(desk: Path, evalstore: Evalstore) 
     ],
 )
 def test_a_store_that_cannot_be_used_ends_with_6(
-    desk: Path, evalstore: Evalstore, damage: str, message: str
+    project: Path, evalstore: Evalstore, damage: str, message: str
 ) -> None:
     evalstore("run")
-    with sqlite3.connect(desk / ".evalstore/store.db") as store:
+    with sqlite3.connect(project / ".evalstore/store.db") as store:
         store.execute(damage)
     ran = evalstore("doctor")
     assert ran.exit_code == 6
     assert any(message in line for line in lines(ran.stdout) if line.startswith("fail  store"))
 
 
-def test_an_older_store_is_not_migrated_here(desk: Path, evalstore: Evalstore) -> None:
+def test_an_older_store_is_not_migrated_here(project: Path, evalstore: Evalstore) -> None:
     evalstore("run")
-    with closing(sqlite3.connect(desk / ".evalstore/store.db")) as store, store:
+    with closing(sqlite3.connect(project / ".evalstore/store.db")) as store, store:
         store.execute("UPDATE alembic_version SET version_num = '0001'")
-    before = contents(desk)
+    before = contents(project)
     ran = evalstore("doctor", "--no-ping")
     assert ran.exit_code == 0
     assert re.search(
         r"warn +store .*version 0001; the next command migrates it to \d{4}", ran.stdout
     )
-    assert contents(desk) == before
+    assert contents(project) == before
 
 
 def test_a_store_in_a_place_that_cannot_be_written_is_read_all_the_same(
-    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+    project: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evalstore("run")
     monkeypatch.setattr("evalstore.store.inspection.os.access", lambda _path, _mode: False)
@@ -348,8 +348,8 @@ def test_a_store_in_a_place_that_cannot_be_written_is_read_all_the_same(
     assert re.search(r"fail +store .*version \d{4}, read-only", ran.stdout)
 
 
-def test_a_store_that_is_no_database_ends_with_6(desk: Path, evalstore: Evalstore) -> None:
-    tree(desk, {".evalstore/store.db": b"this is not a database, and long enough to see" * 9})
+def test_a_store_that_is_no_database_ends_with_6(project: Path, evalstore: Evalstore) -> None:
+    tree(project, {".evalstore/store.db": b"this is not a database, and long enough to see" * 9})
     ran = evalstore("doctor", "--no-ping")
     assert ran.exit_code == 6
     assert "store.db cannot be read: file is not a database" in ran.stdout
@@ -382,7 +382,7 @@ def test_the_bounds_are_those_of_the_package() -> None:
 
 @pytest.mark.parametrize("fault", [None, "401", "429", "hang"])
 def test_a_diagnosis_has_its_shape(
-    desk: Path, documents: Any, server: endpoint.Endpoint, fault: str | None
+    project: Path, documents: Any, server: endpoint.Endpoint, fault: str | None
 ) -> None:
     if fault:
         server.reply = lambda body: endpoint.FAULTS[fault]
@@ -401,7 +401,7 @@ def test_a_diagnosis_has_its_shape(
     ],
 )
 def test_it_says_which_of_two_keys_is_used(
-    desk: Path,
+    project: Path,
     evalstore: Evalstore,
     documents: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -412,24 +412,24 @@ def test_it_says_which_of_two_keys_is_used(
     if ours is None:
         monkeypatch.delenv("DESK_KEY")
     if theirs:
-        (desk / ".env").write_text(f"DESK_KEY={theirs}\n")
+        (project / ".env").write_text(f"DESK_KEY={theirs}\n")
     assert f"DESK_KEY is set ({words}); " in evalstore("doctor", "--no-ping").stdout
     assert documents("doctor", "--no-ping")["models"][0]["keyOrigin"] == words
 
 
 def test_a_key_that_may_not_be_sent_leaves_that_of_env(
-    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
+    project: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("EVALSTORE_ALLOW_ENV")
-    (desk / ".env").write_text("DESK_KEY=sk-other\n")
+    (project / ".env").write_text("DESK_KEY=sk-other\n")
     words = "DESK_KEY is set (from .env, not the other one of the environment); "
     assert words in evalstore("doctor", "--no-ping").stdout
 
 
 def test_a_refused_call_without_a_key_names_the_field_that_is_missing(
-    desk: Path, evalstore: Evalstore, server: endpoint.Endpoint
+    project: Path, evalstore: Evalstore, server: endpoint.Endpoint
 ) -> None:
-    edit(desk / "providers/desk.yaml", "apiKeyEnvVar: DESK_KEY\n", "")
+    edit(project / "providers/desk.yaml", "apiKeyEnvVar: DESK_KEY\n", "")
     ran = evalstore("doctor")
     assert ran.exit_code == 3
     assert (
@@ -445,7 +445,7 @@ def test_a_refused_call_without_a_key_names_the_field_that_is_missing(
 
 @pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENROUTER_API_BASE"])
 def test_addresses_without_an_effect_are_said(
-    desk: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, name: str
+    project: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     assert name not in evalstore("doctor", "--no-ping").stdout
     monkeypatch.setenv(name, "http://elsewhere")

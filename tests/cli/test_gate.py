@@ -107,16 +107,16 @@ def decided(
 ) -> Any:
     """A report of cases of one file that ended with these words, with what the gate made of it."""
     words = ("pass", "fail", "undecided", "error", "pending")
-    tally = SimpleNamespace(
+    totals = SimpleNamespace(
         verdicts={word: counts[word] for word in words},
         files={"a.md": counts},
         rate=wilson(counts["pass"], counts.total() - counts["pending"]),
     )
-    desk: Any = SimpleNamespace(
+    project: Any = SimpleNamespace(
         reading=SimpleNamespace(files={"a.md": SimpleNamespace(threshold=None)})
     )
     report: Any = SimpleNamespace(
-        tally=tally,
+        totals=totals,
         failed=failed,
         status=status,
         gate="undetermined",
@@ -125,5 +125,5 @@ def decided(
         exit_code=OK,
     )
     orders: Any = SimpleNamespace(threshold=threshold, fail_on=fail_on)
-    decide(desk, report, orders)
+    decide(project, report, orders)
     return report

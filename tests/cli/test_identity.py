@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evalstore.operations.views.test_history import versions_of
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from tests.cli.conftest import WEATHER, Evalstore
 from tests.cli.test_run import edit
 
@@ -85,7 +85,7 @@ def test_the_file_may_come_back(moved: Path, documents: Any) -> None:
 
 @pytest.mark.parametrize("file", ["tests/weather.md", "tests/climate.md"])
 def test_the_versions_follow_the_file(moved: Path, documents: Any, file: str) -> None:
-    where = Where(moved)
+    where = Location(moved)
     assert [one.edits for one in versions_of(where, file, "city=Oslo")] == [
         ("instructions",),
         ("new",),

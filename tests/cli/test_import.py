@@ -223,9 +223,9 @@ def test_recorded_answers_to_a_test_that_is_not_there_are_told(
     samples: Path, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from evalstore.importers import evalsone
-    from evalstore.importers.base import Imported, Recorded
+    from evalstore.importers.base import Imported, JudgedAnswer
 
-    answer = Recorded("tests/a.md", {}, "openai/gpt-4", ("Hi",), 0)
+    answer = JudgedAnswer("tests/a.md", {}, "openai/gpt-4", ("Hi",), 0)
     monkeypatch.setattr(evalsone, "read", lambda _paths, _options: Imported(recorded=[answer]))
     (left,) = documents("import", "--sessions", "evalsone", "source")["left"]
     assert left["reason"] == "the test file was edited since, or not written"

@@ -13,7 +13,7 @@ import pytest
 from evalstore.hashing import canonical_json, describe_evaluation_result, identify
 from evalstore.operations.label import label
 from evalstore.operations.views.cases import cases
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from evalstore.values import Word
@@ -123,7 +123,7 @@ def test_what_only_a_person_has_judged_is_judged_when_the_label_is_taken_back(
 
 
 def test_stores_with_labels_that_were_taken_back_merge(workspace: Path, ran: Any) -> None:
-    where = Where(workspace)
+    where = Location(workspace)
     stores = [workspace / f"{name}.db" for name in ("first", "second")]
     rome = OSLO.replace("Oslo", "Rome")
     said: list[tuple[int, str, Word, str]] = [

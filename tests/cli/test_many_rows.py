@@ -15,10 +15,10 @@ import pytest
 from evalstore import digests, hashing
 from evalstore.execution.outcome import Outcome
 from evalstore.operations import run as runs
-from evalstore.operations.run_totals import Tally
+from evalstore.operations.run_totals import RunTotals
 from evalstore.planning import portions
 from evalstore.planning.cells import Cell
-from evalstore.planning.plan import Ask, Judgement, Plan
+from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.results import CellResult
 from evalstore.store import Store, case_files, case_tree
 from evalstore.values import Case, EvaluationVersion, Json, Result
@@ -270,15 +270,17 @@ def test_no_more_rows_are_in_memory_when_there_are_more(
     place: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[int] = []
-    add = Tally.add
+    add = RunTotals.add
 
-    def count(tally: Tally, plan: Plan, outcome: Outcome) -> None:
-        add(tally, plan, outcome)
+    def count(totals: RunTotals, plan: Plan, outcome: Outcome) -> None:
+        add(totals, plan, outcome)
         alive = (type(one) for one in gc.get_objects())
-        most = sum(one in (Cell, Case, Ask, Judgement, CellResult, Result) for one in alive)
+        most = sum(
+            one in (Cell, Case, PlannedAsk, PlannedJudgement, CellResult, Result) for one in alive
+        )
         found[-1] = max(most, found[-1])
 
-    monkeypatch.setattr(Tally, "add", count)
+    monkeypatch.setattr(RunTotals, "add", count)
     for number in (100, 300):
         folder = tree(place / str(number), {**RECORDED, "tests/data.jsonl": answers(number)})
         monkeypatch.chdir(folder)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evalstore.cli.progress import ProgressWatcher
+from evalstore.cli.progress import TerminalProgress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,11 +24,11 @@ def lines_at(
     """What stands on stderr when a call has ended at each of these seconds."""
     now = [0.0]
     monkeypatch.setattr("evalstore.cli.progress.time.monotonic", lambda: now[0])
-    watcher = ProgressWatcher(mode)
-    watcher.start(3, 2)
+    listener = TerminalProgress(mode)
+    listener.start(3, 2)
     for now[0] in times:
-        watcher.advance("asked", 1)
-    watcher.stop()
+        listener.advance("asked", 1)
+    listener.stop()
     return capsys.readouterr().err.splitlines()
 
 

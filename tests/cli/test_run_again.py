@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import Outcome
+from evalstore.checks import CheckOutcome
 from tests.builders import test_file, tree
 from tests.cli.conftest import JUDGE, ONE, Evalstore
 from tests.cli.test_run import edit
@@ -333,7 +333,7 @@ def test_a_check_that_could_not_be_computed_is_repeated(
     edit(workspace / "models/one.yaml", "answer: Warm.", "answer: '{}'")
 
     def fail(*_: object) -> object:
-        return Outcome("error", "not now")
+        return CheckOutcome("error", "not now")
 
     with monkeypatch.context() as patch:
         patch.setattr("evalstore.execution.evaluators.run_check", fail)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evalstore.planning.opening import open_store
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from tests.builders import test_file, tree
 from tests.cli.conftest import Evalstore
 from tests.cli.test_run import edit
@@ -256,7 +256,7 @@ def test_a_choice_shows_no_change_of_files_that_are_not_in_it(
 
 def test_a_run_keeps_what_selected_it(cities: Path, documents: Any) -> None:
     documents("run", "--sample", "4", "--seed", "0", "--shard", "1/1", "--refresh", "-r", "2")
-    with open_store(Where(cities)) as store:
+    with open_store(Location(cities)) as store:
         ((_, content),) = store.find_runs()
     assert content["selection"] == {
         "attempts": 2,

@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.operations.label import label_results
 from evalstore.operations.views.cases import cases
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.cli.conftest import Echo, Evalstore
 
@@ -89,7 +89,7 @@ def test_a_person_judges_all_runs_of_an_attempt_together(
     documents("run")
     if not is_judged:
         write([{"q": "a"}], RUNS, f"{check}\n- contains: a", "attempts: 2")
-    where = Where(Path.cwd())
+    where = Location(Path.cwd())
     (row,) = cases(where, None).rows
     (result,) = row.results
     assert result

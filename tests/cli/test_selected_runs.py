@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalstore.cli.main import commands
-from evalstore.planning.options import Wanted, describe_selection, leaves_out
+from evalstore.planning.options import SelectionOptions, describe_selection, leaves_out
 from tests.cli.conftest import Evalstore
 
 ONE = "tests/weather.md::city=Oslo"
@@ -70,13 +70,13 @@ def test_a_comparison_says_what_its_sides_are_about(selected: Path, documents: A
 
 
 def test_every_argument_that_a_run_keeps_is_known() -> None:
-    assert {one.name for one in fields(Wanted)} == ARGUMENTS.keys()
+    assert {one.name for one in fields(SelectionOptions)} == ARGUMENTS.keys()
 
 
 @pytest.mark.parametrize("field", ARGUMENTS)
 def test_every_argument_that_a_run_keeps_is_told_as_it_is_written(field: str) -> None:
     value, expected = ARGUMENTS[field]
-    said = describe_selection({"selection": Wanted(**{field: value}).document()})
+    said = describe_selection({"selection": SelectionOptions(**{field: value}).document()})
     assert said == expected
     known = {option for one in commands().commands["run"].params for option in one.opts}  # type: ignore[attr-defined]
     assert not said.startswith("-") or said.split()[0] in known

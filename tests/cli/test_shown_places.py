@@ -10,7 +10,7 @@ import pytest
 
 from evalstore.operations.views.answer import session_of
 from evalstore.operations.views.cases import cases
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from tests.builders import tree
 from tests.cli.conftest import Echo, Evalstore
 from tests.cli.test_run import edit
@@ -110,7 +110,7 @@ def test_an_answer_of_a_group_shows_the_failure_of_the_group_first(
 def test_a_verdict_of_another_case_is_not_one_of_earlier_instructions(
     group: dict[str, Any],
 ) -> None:
-    where = Where(Path.cwd())
+    where = Location(Path.cwd())
     found = {row.row: row.results[0] for row in cases(where, None).rows}
     for row in ("all rows", "word=a"):
         result = found[row]

@@ -14,7 +14,7 @@ import pytest
 from evalstore import clock
 from evalstore.operations import status as slow
 from evalstore.operations import status_cache
-from evalstore.planning.options import Wanted, Where
+from evalstore.planning.options import Location, SelectionOptions
 from tests.cli.conftest import Evalstore
 from tests.cli.test_run import edit
 
@@ -34,7 +34,7 @@ def is_recalled(folder: Path, monkeypatch: pytest.MonkeyPatch, *, whole: bool = 
     """Whether `status` answers without reading anything."""
     with monkeypatch.context() as patch:
         patch.setattr(slow, "status", lambda *_: None)
-        return status_cache.status(Where(folder), Wanted(), whole=whole) is not None
+        return status_cache.status(Location(folder), SelectionOptions(), whole=whole) is not None
 
 
 def test_an_answer_of_nothing_to_do_is_remembered(
@@ -42,7 +42,9 @@ def test_an_answer_of_nothing_to_do_is_remembered(
 ) -> None:
     assert is_recalled(settled, monkeypatch)
     assert evalstore("status").stdout.startswith("Nothing to do: 2 answers of 1 candidate")
-    assert status_cache.status(Where(settled), Wanted()) == slow.status(Where(settled), Wanted())
+    assert status_cache.status(Location(settled), SelectionOptions()) == slow.status(
+        Location(settled), SelectionOptions()
+    )
 
 
 @pytest.mark.parametrize(

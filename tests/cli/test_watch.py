@@ -23,8 +23,8 @@ import pytest
 
 from evalstore.cli.main import main
 from evalstore.operations.log import log
-from evalstore.operations.watch import Lookout
-from evalstore.planning.options import Where
+from evalstore.operations.watch import FileWatcher
+from evalstore.planning.options import Location
 from evalstore.workspace.folder import Workspace
 from tests import endpoint
 from tests.builders import HELLO, tree
@@ -218,7 +218,7 @@ def test_a_file_that_is_saved_as_it_was_is_nothing_to_do(
     played = play(weather.touch)
     assert played.rounds[1].endswith("─\nnothing to do\n")
     assert played.exit_code == 1
-    assert len(played.documents) == log(Where(workspace)).total == 1
+    assert len(played.documents) == log(Location(workspace)).total == 1
 
 
 @pytest.mark.parametrize(
@@ -613,30 +613,30 @@ def test_what_was_typed_before_a_question_is_no_answer_and_ctrl_c_is_none_either
 # --- the lookout
 
 
-Look = Callable[..., Lookout]
+Look = Callable[..., FileWatcher]
 
 
 @pytest.fixture
 def look(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     """Look at the workspace while steps are taken, one in each pause."""
 
-    def start(*steps: Callable[[], object]) -> Lookout:
+    def start(*steps: Callable[[], object]) -> FileWatcher:
         monkeypatch.setattr("evalstore.operations.watch.time", Steps(*steps))
-        return Lookout(Workspace(workspace))
+        return FileWatcher(Workspace(workspace))
 
     return start
 
 
 def test_a_save_in_two_steps_is_one_change(workspace: Path, weather: Path, look: Look) -> None:
-    lookout = look(
+    file_watcher = look(
         nothing,
         lambda: weather.rename(workspace / "old"),
         lambda: weather.write_text("x"),
         *[nothing] * 3,
     )
-    assert lookout.wait() == ["tests/weather.md"]
+    assert file_watcher.wait() == ["tests/weather.md"]
     with pytest.raises(KeyboardInterrupt):
-        lookout.wait()
+        file_watcher.wait()
 
 
 def test_all_files_of_a_change_are_named(workspace: Path, look: Look) -> None:
@@ -650,23 +650,23 @@ def test_all_files_of_a_change_are_named(workspace: Path, look: Look) -> None:
 def test_what_editors_and_runs_leave_behind_is_no_change(
     workspace: Path, look: Look, name: str
 ) -> None:
-    lookout = look(lambda: tree(workspace, {name: "x"}), nothing)
+    file_watcher = look(lambda: tree(workspace, {name: "x"}), nothing)
     with pytest.raises(KeyboardInterrupt):
-        lookout.wait()
+        file_watcher.wait()
 
 
 def test_a_mentioned_file_that_appears_is_a_change(workspace: Path, look: Look) -> None:
     name = workspace / "tests/note.txt"
-    lookout = look(lambda: name.write_text("x"), nothing)
-    lookout.follow_mentioned([str(name)])
-    assert lookout.wait() == ["tests/note.txt"]
+    file_watcher = look(lambda: name.write_text("x"), nothing)
+    file_watcher.follow_mentioned([str(name)])
+    assert file_watcher.wait() == ["tests/note.txt"]
 
 
 def test_what_changes_between_two_waits_is_not_lost(weather: Path, look: Look) -> None:
-    lookout = look(weather.touch, nothing, nothing, nothing)
-    lookout.wait()
+    file_watcher = look(weather.touch, nothing, nothing, nothing)
+    file_watcher.wait()
     edit(weather, "How is", "How warm is")
-    assert lookout.wait() == ["tests/weather.md"]
+    assert file_watcher.wait() == ["tests/weather.md"]
 
 
 def test_a_folder_that_cannot_be_read_is_a_change(workspace: Path, look: Look) -> None:

@@ -11,7 +11,7 @@ import pytest
 from evalstore.importers.errors import NotTakenError
 from evalstore.importers.lve.format_strings import fill, names_of, parse, template
 from evalstore.importers.lve.instances import model_arguments, read_instance, split_arguments
-from evalstore.importers.lve.prompts import Turn, read_file, read_list, turn_names
+from evalstore.importers.lve.prompts import LveTurn, read_file, read_list, turn_names
 from tests.importers import judged
 from tests.importers.judged import content, expansion, only, verdict
 from tests.importers.lve.repository import (
@@ -40,7 +40,7 @@ def cases(kind: str, *, left: bool = False) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", found, ids=lambda case: case["id"])
 
 
-def as_message(turn: Turn) -> dict[str, Any]:
+def as_message(turn: LveTurn) -> dict[str, Any]:
     message: dict[str, Any] = {"role": turn.role, "content": turn.content}
     if turn.variable:
         message["variable"] = turn.variable

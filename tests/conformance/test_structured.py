@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import Subject, read_check, run_check
+from evalstore.checks import CheckInput, read_check, run_check
 from evalstore.errors import FileProblem
 from evalstore.values import Reply, ToolCall
 
@@ -23,7 +23,7 @@ def verdict(check: Any, case: dict[str, Any]) -> str:
         canonical = read_check(check)
     except FileProblem:
         return "problem"
-    subject = Subject(Reply(answer, tool_calls=calls), answer or "", names=case.get("names", {}))
+    subject = CheckInput(Reply(answer, tool_calls=calls), answer or "", names=case.get("names", {}))
     return run_check(canonical, subject).verdict
 
 

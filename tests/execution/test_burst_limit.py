@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from evalstore.execution.burst_limit import Bursts
+from evalstore.execution.burst_limit import BurstLimit
 
 
 def rounds_of(count: int, cancelled: frozenset[int] = frozenset()) -> dict[int, int]:
     """In which round of the loop each of those who came together got its turn."""
 
     async def main() -> dict[int, int]:
-        bursts, passed, now = Bursts(), dict[int, int](), 0
+        bursts, passed, now = BurstLimit(), dict[int, int](), 0
 
         async def one(number: int) -> None:
             await bursts.wait()

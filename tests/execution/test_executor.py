@@ -20,9 +20,9 @@ import pytest
 from evalstore import hashing
 from evalstore.errors import StoreError, StoreLockedError
 from evalstore.execution.executor import Executor
-from evalstore.execution.model_calls import Door, Limits, Rim
-from evalstore.execution.outcome import Outcome, Spending
-from evalstore.planning.cells import Candidate, Cell, lay_out
+from evalstore.execution.model_calls import Endpoint, Limits, RunEnvironment
+from evalstore.execution.outcome import ModelSpending, Outcome
+from evalstore.planning.cells import Candidate, Cell, build_cells
 from evalstore.planning.cells import Judge as PlanJudge
 from evalstore.planning.plan import CHECKS, Plan, plan_asks, plan_judgements
 from evalstore.planning.pricing import Price
@@ -208,7 +208,7 @@ class Lab:
             tags = ("only",) if id == "tagged" else ()
             judges.append(PlanJudge(id, name, prompt, self.times, required_tags=tags))
         self.store.ensure_versions(contents)
-        cells, _ = lay_out(self.files, candidates, judges, lambda _path, _case: True)
+        cells, _ = build_cells(self.files, candidates, judges, lambda _path, _case: True)
         plan = Plan(cells=cells)
         plan_asks(plan, self.store.find_samples({cell.questions[0] for cell in cells}))
         plan_judgements(plan, self.store.find_votes(plan.subjects()))
@@ -217,9 +217,9 @@ class Lab:
     def executor(self, plan: Plan | None = None) -> Executor:
         plan = plan or self.plan()
 
-        def door(id: str, provider: Provider) -> Door:
+        def endpoint(id: str, provider: Provider) -> Endpoint:
             model = Model(id, ProviderFile("fake", "fake"), id)
-            return Door(model, self.model(id), provider, self.price, 0)
+            return Endpoint(model, self.model(id), provider, self.price, 0)
 
         async def sleep(seconds: float) -> None:
             self.slept.append(seconds)
@@ -228,14 +228,14 @@ class Lab:
 
         executor = Executor(
             self.store,
-            {cell.candidate.id: door(cell.candidate.id, self.candidate) for cell in plan.cells},
+            {cell.candidate.id: endpoint(cell.candidate.id, self.candidate) for cell in plan.cells},
             {
-                judge.evaluator: door(judge.id, self.judge)
+                judge.evaluator: endpoint(judge.id, self.judge)
                 for cell in plan.cells
                 for judge in cell.judges
             },
             self.limits,
-            Rim(
+            RunEnvironment(
                 now=lambda: next(self.clock),
                 nonce=lambda: f"{next(self.nonces):016x}",
                 progress=lambda what, count: self.seen.append((what, count)),
@@ -852,7 +852,9 @@ def test_halting_does_not_wait_for_another_try(lab: Lab) -> None:
         executor.halt()
         await asyncio.get_running_loop().create_future()
 
-    executor.rim = executor._calls._rim = replace(executor.rim, sleep=forever)
+    executor.environment = executor._calls._environment = replace(
+        executor.environment, sleep=forever
+    )
     lab.act = failing(busy(100.0))
     outcome = asyncio.run(lab.execute(executor))
     assert (outcome.asked, outcome.failed) == (0, 1)
@@ -1288,8 +1290,8 @@ def test_each_model_has_an_account_of_its_own(lab: Lab) -> None:
     lab.add()
     lab.judging = lambda _request, count: Reply("?" if count == 1 else GOOD, usage=Usage(7, 3))
     spending = lab.run().spending
-    assert spending["m", "candidate"] == Spending(1, 10, 2, 0, 0.1)
-    assert spending["judge", "evaluator"] == Spending(2, 14, 6, 0, 0.2)
+    assert spending["m", "candidate"] == ModelSpending(1, 10, 2, 0, 0.1)
+    assert spending["judge", "evaluator"] == ModelSpending(2, 14, 6, 0, 0.2)
 
 
 # --- pace

@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 
-from evalstore.execution.judge_calls import Opinions
-from evalstore.execution.model_calls import CallFailed, Calls, Door, Limits, Rim
-from evalstore.judging.verdict_reply import Opinion
+from evalstore.execution.judge_calls import JudgeCaller
+from evalstore.execution.model_calls import (
+    CallFailed,
+    Endpoint,
+    Limits,
+    ModelCaller,
+    RunEnvironment,
+)
+from evalstore.judging.verdict_reply import JudgeReply
 from evalstore.providers import open_provider
 from evalstore.values import ModelVersion, OutgoingMessage, Reply, Request, Text
 from evalstore.workspace.model_files import Model, ProviderFile
@@ -20,7 +26,7 @@ from tests import endpoint
 GOOD = '{"pass": true, "feedback": "fine"}'
 CODE = "c0de"
 GOOD_WITH_CODE = '{"code": "c0de", "pass": true, "feedback": "fine"}'
-PASS = Opinion("pass", "fine")
+PASS = JudgeReply("pass", "fine")
 LLAMA_CPP_PYTHON = (
     "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), "
     "'msg': \"Input should be 'text' or 'json_object'\", 'input': 'json_schema'}]"
@@ -72,15 +78,15 @@ class Panel:
         async def sleep(_seconds: float) -> None:
             pass
 
-        rim = Rim(now=lambda: 1, nonce=lambda: "n", sleep=sleep)
-        self.opinions = Opinions(Calls(Limits(retries=retries), rim).ask)
+        environment = RunEnvironment(now=lambda: 1, nonce=lambda: "n", sleep=sleep)
+        self.opinions = JudgeCaller(ModelCaller(Limits(retries=retries), environment).ask)
         self.provider = open_provider("openai-compatible", base_url=url)
         self.structured = structured
         self.kind = kind
         self.spent: list[Reply] = []
 
-    async def ask(self, text: str = "Judge.", model: str = "m") -> Opinion:
-        door = Door(
+    async def ask(self, text: str = "Judge.", model: str = "m") -> JudgeReply:
+        door = Endpoint(
             Model(model, ProviderFile("s", "openai-compatible"), model),
             ModelVersion(self.kind, model),
             self.provider,
@@ -90,8 +96,8 @@ class Panel:
         request = Request(model, (OutgoingMessage("user", (Text(text),)),))
         return await self.opinions.get(door, request, self.spent, CODE)
 
-    def run(self, *texts: str, at_once: bool = False) -> list[Opinion]:
-        async def ask_all() -> list[Opinion]:
+    def run(self, *texts: str, at_once: bool = False) -> list[JudgeReply]:
+        async def ask_all() -> list[JudgeReply]:
             try:
                 if at_once:
                     return await asyncio.gather(*map(self.ask, texts))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evalstore import hashing
-from evalstore.execution.requests import Material
+from evalstore.execution.requests import RequestBuilder
 from evalstore.judging.transcript import fence, show_answer
 from evalstore.store import Store
 from evalstore.values import (
@@ -43,7 +43,7 @@ class Bench:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.material = Material(store)
+        self.material = RequestBuilder(store)
 
     def keep(self, kind: str, description: dict[str, Any]) -> str:
         id, content = hashing.identify(description)

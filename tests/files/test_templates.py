@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.errors import FileProblem
-from evalstore.files.templates import Filled, Mention, Template, compile_text
+from evalstore.files.templates import FileMention, Filled, Template, compile_text
 
 
 def compiled(text: str, *known: str, strict: bool = False) -> Template:
@@ -129,12 +129,12 @@ def test_unknown_reserved_names_are_needed_where_they_mean_something() -> None:
     ["a `{{_file:docs/a b.txt}}` c", "a {{_file: docs/a b.txt }} c", "a {{_file:docs/a b.txt}} c"],
 )
 def test_a_mentioned_file_stands_in_its_place(text: str) -> None:
-    assert filled(text) == ["a ", Mention("docs/a b.txt", 1), " c"]
+    assert filled(text) == ["a ", FileMention("docs/a b.txt", 1), " c"]
 
 
 def test_a_mention_keeps_its_place_in_a_loop() -> None:
     found = filled("{% for n in [1, 2] %}{{ n }}{{_file:a}}{% endfor %}")
-    assert found == ["1", Mention("a", 1), "2", Mention("a", 1)]
+    assert found == ["1", FileMention("a", 1), "2", FileMention("a", 1)]
 
 
 def test_a_value_with_a_mention_may_stand_beside_statements() -> None:
@@ -144,7 +144,7 @@ def test_a_value_with_a_mention_may_stand_beside_statements() -> None:
         assert name == "yes"
         return True
 
-    assert template.fill(lambda _: [Mention("a", 1)], typed) == ["x", Mention("a", 1)]
+    assert template.fill(lambda _: [FileMention("a", 1)], typed) == ["x", FileMention("a", 1)]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_any_text_is_filled_or_refused_with_a_line(text: str) -> None:
 
 def test_a_value_cannot_pass_for_a_mention() -> None:
     text = "{% if true %}`{{q}}`{{_file:a}}{% endif %}"
-    assert filled(text, q="\0000:0\0000:") == ["\0000:0\0000:", Mention("a", 1)]
+    assert filled(text, q="\0000:0\0000:") == ["\0000:0\0000:", FileMention("a", 1)]
 
 
 @given(st.text())
@@ -277,13 +277,13 @@ def test_what_is_made_on_demand_comes_out_as_a_list(text: str, result: str) -> N
     ],
 )
 def test_names_in_the_path_of_a_file_are_filled(text: str) -> None:
-    assert filled(text, n="a") == [Mention("docs/a.txt", 1)]
+    assert filled(text, n="a") == [FileMention("docs/a.txt", 1)]
 
 
 def test_a_path_may_end_with_a_name_and_have_several() -> None:
     assert filled("see {{_file:{{d}}/`{{n}}`}}!", d="docs", n="a.txt") == [
         "see ",
-        Mention("docs/a.txt", 1),
+        FileMention("docs/a.txt", 1),
         "!",
     ]
 
@@ -301,4 +301,4 @@ def test_unknown_names_in_the_path_of_a_file_are_needed() -> None:
 def test_a_file_is_not_part_of_the_path_of_a_file() -> None:
     template = compiled("{{_file:{{n}}}}", "n")
     with pytest.raises(FileProblem, match="cannot mention a file"):
-        template.fill(lambda _name: [Mention("a", 1)], lambda _name: None)
+        template.fill(lambda _name: [FileMention("a", 1)], lambda _name: None)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.errors import FileProblem
-from evalstore.files.yaml12 import Written, read_json, read_yaml, split_frontmatter
+from evalstore.files.yaml12 import WrittenScalar, read_json, read_yaml, split_frontmatter
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_scalars_have_their_yaml_1_2_type(text: str, value: Any) -> None:
 @pytest.mark.parametrize("text", ["1.10", "007", "1e3", "440.0", "0x1F", "Yes", ".inf"])
 def test_a_scalar_can_be_read_as_written(text: str) -> None:
     written = read_yaml(f"a: {text}").written("a")
-    assert isinstance(written, Written)
+    assert isinstance(written, WrittenScalar)
     assert written.text == text
 
 

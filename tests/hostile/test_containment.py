@@ -14,7 +14,7 @@ import pytest
 from evalstore.errors import FileProblem
 from evalstore.files.access import Boundary, OutsideProblem
 from evalstore.operations import grep, status_cache
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from evalstore.workspace.allowed_paths import AllowedPath, AllowedPaths
 from evalstore.workspace.index import SUFFIXES, scan
 from tests.builders import Files, tree
@@ -208,7 +208,7 @@ def test_a_remembered_status_leads_to_no_folder_outside(
 ) -> None:
     crafted = {
         "format": status_cache._FORMAT,
-        "asked": status_cache._asked(root, Where(root)),
+        "asked": status_cache._asked(root, Location(root)),
         "whole": True,
         "config": "evalstore.yaml",
         "folders": {kind: str(root.parent) for kind in SUFFIXES},
@@ -225,7 +225,7 @@ def test_a_remembered_status_leads_to_no_folder_outside(
         return scan(folder, *rest)
 
     monkeypatch.setattr(status_cache, "scan", noted)
-    assert status_cache._recall(Where(root), whole=True) is None
+    assert status_cache._recall(Location(root), whole=True) is None
     assert str(root.parent) not in looked
 
 

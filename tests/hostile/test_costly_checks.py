@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import Subject, limited_runner, read_check, run_check
+from evalstore.checks import CheckInput, limited_runner, read_check, run_check
 from evalstore.checks.cost import is_cheap, is_cheap_schema
 from evalstore.checks.limited_runner import run_within_limits
 from evalstore.errors import FileProblem, NotRunError
 from evalstore.files import jinja_sandbox
-from evalstore.files.datasets.columns import Columns
+from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.judging.reply_formats import form_of
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.processes import bounded_calls
@@ -174,8 +174,8 @@ CHECKS: list[Json] = [
 
 @pytest.mark.parametrize("written", CHECKS, ids=str)
 def test_a_check_finds_the_same_with_limits(written: Json, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {"item": Columns(["Size"]).item({"Size": 2})}
-    subject = Subject(REPLY, REPLY.text, usd=0.1, names=names, answers=(REPLY.text or "",))
+    names = {"item": DatasetColumns(["Size"]).item({"Size": 2})}
+    subject = CheckInput(REPLY, REPLY.text, usd=0.1, names=names, answers=(REPLY.text or "",))
     check = read_check(written)
     try:
         here: Any = run_check(check, subject)
@@ -203,7 +203,7 @@ TEMPLATES = [
 def test_a_template_comes_to_the_same_with_limits(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    columns = Columns(["Size", "Big One", "items"])
+    columns = DatasetColumns(["Size", "Big One", "items"])
     scope: dict[str, Json] = {
         "a": "ä",
         "b": "x",
@@ -348,4 +348,4 @@ def test_a_machine_that_is_too_busy_is_not_a_verdict(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(bounded_calls, "_SECONDS", 0.0)
     check = read_check({"contains": "x"})
     with pytest.raises(NotRunError):
-        run_within_limits(check, Subject(Reply("x" * 300_000), "x" * 300_000))
+        run_within_limits(check, CheckInput(Reply("x" * 300_000), "x" * 300_000))

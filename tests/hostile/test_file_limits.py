@@ -345,7 +345,7 @@ ALLOWED = {
     "self.read_bytes": "the workspace's, which is the boundary's",
     "workspace.read_bytes": "the same",
     "self._workspace.read_bytes": "the same",
-    "desk.workspace.read_bytes": "the same",
+    "project.workspace.read_bytes": "the same",
     "self._boundary.open": "the door itself",
     "self._source.open": "a dataset's, which is given how to open it",
     "source.open": "the same",

@@ -15,7 +15,7 @@ from evalstore.cli.main import main
 from evalstore.judging.reply_formats import form_of
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.judging.score_patterns import captured
-from evalstore.judging.verdict_reply import Opinion, read_opinion
+from evalstore.judging.verdict_reply import JudgeReply, read_opinion
 from evalstore.values import Json, Reply
 from tests import endpoint, panel
 from tests.hostile import judge_replies as corpus
@@ -39,7 +39,7 @@ def verdict_of(reply: Reply, code: str | None) -> str:
 
 def verdict_by(judge: Json, text: str) -> str:
     try:
-        opinion: Opinion = form_of([read_check({"judge": judge})]).read(Reply(text))
+        opinion: JudgeReply = form_of([read_check({"judge": judge})]).read(Reply(text))
     except Unreadable:
         return "undecided"
     return opinion.verdict

@@ -150,11 +150,11 @@ def test_a_person_at_the_terminal_is_asked_once(
 ) -> None:
     asked: list[str] = []
 
-    def agrees(_watcher: object, question: str) -> bool:
+    def agrees(_listener: object, question: str) -> bool:
         asked.append(question)
         return True
 
-    monkeypatch.setattr("evalstore.cli.progress.ProgressWatcher.agrees", agrees)
+    monkeypatch.setattr("evalstore.cli.progress.TerminalProgress.agrees", agrees)
     assert evalstore("run").exit_code == 0
     (hostile / "tests/two.md").write_text("# 👤\n\nHi\n\n---\n\nExpect a greeting.\n")
     assert evalstore("run").exit_code == 0

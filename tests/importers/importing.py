@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalstore.checks.answer_binding import Held
-from evalstore.checks.evaluator import Checked, judge_by_checks
-from evalstore.importers.base import Imported, Options
+from evalstore.checks.answer_binding import HeldConversation
+from evalstore.checks.evaluator import ChecksVerdict, judge_by_checks
+from evalstore.importers.base import Imported, ImportOptions
 from evalstore.importers.registry import find_importer
 from evalstore.values import Case, Json, Reply
 from evalstore.workspace.folder import Workspace
@@ -73,12 +73,14 @@ class Made:
             for case in reading.files[path].cases
         ]
 
-    def checked(self, path: str, reply: Reply | str, row: int = 0) -> Checked:
+    def checked(self, path: str, reply: Reply | str, row: int = 0) -> ChecksVerdict:
         """What the checks of a test say of an answer in a row."""
         reading = self.read()
         case = reading.files[path].cases[row]
         answer = Reply(reply) if isinstance(reply, str) else reply
-        return judge_by_checks(_evaluation(reading, case)["checks"], [Held((answer,))], {})
+        return judge_by_checks(
+            _evaluation(reading, case)["checks"], [HeldConversation((answer,))], {}
+        )
 
     def verdict(self, path: str, reply: Reply | str, row: int = 0) -> str:
         """The verdict of the checks alone."""
@@ -94,7 +96,7 @@ def _evaluation(reading: Reading, case: Case) -> dict[str, Any]:
 def imported(path: Path, format: str, files: Files, *given: str, name: str = "from") -> Made:
     """What an importer makes of some files; of the whole folder if none of them is named."""
     folder = tree(path / "source", files)
-    found = find_importer(format)([folder / one for one in given] or [folder], Options(name))
+    found = find_importer(format)([folder / one for one in given] or [folder], ImportOptions(name))
     root = tree(path / "workspace", {"evalstore.yaml": "", **found.files})
     return Made(found, root)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evalstore.checks.answer_binding import Held
+from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.evaluator import judge_by_checks
 from evalstore.files.datasets import Dataset, DatasetSpec, read_dataset
 from evalstore.values import Case, Reply
@@ -18,7 +18,7 @@ from tests.builders import library
 
 if TYPE_CHECKING:
     from evalstore.importers.base import Imported
-    from evalstore.workspace.testfiles.context import Expansion
+    from evalstore.workspace.testfiles.context import ExpandedFile
 
 
 def only(found: Imported) -> str:
@@ -28,7 +28,7 @@ def only(found: Imported) -> str:
     return paths[0]
 
 
-def expansion(found: Imported, path: str | None = None) -> Expansion:
+def expansion(found: Imported, path: str | None = None) -> ExpandedFile:
     """What one of the test files comes to, with the data beside it."""
     path = path or only(found)
     folder = path.rpartition("/")[0]
@@ -41,18 +41,18 @@ def expansion(found: Imported, path: str | None = None) -> Expansion:
     return expand_test(test, replace(library(), open_data=open_data))
 
 
-def cases(expanded: Expansion) -> tuple[Case, ...]:
+def cases(expanded: ExpandedFile) -> tuple[Case, ...]:
     assert expanded.file is not None, expanded.problems
     return tuple(expanded.file.cases)
 
 
-def content(expanded: Expansion, id: str) -> Any:
+def content(expanded: ExpandedFile, id: str) -> Any:
     return json.loads(expanded.contents[id][1])
 
 
-def verdict(expanded: Expansion, *sessions: Sequence[str], case: int = 0) -> str:
+def verdict(expanded: ExpandedFile, *sessions: Sequence[str], case: int = 0) -> str:
     """The verdict of the checks of a case on the answers of its conversations."""
     evaluation = cases(expanded)[case].evaluation
     assert evaluation is not None
-    held = [Held(tuple(Reply(answer) for answer in answers)) for answers in sessions]
+    held = [HeldConversation(tuple(Reply(answer) for answer in answers)) for answers in sessions]
     return judge_by_checks(content(expanded, evaluation)["checks"], held, {}).verdict

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evalstore.errors import EvalstoreError
-from evalstore.importers.base import Options
+from evalstore.importers.base import ImportOptions
 from evalstore.importers.registry import find_importer
 from evalstore.values import Json
 from tests.builders import tree
@@ -116,4 +116,4 @@ def test_an_odd_value_is_told_or_passed_over(
             inner[place[-1]] = odd
             tree(folder, {name: json.dumps(changed) + "\n"})
             with suppress(EvalstoreError):
-                read([folder], Options("from"))
+                read([folder], ImportOptions("from"))

@@ -10,7 +10,7 @@ from evalstore.checks import read_check
 from evalstore.checks.types.choice_parser import find_choice
 from evalstore.judging.reply_formats import Verdicts, form_of
 from evalstore.judging.reply_parser import Unreadable
-from evalstore.judging.verdict_reply import Opinion
+from evalstore.judging.verdict_reply import JudgeReply
 from evalstore.values import Json, Reply
 
 AB: dict[str, Json] = {"choices": ["A", "B"], "scores": {"A": 1, "B": 0.5}, "pass": ">= 0.8"}
@@ -26,7 +26,7 @@ def by(**parser: str) -> dict[str, Json]:
     return {"prompt": "p", "parser": parser, "pass": 1}
 
 
-def read(judge: Json, text: str | None, **facts: Any) -> Opinion:
+def read(judge: Json, text: str | None, **facts: Any) -> JudgeReply:
     return form_of([read_check({"judge": judge})]).read(Reply(text, **facts))
 
 
@@ -180,7 +180,7 @@ def test_a_score_that_stands_twice_in_an_object_is_none() -> None:
 
 def test_a_vote_has_the_choice_the_share_of_the_scale_and_what_the_judge_wrote() -> None:
     judge = {"choices": ["1", "2", "3"], "scores": "numbers", "pass": ">= 3"}
-    assert read(judge, "Hm.\n2") == Opinion(
+    assert read(judge, "Hm.\n2") == JudgeReply(
         "fail",
         feedback="the judge's choice is '2', a score of 2; wanted is >= 3",
         score=0.5,
@@ -191,7 +191,7 @@ def test_a_vote_has_the_choice_the_share_of_the_scale_and_what_the_judge_wrote()
 
 def test_choices_that_pass_need_no_score() -> None:
     judge = {"choices": ["A", "B", "C"], "pass": ["A", "C"]}
-    assert read(judge, "C") == Opinion("pass", label="C", reasoning="C")
+    assert read(judge, "C") == JudgeReply("pass", label="C", reasoning="C")
     assert read(judge, "B").feedback == "the judge's choice is 'B'; wanted is 'A' or 'C'"
 
 
@@ -265,13 +265,13 @@ def test_the_lowest_score_of_an_unreadable_reply_is_never_a_pass(
 ) -> None:
     form = form_of([read_check({"judge": {**judge, "invalid": "lowest"}})])
     opinion = form.give_up(Reply("Hm."), "why")
-    assert opinion == Opinion("fail", feedback="why", score=score, reasoning="Hm.")
+    assert opinion == JudgeReply("fail", feedback="why", score=score, reasoning="Hm.")
 
 
 @pytest.mark.parametrize("judge", [AB, SCALE])
 def test_an_unreadable_reply_leaves_the_verdict_open(judge: Json) -> None:
     opinion = form_of([read_check({"judge": judge})]).give_up(Reply("Hm."), "why")
-    assert opinion == Opinion("undecided", feedback="why", reasoning="Hm.")
+    assert opinion == JudgeReply("undecided", feedback="why", reasoning="Hm.")
 
 
 def test_a_judge_with_nothing_but_a_prompt_gives_a_verdict() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.judging.reply_parser import Unreadable, finished_text, read_json, without_thinking
-from evalstore.judging.verdict_reply import Opinion, read_opinion
+from evalstore.judging.verdict_reply import JudgeReply, read_opinion
 from evalstore.values import Reply
 from tests.judging.test_verdict_reply import BAD_WITH_CODE, CODE, GOOD, GOOD_WITH_CODE, NO, YES
 
@@ -166,7 +166,9 @@ def test_a_verdict_inside_of_a_bracket_is_not_the_judges_own(before: str) -> Non
         ),
     ],
 )
-def test_the_text_around_a_pass_is_all_but_the_verdicts(text: str, opinion: Opinion | None) -> None:
+def test_the_text_around_a_pass_is_all_but_the_verdicts(
+    text: str, opinion: JudgeReply | None
+) -> None:
     if opinion:
         assert read_opinion(Reply(text), CODE) == opinion
     else:
@@ -213,7 +215,7 @@ def test_other_finish_reasons_are_those_of_whole_replies(finish_reason: str) -> 
         (f"It passes, I think.\u200b {GOOD_WITH_CODE}", YES),
     ],
 )
-def test_a_verdict_is_found_behind_thoughts_and_brackets(text: str, opinion: Opinion) -> None:
+def test_a_verdict_is_found_behind_thoughts_and_brackets(text: str, opinion: JudgeReply) -> None:
     assert read_opinion(Reply(text), CODE) == opinion
 
 

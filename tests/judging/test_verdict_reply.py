@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from evalstore import hashing
-from evalstore.checks.answer_binding import Held
+from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.evaluator import judge_by_checks
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.judging.verdict_reply import (
     AGAIN,
     VERDICT_SCHEMA,
-    Opinion,
+    JudgeReply,
     ask_again,
     ask_again_with,
     ask_for_code,
@@ -26,8 +26,8 @@ from evalstore.judging.verdict_reply import (
 )
 from evalstore.values import Evaluation, Json, OutgoingMessage, Reply, Request, Text, ToolCall
 
-YES = Opinion("pass", "fine")
-NO = Opinion("fail", "wrong")
+YES = JudgeReply("pass", "fine")
+NO = JudgeReply("fail", "wrong")
 GOOD = '{"pass": true, "feedback": "fine"}'
 BAD = '{"pass": false, "feedback": "wrong"}'
 CODE = "c0de"
@@ -46,25 +46,25 @@ BAD_WITH_CODE = '{"code": "c0de", "pass": false, "feedback": "wrong"}'
         (f"```JSON\r\n{GOOD}\r\n```", YES),
         (f"**{GOOD}**\n", YES),
         (f"`{BAD}`.", NO),
-        ('{"pass": true}', Opinion("pass")),
-        ('{"pass": false, "more": [{"pass": true}]}', Opinion("fail")),
+        ('{"pass": true}', JudgeReply("pass")),
+        ('{"pass": false, "more": [{"pass": true}]}', JudgeReply("fail")),
         (
             '{"pass": false, "feedback": "it said {\\"pass\\": true}"}',
-            Opinion("fail", 'it said {"pass": true}'),
+            JudgeReply("fail", 'it said {"pass": true}'),
         ),
         (
             '{"pass": false, "feedback": "a } and a { and \\"pass\\": true"}',
-            Opinion("fail", 'a } and a { and "pass": true'),
+            JudgeReply("fail", 'a } and a { and "pass": true'),
         ),
         (
             '{"pass": true, "score": 0.25, "label": " good ", "reasoning": "r"}',
-            Opinion("pass", score=0.25, label="good", reasoning="r"),
+            JudgeReply("pass", score=0.25, label="good", reasoning="r"),
         ),
-        ('{"pass": true, "score": 1}', Opinion("pass", score=1.0)),
-        ('{"pass": true, "score": null, "label": 7, "feedback": 8}', Opinion("pass")),
+        ('{"pass": true, "score": 1}', JudgeReply("pass", score=1.0)),
+        ('{"pass": true, "score": null, "label": 7, "feedback": 8}', JudgeReply("pass")),
     ],
 )
-def test_a_verdict_is_found(text: str, opinion: Opinion) -> None:
+def test_a_verdict_is_found(text: str, opinion: JudgeReply) -> None:
     assert read_opinion(Reply(text)) == opinion
 
 
@@ -85,7 +85,7 @@ def test_a_verdict_is_found(text: str, opinion: Opinion) -> None:
         (f"It says {GOOD}, rightly: {GOOD_WITH_CODE}", YES),
     ],
 )
-def test_a_verdict_with_the_code_is_found(text: str, opinion: Opinion) -> None:
+def test_a_verdict_with_the_code_is_found(text: str, opinion: JudgeReply) -> None:
     assert read_opinion(Reply(text), CODE) == opinion
 
 
@@ -384,7 +384,7 @@ def test_an_endless_reply_is_not_paid_for_twice() -> None:
 
 
 def test_what_a_judge_wrote_is_kept_when_it_cannot_be_read() -> None:
-    assert unreadable_opinion(Reply("Hm."), "why") == Opinion(
+    assert unreadable_opinion(Reply("Hm."), "why") == JudgeReply(
         "undecided", feedback="why", reasoning="Hm."
     )
 
@@ -419,7 +419,7 @@ TOOLS_CHECK = {"type": "toolCalls", "revision": 1}
 
 
 def by_checks(checks: list[Json], answer: Reply, schemas: dict[str, Json]) -> Any:
-    found = judge_by_checks(checks, [Held((answer,))], schemas)
+    found = judge_by_checks(checks, [HeldConversation((answer,))], schemas)
     return found, found.results
 
 

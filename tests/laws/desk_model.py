@@ -330,40 +330,40 @@ class Memory:
     answered: dict[Question, list[Answer]] = field(default_factory=dict)
     votes: Counter[Vote] = field(default_factory=Counter)
 
-    def run(self, desk: Desk, said: Said = PLAIN) -> tuple[Counter[Asked], Counter[Judged]]:
+    def run(self, project: Desk, said: Said = PLAIN) -> tuple[Counter[Asked], Counter[Judged]]:
         """What a complete run asks of candidates and of judges; it is remembered."""
-        cells = [cell._replace(wanted=said.attempts or cell.wanted) for cell in desk.cells()]
+        cells = [cell._replace(wanted=said.attempts or cell.wanted) for cell in project.cells()]
         wanted: dict[Question, int] = {}
         for cell in cells:
             wanted[cell.question] = max(cell.wanted, wanted.get(cell.question, 0))
         asks: Counter[Asked] = Counter()
         counted: dict[Question, list[int]] = {}
         for question, most in wanted.items():
-            counted[question] = self._counted(question, desk, said)
+            counted[question] = self._counted(question, project, said)
             missing = max(most - len(counted[question]), 0)
             if missing and not said.judge_only:
                 asks[arriving(question)] += missing
-                is_cut = desk.limit is not None and desk.limit < CUT_BELOW
+                is_cut = project.limit is not None and project.limit < CUT_BELOW
                 known = self.answered.setdefault(question, [])
                 counted[question] += range(len(known), len(known) + missing)
-                known += [Answer(desk.limit if is_cut else None, self.day)] * missing
+                known += [Answer(project.limit if is_cut else None, self.day)] * missing
         judged: Counter[Judged] = Counter()
         have: Counter[Vote] = Counter() if said.judge_only and said.refresh else self.votes.copy()
         for cell in cells:
             answer = answer_to(arriving(cell.question))
             for session in counted[cell.question][: cell.wanted]:
-                judged += self._judge(cell, session, answer, desk.per_judge, have)
+                judged += self._judge(cell, session, answer, project.per_judge, have)
         return asks, judged
 
-    def _counted(self, question: Question, desk: Desk, said: Said) -> list[int]:
+    def _counted(self, question: Question, project: Desk, said: Said) -> list[int]:
         """The answers that count, oldest first."""
         if said.refresh and not said.judge_only:
             return []
-        max_age = desk.max_age if said.max_age is None else said.max_age
+        max_age = project.max_age if said.max_age is None else said.max_age
         return [
             number
             for number, one in enumerate(self.answered.get(question, ()))
-            if (one.cut is None or (desk.limit is not None and desk.limit <= one.cut))
+            if (one.cut is None or (project.limit is not None and project.limit <= one.cut))
             and (max_age is None or self.day - one.day < max_age)
         ]
 

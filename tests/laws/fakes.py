@@ -13,11 +13,11 @@ from typing import Any
 from unittest import mock
 
 from evalstore.operations.fsck import fsck
-from evalstore.operations.progress import Watcher
+from evalstore.operations.progress import ProgressListener
 from evalstore.operations.run import run
 from evalstore.operations.status import status
 from evalstore.operations.status_report import Status
-from evalstore.planning.options import Orders, Wanted, Where
+from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.providers.base import ProviderError
 from evalstore.values import FilePart, Reply, Request, Usage
 from tests.laws.desk_model import (
@@ -35,7 +35,7 @@ _JUDGING = re.compile(
     r'(?:\n\nPut "code": "(\w+)".*)?',
     re.DOTALL,
 )
-PLAIN = Wanted()
+PLAIN = SelectionOptions()
 _BEGIN, _DAY = 1_700_000_000 * 10**9, 86_400 * 10**9
 """Nanoseconds."""
 
@@ -115,7 +115,7 @@ class Place:
     def __init__(self, root: Path, fake: Fake) -> None:
         self.root = root
         self.fake = fake
-        self.where = Where(root)
+        self.where = Location(root)
         self.day = 0
         self._ticks = 0
         self._written: dict[str, bytes] = {}
@@ -136,7 +136,7 @@ class Place:
         self._ticks += 1
         return _BEGIN + self.day * _DAY + self._ticks * 1000
 
-    def run(self, wanted: Wanted = PLAIN, **orders: Any) -> Any:
+    def run(self, wanted: SelectionOptions = PLAIN, **orders: Any) -> Any:
         """Run, with every call through the fake."""
         with (
             self._clock(),
@@ -144,9 +144,9 @@ class Place:
             mock.patch("evalstore.operations.run.git_state", return_value=None),
             mock.patch("evalstore.operations.run.PORTION", 3),  # so that most runs have several
         ):
-            return run(self.where, wanted, Orders(**orders), Watcher())
+            return run(self.where, wanted, RunOptions(**orders), ProgressListener())
 
-    def status(self, wanted: Wanted = PLAIN) -> Status:
+    def status(self, wanted: SelectionOptions = PLAIN) -> Status:
         """What a run would do."""
         with self._clock():
             return status(self.where, wanted)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from evalstore import hashing
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from evalstore.store.table_columns import TABLES
-from evalstore.tui.state.data_source import Workspace
+from evalstore.tui.state.data_source import WorkspaceSource
 from tests.builders import tree
 
 ANY = None
@@ -132,10 +132,10 @@ def _command(*argv: str) -> Reader:
     return lambda folder, names: run(folder, *(one.format(names=names) for one in argv))
 
 
-def _browse(look: Callable[[Workspace, Names], object]) -> Reader:
+def _browse(look: Callable[[WorkspaceSource, Names], object]) -> Reader:
     def read(folder: Path, names: Names) -> int:
         try:
-            look(Workspace(Where(folder)), names)
+            look(WorkspaceSource(Location(folder)), names)
         except EvalstoreError as error:
             return error.exit_code
         return 0
@@ -143,7 +143,7 @@ def _browse(look: Callable[[Workspace, Names], object]) -> Reader:
     return read
 
 
-def _browse_cases(source: Workspace, _names: Names, revision: str | None = "@") -> None:
+def _browse_cases(source: WorkspaceSource, _names: Names, revision: str | None = "@") -> None:
     found = source.cases(revision)
     results = [one for row in found.rows for one in row.results if one]
     source.feedback([id for one in results for id in one.evaluations])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalstore.errors import EvalstoreError
 from evalstore.operations.import_tests import import_files
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from evalstore.workspace.folder import Workspace
 from evalstore.workspace.reader import read_workspace
 from tests.builders import HELLO, tree
@@ -26,7 +26,7 @@ def test_nothing_that_an_import_writes_fails_check(format: str, data: st.DataObj
         source = tree(Path(folder) / "source", files)
         root = tree(Path(folder) / "workspace", {"evalstore.yaml": "", "tests/hello.md": HELLO})
         try:
-            written = import_files(Where(root), format, [source]).written
+            written = import_files(Location(root), format, [source]).written
         except EvalstoreError:
             written = ()  # nothing can be read
         assert [one.place for one in read_workspace(Workspace(root)).errors] == []

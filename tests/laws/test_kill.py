@@ -22,7 +22,7 @@ import pytest
 from evalstore.cli.main import main
 from evalstore.operations.fsck import fsck
 from evalstore.operations.status import status
-from evalstore.planning.options import Wanted, Where
+from evalstore.planning.options import Location, SelectionOptions
 from evalstore.store import leases
 from tests import endpoint
 from tests.builders import tree
@@ -160,14 +160,14 @@ def test_killed_runs_lose_at_most_what_was_in_flight(place: Path, server: Server
         running.send(signal.SIGKILL)
         assert running.finish()[0] == -signal.SIGKILL
         server.release()
-        assert fsck(Where(place)).problems == []
+        assert fsck(Location(place)).problems == []
     code, out, err = run().finish()
     assert (code, err) == (0, "")
     assert json.loads(out)["status"] == "complete"
     assert stored(place) == (QUESTIONS, QUESTIONS)
     assert server.received <= 2 * QUESTIONS + AT_ONCE * len(moments)
-    assert status(Where(place), Wanted()).items == []
-    assert fsck(Where(place)).problems == []
+    assert status(Location(place), SelectionOptions()).items == []
+    assert fsck(Location(place)).problems == []
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_fifty_kills_lose_no_more_each(folder: Path, server: Server) -> None:
             continue
         before, kept = kept, finished(place)
         assert before.items() <= kept.items()
-        assert fsck(Where(place)).problems == []
+        assert fsck(Location(place)).problems == []
         assert server.received - len(kept) <= AT_ONCE * (number + 1)
     assert 0 < len(kept) < 2 * questions
     server.latency = 0
@@ -201,8 +201,8 @@ def test_fifty_kills_lose_no_more_each(folder: Path, server: Server) -> None:
     assert kept.items() <= finished(place).items()
     assert stored(place) == (questions, questions)
     assert server.received <= 2 * questions + AT_ONCE * kills
-    assert status(Where(place), Wanted()).items == []
-    assert fsck(Where(place)).problems == []
+    assert status(Location(place), SelectionOptions()).items == []
+    assert fsck(Location(place)).problems == []
 
 
 def test_an_answer_is_safe_a_moment_after_it_came(place: Path, server: Server, run: Run) -> None:
@@ -283,4 +283,4 @@ def test_a_second_interruption_ends_at_once(place: Path, server: Server, run: Ru
     report = json.loads(out)
     assert report["status"] == "interrupted"
     assert report["asked"] + report["judged"] == 10 == sum(stored(place))
-    assert fsck(Where(place)).problems == []
+    assert fsck(Location(place)).problems == []

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from evalstore.planning.options import Wanted
+from evalstore.planning.options import SelectionOptions
 from tests.laws.desk_model import PLAIN, Desk, File, Memory, Said
 from tests.laws.fakes import PLAIN as PLAIN_WANTED
 from tests.laws.fakes import CrashError, Fake, Place, counted
@@ -73,10 +73,10 @@ class Machine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.fake = Fake()
         self.place = Place(self.folder, self.fake)
-        self.desk = Desk()
+        self.project = Desk()
         self.memory = Memory()
         self.seen: dict[Any, Any] = {}
-        self.place.write(self.desk.render())
+        self.place.write(self.project.render())
 
     def teardown(self) -> None:
         try:
@@ -91,11 +91,11 @@ class Machine(RuleBasedStateMachine):
     def begin(self, data: st.DataObject) -> None:
         """Start with some of everything, so that there is something to edit."""
         for name in _draw_some(data, NAMES, least=1, most=len(NAMES)):
-            self.desk.files[name] = File()
+            self.project.files[name] = File()
             for field in _draw_some(data, OF_A_FILE, most=5):
                 self._edit(data, name, field)
         for field in _draw_some(data, OF_ALL, most=4):
-            setattr(self.desk, field, data.draw(OF_ALL[field]))
+            setattr(self.project, field, data.draw(OF_ALL[field]))
         self._run()
 
     @rule(
@@ -108,31 +108,31 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data(), field=st.sampled_from(sorted(OF_ALL)))
     def edit_what_all_share(self, data: st.DataObject, field: str) -> None:
-        setattr(self.desk, field, data.draw(OF_ALL[field]))
+        setattr(self.project, field, data.draw(OF_ALL[field]))
         self._go_on(data)
 
     @rule(data=st.data(), limit=st.sampled_from([None, 5, 8, 20]))
     def set_the_limit(self, data: st.DataObject, limit: int | None) -> None:
-        self.desk.limit = limit
+        self.project.limit = limit
         self._go_on(data)
 
     @rule(data=st.data(), name=st.sampled_from(NAMES), is_copy=st.booleans())
     def add(self, data: st.DataObject, name: str, is_copy: bool) -> None:
-        old = self.desk.files[self._draw_name(data)]
-        self.desk.files[name] = copy.copy(old) if is_copy else File()
+        old = self.project.files[self._draw_name(data)]
+        self.project.files[name] = copy.copy(old) if is_copy else File()
         for field in _draw_some(data, OF_A_FILE, most=2):
             self._edit(data, name, field)
         self._go_on(data)
 
-    @precondition(lambda self: len(self.desk.files) > 1)
+    @precondition(lambda self: len(self.project.files) > 1)
     @rule(data=st.data())
     def remove(self, data: st.DataObject) -> None:
-        del self.desk.files[self._draw_name(data)]
+        del self.project.files[self._draw_name(data)]
         self._go_on(data)
 
     @rule(data=st.data(), name=st.sampled_from(NAMES))
     def rename(self, data: st.DataObject, name: str) -> None:
-        self.desk.files[name] = self.desk.files.pop(self._draw_name(data))
+        self.project.files[name] = self.project.files.pop(self._draw_name(data))
         self._go_on(data)
 
     @rule(days=st.integers(1, 3), max_age=st.sampled_from([None, 0.5, 1.5, 2.5]))
@@ -142,10 +142,10 @@ class Machine(RuleBasedStateMachine):
         self._run(Said(max_age=max_age))
 
     def _draw_name(self, data: st.DataObject) -> str:
-        return data.draw(st.sampled_from(sorted(self.desk.files)))
+        return data.draw(st.sampled_from(sorted(self.project.files)))
 
     def _edit(self, data: st.DataObject, name: str, field: str) -> None:
-        file = self.desk.files[name]
+        file = self.project.files[name]
         setattr(file, field, data.draw(OF_A_FILE[field]))
         if file.schema and file.tool:
             file.schema, file.tool = field == "schema", field == "tool"
@@ -175,7 +175,7 @@ class Machine(RuleBasedStateMachine):
         self._write()
         wanted = _wanted(said)
         before = self._status(wanted)
-        ask, judge = self.memory.run(self.desk, said)
+        ask, judge = self.memory.run(self.project, said)
         with counted(self.fake) as (asked, judged):
             report = self.place.run(wanted)
         assert asked == ask
@@ -188,7 +188,7 @@ class Machine(RuleBasedStateMachine):
 
     def _judge(self, said: Said = Said(judge_only=True)) -> None:  # noqa: B008 - it is frozen
         self._write()
-        ask, judge = self.memory.run(self.desk, said)
+        ask, judge = self.memory.run(self.project, said)
         with counted(self.fake) as (asked, judged):
             self.place.run(_wanted(said), judge_only=True)
         assert not ask
@@ -204,12 +204,12 @@ class Machine(RuleBasedStateMachine):
         assert not asked
         assert not judged
         # Checks need nobody else.
-        self.memory.run(_without_judges(self.desk), Said(judge_only=True))
+        self.memory.run(_without_judges(self.project), Said(judge_only=True))
         assert report.status == ("incomplete" if self._status().items else "complete")
 
     def _run_until_it_breaks_off(self, calls: int, at_once: int) -> None:
         self._write()
-        ask, judge = self.memory.run(self.desk)
+        ask, judge = self.memory.run(self.project)
         self.fake.crash_after = calls
         with counted(self.fake) as (asked, judged):
             with contextlib.suppress(CrashError):
@@ -226,14 +226,14 @@ class Machine(RuleBasedStateMachine):
     # --- what must hold
 
     def _write(self) -> None:
-        self.place.write(self.desk.render())
+        self.place.write(self.project.render())
 
-    def _status(self, wanted: Wanted = PLAIN_WANTED) -> Any:
+    def _status(self, wanted: SelectionOptions = PLAIN_WANTED) -> Any:
         found = self.place.status(wanted)
         assert all(item.reason for item in found.items)
         return found
 
-    def _is_finished(self, wanted: Wanted = PLAIN_WANTED) -> None:
+    def _is_finished(self, wanted: SelectionOptions = PLAIN_WANTED) -> None:
         after = self._status(wanted)
         assert (after.items, after.ask, after.judge) == ([], 0, 0)
         with counted(self.fake) as (asked, judged):
@@ -241,7 +241,7 @@ class Machine(RuleBasedStateMachine):
         assert not asked
         assert not judged
         assert (report.asked, report.judged) == (0, 0)
-        assert not report.tally.verdicts["pending"]
+        assert not report.totals.verdicts["pending"]
         tables = [table for table, _ in self.place.rows()]
         assert tables.count("sessions") == self.memory.answers
         assert tables.count("evaluations") == self.memory.evaluations
@@ -264,13 +264,13 @@ def _draw_some(
     )
 
 
-def _wanted(said: Said) -> Wanted:
+def _wanted(said: Said) -> SelectionOptions:
     max_age = None if said.max_age is None else f"{said.max_age}d"
-    return Wanted(attempts=said.attempts, max_age=max_age, refresh=said.refresh)
+    return SelectionOptions(attempts=said.attempts, max_age=max_age, refresh=said.refresh)
 
 
-def _without_judges(desk: Desk) -> Desk:
-    found = copy.deepcopy(desk)
+def _without_judges(project: Desk) -> Desk:
+    found = copy.deepcopy(project)
     found.judges = ()
     return found
 

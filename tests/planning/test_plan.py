@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore import hashing
-from evalstore.planning.cells import Candidate, Cell, Judge, lay_out
+from evalstore.planning.cells import Candidate, Cell, Judge, build_cells
 from evalstore.planning.plan import (
     CHECKS,
     EVER,
     UNSETTLED,
-    Bound,
+    AgeLimit,
     Plan,
     counted_votes,
     counts,
@@ -43,7 +43,7 @@ def cells_of(
     **fields: object,
 ) -> list[Cell]:
     file = CaseFile(cases, **fields)  # type: ignore[arg-type]
-    return lay_out({"a.md": file}, candidates, judges, lambda _path, _case: True)[0]
+    return build_cells({"a.md": file}, candidates, judges, lambda _path, _case: True)[0]
 
 
 def plan_of(
@@ -109,7 +109,7 @@ def test_a_candidate_that_lacks_a_capability_is_skipped_and_listed() -> None:
 
     file = CaseFile((case(needs=("image", "tools")), case("t2")))
     candidates = (Candidate("plain", "m1", 0, lacks=lacks),)
-    cells, skipped = lay_out({"a.md": file}, candidates, (), lambda _path, _case: True)
+    cells, skipped = build_cells({"a.md": file}, candidates, (), lambda _path, _case: True)
     assert [cell.case.tests for cell in cells] == [("t2",)]
     assert [(one.model, one.lacks) for one in skipped] == [("plain", ("tools",))]
 
@@ -167,7 +167,7 @@ def test_the_test_decides_its_temperature_seed_and_attempts() -> None:
 
 def test_the_command_line_wins_over_the_attempts_of_files() -> None:
     file = CaseFile((case(),), attempts=3)
-    cells, _ = lay_out({"a.md": file}, (FIRST,), (), lambda _path, _case: True, attempts=2)
+    cells, _ = build_cells({"a.md": file}, (FIRST,), (), lambda _path, _case: True, attempts=2)
     assert cells[0].wanted == 2
 
 
@@ -454,7 +454,7 @@ def test_the_checks_are_one_evaluator_for_ever() -> None:
 
 
 def test_however_old_all_counts_unless_a_bound_is_given() -> None:
-    assert EVER == Bound() == (-math.inf, "")
+    assert EVER == AgeLimit() == (-math.inf, "")
 
 
 def test_answers_before_the_bound_do_not_count() -> None:
@@ -467,7 +467,7 @@ def test_answers_before_the_bound_do_not_count() -> None:
         (math.inf, [], 2, ["old"]),
     ):
         plan = Plan(cells=[cell])
-        plan_asks(plan, stored, Bound(since, "old"))
+        plan_asks(plan, stored, AgeLimit(since, "old"))
         assert plan.sessions.get(cell.questions[0], []) == counted
         assert plan.ask_count == missing
         assert [ask.why for ask in plan.asks] == why
@@ -478,7 +478,7 @@ def test_answers_before_the_bound_do_not_count() -> None:
 def test_an_answer_that_is_missing_for_another_reason_is_not_called_old() -> None:
     (cell,) = cells_of(case(), attempts=2)
     plan = Plan(cells=[cell])
-    plan_asks(plan, {cell.questions[0]: [Sample(5, "s", None)]}, Bound(5, "old"))
+    plan_asks(plan, {cell.questions[0]: [Sample(5, "s", None)]}, AgeLimit(5, "old"))
     assert [(ask.count, ask.why) for ask in plan.asks] == [(1, "")]
 
 
@@ -487,7 +487,7 @@ def test_votes_before_the_bound_and_those_to_be_repeated_do_not_count() -> None:
     stored = {"s": [vote(verdict="undecided")]}
     for bound, again, count, why in (
         (EVER, (), 0, []),
-        (Bound(2, "old"), (), 1, ["old"]),
+        (AgeLimit(2, "old"), (), 1, ["old"]),
         (EVER, UNSETTLED, 1, ["retry of an undecided judgement"]),
     ):
         plan = Plan(cells=[cell])
@@ -507,7 +507,7 @@ def test_votes_that_do_not_count_are_told_apart() -> None:
     }
     plan = Plan(cells=cells)
     plan_asks(plan, samples)
-    plan_judgements(plan, stored, Bound(2, "old"))
+    plan_judgements(plan, stored, AgeLimit(2, "old"))
     assert plan.passed_over == {"old", "other"}
     assert {subject: [one.id for one in votes] for subject, votes in plan.votes.items()} == {
         "t1": ["new"],
@@ -522,7 +522,7 @@ def test_a_person_is_never_too_old_and_repeated_by_no_command() -> None:
     word = replaced(human=True, evaluator="ada", verdict="undecided")
     plan = Plan(cells=[cell])
     plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
-    plan_judgements(plan, {"s": [word]}, Bound(5, "old"), UNSETTLED)
+    plan_judgements(plan, {"s": [word]}, AgeLimit(5, "old"), UNSETTLED)
     assert (plan.judgements, plan.passed_over) == ([], set())
 
 
@@ -540,7 +540,7 @@ def test_a_vote_on_the_bound_counts_and_is_no_reason() -> None:
     (cell,) = cells_of(case(), judges=(replace(JUDGE, times=2),))
     plan = Plan(cells=[cell])
     plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
-    plan_judgements(plan, {"s": [replaced(started=2)]}, Bound(2, "old"))
+    plan_judgements(plan, {"s": [replaced(started=2)]}, AgeLimit(2, "old"))
     assert [(one.count, one.why) for one in plan.judgements] == [(1, "")]
 
 
@@ -554,7 +554,7 @@ def test_the_newest_vote_in_the_place_is_the_reason() -> None:
         replaced(started=2, verdict="undecided"),
         replaced(evaluation="elsewhere"),
     ]
-    plan_judgements(plan, {"s": stored}, Bound(9, "old"), UNSETTLED)
+    plan_judgements(plan, {"s": stored}, AgeLimit(9, "old"), UNSETTLED)
     assert [(one.evaluator, one.why) for one in plan.judgements] == [
         (CHECKS, "retry of an error of a check"),
         ("e1", "retry of an undecided judgement"),

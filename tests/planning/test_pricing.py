@@ -6,8 +6,8 @@ import pytest
 
 from evalstore.planning.pricing import Price, find, find_unpriced
 from evalstore.values import Usage
-from evalstore.workspace.model_files import Cost as ModelCost
 from evalstore.workspace.model_files import Currency, Model, ProviderFile
+from evalstore.workspace.model_files import ModelPrice as ModelCost
 
 DAY = "2026-06-01"
 

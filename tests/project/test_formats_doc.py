@@ -97,14 +97,14 @@ def test_every_check_is_described() -> None:
     ids=str,
 )
 def test_every_setting_of_a_check_is_described(check: Json) -> None:
-    from evalstore.checks.base import Arguments
+    from evalstore.checks.base import CheckArguments
     from evalstore.checks.parser import split
     from evalstore.checks.registry import find_kind
 
     name, settings = split(check, None)
     kind = find_kind(name)
     assert kind
-    arguments = Arguments(settings)
+    arguments = CheckArguments(settings)
     kind.read(arguments)
     checks = PAGE.partition("\n## Checks\n")[2].splitlines()
     row = next(line for line in checks if line[:1] == "|" and f"`{name}`" in line.split("|")[1])
@@ -122,14 +122,14 @@ def rows_of_expressions() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("jinja", "expr"), rows_of_expressions())
 def test_both_languages_of_the_table_say_the_same(jinja: str, expr: str) -> None:
     from evalstore.checks import read_check, run_check
-    from evalstore.checks.base import Subject
+    from evalstore.checks.base import CheckInput
     from evalstore.files.jinja_sandbox import evaluate
     from evalstore.values import Reply
 
     row = {"level": "4", "Question Text": "x", "words": ["a"], "city": "Oman"}
     scope = {**row, "item": row}
     same = read_check({"expr": f"({expr}) == {evaluate(jinja, 1, scope)!r}"})
-    outcome = run_check(same, Subject(Reply(""), "", names=scope))
+    outcome = run_check(same, CheckInput(Reply(""), "", names=scope))
     assert outcome.verdict == "pass", outcome.feedback
 
 

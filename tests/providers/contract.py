@@ -68,8 +68,8 @@ OF_LITELLM = [
 ]
 
 
-@pytest.fixture(params=DOORS[:3], ids=lambda door: door.__name__)
-def door(request: pytest.FixtureRequest) -> Door:
+@pytest.fixture(params=DOORS[:3], ids=lambda endpoint: endpoint.__name__)
+def endpoint(request: pytest.FixtureRequest) -> Door:
     chosen: Door = request.param
     return chosen
 

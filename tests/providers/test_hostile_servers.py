@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests import wire
 from tests.providers.contract import KEY, OF_LITELLM, REPLY, Door, outcome, require_storable
-from tests.providers.contract import door as door
+from tests.providers.contract import endpoint as endpoint
 from tests.providers.contract import server as server
 
 pytestmark = OF_LITELLM
@@ -210,6 +210,8 @@ def answers(draw: st.DrawFn) -> bytes:
 @example(wire.response(b"{}", status=429, headers={"retry-after": HEADER_VALUES[8]}))
 @example(wire.response(json.dumps(REPLY).encode(), headers={"x-request-id": b"\xff"}))
 @given(answers())
-def test_any_answer_is_a_reply_or_a_failure(door: Door, server: wire.Wire, answer: bytes) -> None:
+def test_any_answer_is_a_reply_or_a_failure(
+    endpoint: Door, server: wire.Wire, answer: bytes
+) -> None:
     server.answer = answer
-    require_storable(outcome(door(server.url)))
+    require_storable(outcome(endpoint(server.url)))

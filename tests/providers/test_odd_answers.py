@@ -24,7 +24,7 @@ from tests.providers.contract import (
     own_client,
     require_storable,
 )
-from tests.providers.contract import door as door
+from tests.providers.contract import endpoint as endpoint
 from tests.providers.contract import server as server
 
 pytestmark = OF_LITELLM
@@ -52,10 +52,10 @@ BAD_FRAMES = {
 
 @pytest.mark.parametrize("answer", BAD_FRAMES.values(), ids=BAD_FRAMES.keys())
 def test_an_answer_that_breaks_http_is_a_failure(
-    door: Door, server: wire.Wire, answer: bytes
+    endpoint: Door, server: wire.Wire, answer: bytes
 ) -> None:
     server.answer = answer
-    problem = failure(door(server.url))
+    problem = failure(endpoint(server.url))
     require_storable(problem)
     assert problem.kind in ("connection", "malformed", "status")
 
@@ -68,7 +68,7 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("any_door", DOORS, ids=lambda door: door.__name__)
+@pytest.mark.parametrize("any_door", DOORS, ids=lambda endpoint: endpoint.__name__)
 @pytest.mark.parametrize(("start", "repeated"), ENDLESS.values(), ids=ENDLESS.keys())
 def test_an_answer_without_end_is_left(
     server: wire.Wire,
@@ -86,7 +86,7 @@ def test_an_answer_without_end_is_left(
     assert problem.kind in ("timeout", "malformed", "connection")
 
 
-@pytest.mark.parametrize("any_door", DOORS, ids=lambda door: door.__name__)
+@pytest.mark.parametrize("any_door", DOORS, ids=lambda endpoint: endpoint.__name__)
 @pytest.mark.parametrize("status", [200, 429])
 def test_a_compressed_answer_is_bounded_by_its_size_when_read(
     server: wire.Wire, any_door: Door, status: int
@@ -100,7 +100,7 @@ def test_a_compressed_answer_is_bounded_by_its_size_when_read(
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("any_door", DOORS, ids=lambda door: door.__name__)
+@pytest.mark.parametrize("any_door", DOORS, ids=lambda endpoint: endpoint.__name__)
 def test_no_redirect_is_followed(any_door: Door, server: wire.Wire, status: int) -> None:
     with wire.running() as elsewhere:
         elsewhere.answer = wire.response(GOOD)
@@ -133,10 +133,10 @@ BROKEN_OFF = ["error", "ERROR", "abort", "insufficient_system_resource", "networ
 
 @pytest.mark.parametrize("reason", BROKEN_OFF)
 def test_an_answer_that_the_provider_broke_off_is_a_failure(
-    door: Door, server: wire.Wire, reason: str
+    endpoint: Door, server: wire.Wire, reason: str
 ) -> None:
     server.answer = completion({"content": "The capital of"}, finish_reason=reason)
-    problem = failure(door(server.url))
+    problem = failure(endpoint(server.url))
     assert (problem.kind, problem.retry) == ("malformed", True)
     assert f"finish reason '{reason}'" in problem.message
 
@@ -154,9 +154,11 @@ NOT_TEXT = [5, True, {"a": 1}, {"text": "Paris"}, [5], [{"type": "text", "text":
 
 
 @pytest.mark.parametrize("content", NOT_TEXT, ids=str)
-def test_content_that_is_not_text_is_a_failure(door: Door, server: wire.Wire, content: Any) -> None:
+def test_content_that_is_not_text_is_a_failure(
+    endpoint: Door, server: wire.Wire, content: Any
+) -> None:
     server.answer = completion({"content": content})
-    problem = failure(door(server.url))
+    problem = failure(endpoint(server.url))
     assert problem.kind in ("malformed", "connection")  # litellm calls it no answer
     assert problem.retry
 

@@ -12,7 +12,7 @@ from evalstore.providers import open_provider
 
 
 @pytest.mark.parametrize(
-    ("kind", "door"),
+    ("kind", "endpoint"),
     [
         ("scripted", "ScriptedProvider"),
         ("openai", "OpenAICompatibleProvider"),
@@ -22,8 +22,8 @@ from evalstore.providers import open_provider
         ("vertex-anthropic", "LitellmProvider"),
     ],
 )
-def test_the_kind_decides_the_door(kind: str, door: str) -> None:
-    assert type(open_provider(kind, api_key=" sk-1234 \n")).__name__ == door
+def test_the_kind_decides_the_door(kind: str, endpoint: str) -> None:
+    assert type(open_provider(kind, api_key=" sk-1234 \n")).__name__ == endpoint
 
 
 @pytest.mark.parametrize(

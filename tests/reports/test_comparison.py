@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.reports.comparison import Comparison, Known, compare
+from evalstore.reports.comparison import Comparison, ResultIndex, compare
 from evalstore.values import Result, Verdict
 
 GROUPS = ("broke", "fixed", "changed", "new", "gone", "unchanged")
@@ -87,7 +87,7 @@ def test_system_prompts_that_changed_places_are_paired_by_their_content() -> Non
     was = [result("pass", prompt="A", prompt_number=0), result("fail", prompt="B", prompt_number=1)]
     now = [result("fail", prompt="B", prompt_number=0), result("pass", prompt="A", prompt_number=1)]
     assert groups(compare(was, now)) == {"unchanged": 2}
-    known = Known(was)
+    known = ResultIndex(was)
     assert [known.find(one, ("B", "A")) for one in now] == [was[1], was[0]]
 
 
@@ -95,14 +95,14 @@ def test_a_system_prompt_that_was_edited_is_paired_by_its_place() -> None:
     was = [result("pass", prompt="A", prompt_number=0), result("fail", prompt="B", prompt_number=1)]
     now = [result("pass", prompt="A", prompt_number=0), result("pass", prompt="C", prompt_number=1)]
     assert groups(compare(was, now)) == {"unchanged": 1, "fixed": 1}
-    assert Known(was).find(now[1], ("A", "C")) == was[1]
+    assert ResultIndex(was).find(now[1], ("A", "C")) == was[1]
 
 
 def test_a_system_prompt_that_was_put_first_is_new() -> None:
     was = [result("fail", prompt="A", prompt_number=0)]
     now = [result("pass", prompt="N", prompt_number=0), result("fail", prompt="A", prompt_number=1)]
     assert groups(compare(was, now)) == {"unchanged": 1, "new": 1}
-    assert Known(was).find(now[0], ("N", "A")) is None
+    assert ResultIndex(was).find(now[0], ("N", "A")) is None
 
 
 def test_different_files_are_never_paired() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from evalstore.reports import paired_tests
 from evalstore.reports.paired_tests import (
-    Change,
-    Moved,
+    FileSum,
+    RateChange,
     change_of,
     clustered_difference,
     sign_flip,
@@ -185,7 +185,7 @@ def test_the_interval_holds_the_difference_and_mirrors_the_other_side(
     assert tango(lost, gained, pairs) == pytest.approx((-high, -low), abs=1e-9)
 
 
-CLUSTERED = [Moved(4, 2), Moved(5, 0), Moved(2, -1), Moved(3, 1), Moved(6, 2)]
+CLUSTERED = [FileSum(4, 2), FileSum(5, 0), FileSum(2, -1), FileSum(3, 1), FileSum(6, 2)]
 """[1,1,0,0], [0]*5, [0,-1], [1,0,0], [0,1,0,0,0,1]"""
 
 
@@ -202,24 +202,24 @@ def test_the_known_error_of_a_clustered_difference() -> None:
 @pytest.mark.parametrize(
     ("files", "change"),
     [
-        ([], Change(0, 0, 0, None, None, None, None, 1.0)),
-        ([Moved(9, -3)], Change(9, 1, 1, -3 / 9, None, None, None, 1.0)),
-        (CLUSTERED, Change(20, 5, 4, 0.2, -0.153929, 0.553929, "cluster-t", 0.375)),
+        ([], RateChange(0, 0, 0, None, None, None, None, 1.0)),
+        ([FileSum(9, -3)], RateChange(9, 1, 1, -3 / 9, None, None, None, 1.0)),
+        (CLUSTERED, RateChange(20, 5, 4, 0.2, -0.153929, 0.553929, "cluster-t", 0.375)),
         (
-            [Moved(1, -1)] * 3 + [Moved(1, 0)] * 52,
-            Change(55, 55, 3, -3 / 55, -0.148531, 0.014300, "tango", 0.25),
+            [FileSum(1, -1)] * 3 + [FileSum(1, 0)] * 52,
+            RateChange(55, 55, 3, -3 / 55, -0.148531, 0.014300, "tango", 0.25),
         ),
         # Files that all stay as they are say no more than as many pairs.
-        ([Moved(6, 0)] * 20, Change(120, 20, 0, 0.0, -0.161125, 0.161125, "tango", 1.0)),
+        ([FileSum(6, 0)] * 20, RateChange(120, 20, 0, 0.0, -0.161125, 0.161125, "tango", 1.0)),
         # Two files are a sample, though one that says next to nothing.
-        ([Moved(4, 2), Moved(4, -1)], Change(8, 2, 2, 0.125, -1.0, 1.0, "cluster-t", 1.0)),
+        ([FileSum(4, 2), FileSum(4, -1)], RateChange(8, 2, 2, 0.125, -1.0, 1.0, "cluster-t", 1.0)),
         (
-            [Moved(1, 1), Moved(1, 0)],
-            Change(2, 2, 1, 0.5, -0.486430, 0.905469, "tango", 1.0),
+            [FileSum(1, 1), FileSum(1, 0)],
+            RateChange(2, 2, 1, 0.5, -0.486430, 0.905469, "tango", 1.0),
         ),
-        ([Moved(1, 1)], Change(1, 1, 1, 1.0, None, None, None, 1.0)),
+        ([FileSum(1, 1)], RateChange(1, 1, 1, 1.0, None, None, None, 1.0)),
         # All files by the same: nothing is known of the variance.
-        ([Moved(2, 1)] * 6, Change(12, 6, 6, 0.5, None, None, None, 0.03125)),
+        ([FileSum(2, 1)] * 6, RateChange(12, 6, 6, 0.5, None, None, None, 0.03125)),
     ],
     ids=[
         "nothing",
@@ -233,7 +233,9 @@ def test_the_known_error_of_a_clustered_difference() -> None:
         "all alike",
     ],
 )
-def test_a_change_is_told_with_the_interval_that_fits(files: list[Moved], change: Change) -> None:
+def test_a_change_is_told_with_the_interval_that_fits(
+    files: list[FileSum], change: RateChange
+) -> None:
     found = change_of(files)
     assert (found.pairs, found.files, found.moved) == (change.pairs, change.files, change.moved)
     assert found.method == change.method
@@ -260,24 +262,24 @@ def test_a_change_is_told_with_the_interval_that_fits(files: list[Moved], change
     ],
 )
 def test_findings_in_words(sums: list[int], words: str) -> None:
-    assert change_of(Moved(4, one) for one in sums).finding == words
+    assert change_of(FileSum(4, one) for one in sums).finding == words
 
 
 def test_a_p_value_of_5_percent_is_not_yet_a_change() -> None:
-    assert not Change(9, 9, 9, 0.1, None, None, None, 0.05).is_sure
-    assert Change(9, 9, 9, 0.1, None, None, None, 0.0499).is_sure
+    assert not RateChange(9, 9, 9, 0.1, None, None, None, 0.05).is_sure
+    assert RateChange(9, 9, 9, 0.1, None, None, None, 0.0499).is_sure
 
 
 @pytest.mark.parametrize(
     ("files", "points"),
     [
         ([], ""),
-        ([Moved(9, -3)], "-33.3 points"),
+        ([FileSum(9, -3)], "-33.3 points"),
         (CLUSTERED, "+20.0 points (95% interval -15.4 to +55.4)"),
-        ([Moved(4, -2), Moved(4, 1)], "-12.5 points (95% interval -100.0 to +100.0)"),
+        ([FileSum(4, -2), FileSum(4, 1)], "-12.5 points (95% interval -100.0 to +100.0)"),
     ],
 )
-def test_the_difference_in_points(files: list[Moved], points: str) -> None:
+def test_the_difference_in_points(files: list[FileSum], points: str) -> None:
     assert change_of(files).points == points
 
 
@@ -298,8 +300,8 @@ def test_a_change_as_json() -> None:
 
 
 def test_one_file_is_not_a_sample_of_files() -> None:
-    assert standard_error([Moved(3, 1)]) is None
-    assert clustered_difference([Moved(3, 1)]) is None
+    assert standard_error([FileSum(3, 1)]) is None
+    assert clustered_difference([FileSum(3, 1)]) is None
 
 
 def test_files_that_move_together_give_few_false_alarms_where_one_table_gives_many() -> None:
@@ -314,7 +316,7 @@ def test_files_that_move_together_give_few_false_alarms_where_one_table_gives_ma
             pairs = [(source.random() < was, source.random() < now) for _ in range(6)]
             broke += sum(1 for before, after in pairs if before and not after)
             fixed += sum(1 for before, after in pairs if after and not before)
-            files.append(Moved(6, sum(after - before for before, after in pairs)))
+            files.append(FileSum(6, sum(after - before for before, after in pairs)))
         alarms += change_of(files).is_sure
         pooled += mcnemar(broke, fixed) < 0.05
     assert alarms <= 50

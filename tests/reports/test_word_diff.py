@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.reports import word_diff
-from evalstore.reports.word_diff import Piece, Pieces, lines_apart, words_apart
+from evalstore.reports.word_diff import Pieces, TextPiece, lines_apart, words_apart
 
 texts = st.text("ab 漢\n\t", max_size=40)
 
@@ -37,12 +37,12 @@ def test_words_that_differ_are_told() -> None:
     apart = words_apart("It is cold in Oslo.\nBring a hat.", "It is warm in Oslo.\nBring hats.")
     assert apart == (
         [
-            (Piece("It is "), Piece("cold ", True), Piece("in Oslo.")),
-            (Piece("Bring "), Piece("a hat.", True)),
+            (TextPiece("It is "), TextPiece("cold ", True), TextPiece("in Oslo.")),
+            (TextPiece("Bring "), TextPiece("a hat.", True)),
         ],
         [
-            (Piece("It is "), Piece("warm ", True), Piece("in Oslo.")),
-            (Piece("Bring "), Piece("hats.", True)),
+            (TextPiece("It is "), TextPiece("warm ", True), TextPiece("in Oslo.")),
+            (TextPiece("Bring "), TextPiece("hats.", True)),
         ],
     )
 

@@ -12,7 +12,7 @@ import pytest
 
 from evalstore.cli.main import main
 from evalstore.operations.views.test_history import versions_of
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from evalstore.store import Store
 from evalstore.store.fsck import check_store
 from tests.store.old_rows import (
@@ -95,7 +95,7 @@ def test_the_first_run_over_an_old_store_edits_nothing(
         assert '"asked": 0' in capsys.readouterr().out
         assert not is_old(folder)
         path = "tests/towns.md" if renamed else "tests/rows.md"
-        versions = versions_of(Where(folder), path, "country=country 7")
+        versions = versions_of(Location(folder), path, "country=country 7")
         said = plain(folder, "diff @~1 @", "status")
         assert main(["-C", str(folder), "log", path, "--json"]) == 0
         log = capsys.readouterr().out.count('"run":')

@@ -15,11 +15,11 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
 
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from evalstore.tui.app import Browser
-from evalstore.tui.keys.keymap import Look
-from evalstore.tui.screens.filterable import Filtered
-from evalstore.tui.state.data_source import Source, Workspace
+from evalstore.tui.keys.keymap import Appearance
+from evalstore.tui.screens.filterable import FilterablePage
+from evalstore.tui.state.data_source import DataSource, WorkspaceSource
 
 Scenario = Callable[[Pilot[None]], Awaitable[None]]
 _SECONDS = 60
@@ -49,7 +49,7 @@ def _is_painted(shown: Screen[Any]) -> bool:
 
 def _will_search(shown: Screen[Any]) -> bool:
     """Whether a search begins when nothing more is typed."""
-    return isinstance(shown, Filtered) and bool(shown.searching)
+    return isinstance(shown, FilterablePage) and bool(shown.searching)
 
 
 async def _soon(_least: float = 0, _most: float = 1) -> None:
@@ -86,10 +86,10 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
 def drive(
     scenario: Scenario,
     *,
-    source: Source | None = None,
+    source: DataSource | None = None,
     revision: str | None = None,
     size: tuple[int, int] = (100, 30),
-    look: Look | None = None,
+    look: Appearance | None = None,
     messages: bool = False,
 ) -> Any:
     """Open the browser on the workspace in the current folder and do what the scenario says.
@@ -98,7 +98,7 @@ def drive(
     """
 
     async def run() -> None:
-        app = Browser(source or Workspace(Where(Path.cwd())), revision, look)
+        app = Browser(source or WorkspaceSource(Location(Path.cwd())), revision, look)
         with (
             mock.patch("textual.app.wait_for_idle", _soon),
             mock.patch("evalstore.tui.screens.filterable._PAUSE_SECONDS", _MOMENT),

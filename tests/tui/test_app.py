@@ -13,15 +13,15 @@ from textual.widgets import Input
 from evalstore.cli.main import main
 from evalstore.tui.app import Browser
 from evalstore.tui.screens.cases import CasesPage
-from evalstore.tui.screens.runs import History
-from evalstore.tui.widgets.footer import KeyLine
+from evalstore.tui.screens.runs import RunsPage
+from evalstore.tui.widgets.footer import KeyFooter
 from evalstore.tui.widgets.grid import Grid
 from tests.tui.driving import drive, press, resized, screen, settled
 from tests.tui.screens.test_actions import notified
 
 
 def footer(pilot: Pilot[None]) -> list[str]:
-    return [one.binding.description for one in pilot.app.screen.query_one(KeyLine).keys]
+    return [one.binding.description for one in pilot.app.screen.query_one(KeyFooter).keys]
 
 
 async def look(pilot: Pilot[None]) -> None:
@@ -57,7 +57,7 @@ def test_the_footer_has_few_keys_and_the_first_screen_no_way_back(workspace: Pat
         assert {"Run", "What is to do", "Compare", "Statistics"} < {*keys}
         assert len(keys) <= 7
         await press(pilot, "escape", "backspace")
-        assert isinstance(pilot.app.screen, History)
+        assert isinstance(pilot.app.screen, RunsPage)
         await press(pilot, "down", "enter")
         keys = footer(pilot)
         assert "Back" in keys
@@ -166,7 +166,7 @@ def test_a_screen_takes_the_size_that_the_terminal_got_meanwhile(workspace: Path
         await press(pilot, "enter")
         await resized(pilot, 40, 12)
         await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, History)
+        assert isinstance(pilot.app.screen, RunsPage)
         lines = screen(pilot).splitlines()
         assert lines[0] == " evalstore › 1 run"
         assert "enter shows the cases" not in "\n".join(lines)

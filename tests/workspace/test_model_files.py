@@ -5,8 +5,8 @@ import pytest
 from evalstore.errors import FileProblem
 from evalstore.values import Json, ModelVersion
 from evalstore.workspace.model_files import (
-    Cost,
     Model,
+    ModelPrice,
     Part,
     ProviderFile,
     bare_model,
@@ -99,7 +99,7 @@ costs:
   - {costPerCall: 0.5, costPerPromptToken: 0.001, currency: USD, validFrom: 2020-01-01}
 """)
     assert (found.id, found.code, found.active) == ("local/text", "m-text", False)
-    assert found.costs == (Cost("USD", "2020-01-01", 0.5, 0.001),)
+    assert found.costs == (ModelPrice("USD", "2020-01-01", 0.5, 0.001),)
     assert found.lacks(("image", "pdf", "tools")) == ["image", "tools"]
 
 
@@ -252,8 +252,8 @@ costs:
   - {costPerPromptToken: 2, costPerCachedPromptToken: 0, costPerCompletionToken: 3}
 """)
     assert found.costs == (
-        Cost("USD", "0000-00-00", 0.0, 2.0, 3.0, 0.0, 0.0),
-        Cost("EUR", "2026-01-01", per_hour=4.0),
+        ModelPrice("USD", "0000-00-00", 0.0, 2.0, 3.0, 0.0, 0.0),
+        ModelPrice("EUR", "2026-01-01", per_hour=4.0),
     )
     assert [cost.line for cost in found.costs] == [5, 4]
 

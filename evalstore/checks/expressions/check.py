@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
 
-from evalstore.checks.base import Arguments, Finding, Kind, Subject
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.expressions.evaluator import evaluate
 from evalstore.checks.expressions.operations import ExpressionError, kind_of
 from evalstore.checks.types.json import NotJsonError, parse_answer
@@ -195,7 +195,7 @@ def _is_single(value: object) -> bool:
     return value is None or isinstance(value, bool)
 
 
-def _read_settings(arguments: Arguments) -> dict[str, Json]:
+def _read_settings(arguments: CheckArguments) -> dict[str, Json]:
     source = arguments.text("expression")
     if source is None:
         raise arguments.problem("the check needs 'expression'", "as in 'expr: len(answer) < 80'")
@@ -207,7 +207,7 @@ def _read_settings(arguments: Arguments) -> dict[str, Json]:
     return {"expression": source.strip()}
 
 
-def _is_so(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _is_so(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """What an expression says of an answer: true or false, or a score if `pass` is given."""
     source = check["expression"]
     names = names_in(source)
@@ -218,10 +218,10 @@ def _is_so(check: Mapping[str, Json], subject: Subject) -> Finding:
     look_up = cache(lambda name: _look_up(name, subject))
     result = evaluate(read_expression(source), look_up)
     if result is True:
-        return Finding(1.0)
+        return CheckFinding(1.0)
     if result is False:
         words = f"expected {shorten(source)} to be true, found false{_values(names, look_up)}"
-        return Finding(0.0, words)
+        return CheckFinding(0.0, words)
     if not isinstance(result, int | float):
         raise ExpressionError(f"the expression gives {kind_of(result)}, not true or false")
     if "pass" not in check:
@@ -232,10 +232,10 @@ def _is_so(check: Mapping[str, Json], subject: Subject) -> Finding:
     if not 0 <= result <= 1:
         raise ExpressionError(f"the expression gives {_brief(result)}, which is not from 0 to 1")
     words = f"{shorten(source)} is {_brief(result)}{_values(names, look_up)}"
-    return Finding(float(result), words)
+    return CheckFinding(float(result), words)
 
 
-def _look_up(name: str, subject: Subject) -> Json:
+def _look_up(name: str, subject: CheckInput) -> Json:
     """The value of a name; those of the answer win over the row's."""
     if name == "answer":
         return subject.text
@@ -265,4 +265,4 @@ def _brief(number: float) -> str:
     return f"{number:.4g}" if not abs(number) > 1e300 else "a large number"
 
 
-KINDS = {"expr": Kind(1, _read_settings, _is_so, main="expression")}
+KINDS = {"expr": CheckType(1, _read_settings, _is_so, main="expression")}

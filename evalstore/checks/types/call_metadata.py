@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from evalstore.checks.base import Arguments, Finding, Kind, Subject, passes
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
 from evalstore.display import shorten
 from evalstore.files.fields import is_finite
 from evalstore.values import Json, Usage
@@ -13,11 +13,11 @@ from evalstore.values import Json, Usage
 _OF = ("total", "input", "output")
 
 
-def _read_reasons(arguments: Arguments) -> dict[str, Json]:
+def _read_reasons(arguments: CheckArguments) -> dict[str, Json]:
     return {"expected": arguments.texts("expected")}
 
 
-def _ends_for(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _ends_for(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the provider's word for why the answer ended is one of these."""
     reason = subject.reply.finish_reason
     if reason is None:
@@ -27,7 +27,7 @@ def _ends_for(check: Mapping[str, Json], subject: Subject) -> Finding:
     return passes(is_so, f"expected the finish reason {wanted}, found {shorten(reason)}")
 
 
-def _read_most(arguments: Arguments) -> dict[str, Json]:
+def _read_most(arguments: CheckArguments) -> dict[str, Json]:
     most = arguments.number("max")
     if most is None:
         raise arguments.missing("max")
@@ -36,14 +36,14 @@ def _read_most(arguments: Arguments) -> dict[str, Json]:
     return {"max": most}
 
 
-def _takes_at_most(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _takes_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the call took no more than this many seconds."""
     seconds = subject.reply.latency
     words = f"expected at most {check['max']:g} seconds, found {seconds:.4g}"
     return passes(seconds <= check["max"], words)
 
 
-def _costs_at_most(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _costs_at_most(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the call cost no more than this many USD."""
     usd = subject.usd
     if usd is None:
@@ -52,7 +52,7 @@ def _costs_at_most(check: Mapping[str, Json], subject: Subject) -> Finding:
     return passes(usd <= check["max"], words)
 
 
-def _read_tokens(arguments: Arguments) -> dict[str, Json]:
+def _read_tokens(arguments: CheckArguments) -> dict[str, Json]:
     least = arguments.whole("min")
     most = arguments.whole("max")
     of = arguments.choice("of", _OF, "total")
@@ -64,7 +64,7 @@ def _read_tokens(arguments: Arguments) -> dict[str, Json]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _uses_tokens(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _uses_tokens(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the call used as many tokens as this, as its provider counted them."""
     of = check.get("of", "total")
     tokens = _count(subject.reply.usage, of)
@@ -90,8 +90,8 @@ def _count(usage: Usage, of: str) -> int | None:
 
 
 KINDS = {
-    "finishReason": Kind(1, _read_reasons, _ends_for, example="stop"),
-    "latency": Kind(1, _read_most, _takes_at_most, main="max", example="10"),
-    "cost": Kind(1, _read_most, _costs_at_most, main="max", example="0.01"),
-    "tokens": Kind(1, _read_tokens, _uses_tokens, main="max"),
+    "finishReason": CheckType(1, _read_reasons, _ends_for, example="stop"),
+    "latency": CheckType(1, _read_most, _takes_at_most, main="max", example="10"),
+    "cost": CheckType(1, _read_most, _costs_at_most, main="max", example="0.01"),
+    "tokens": CheckType(1, _read_tokens, _uses_tokens, main="max"),
 }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 
-from evalstore.checks.base import Arguments, Finding, Kind, Subject
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.types.number import last_number
 from evalstore.display import as_text, shorten
 from evalstore.files.fields import is_finite
@@ -22,7 +22,7 @@ class GroupError(ValueError):
     """Answers that cannot be compared, and why."""
 
 
-def _answers(subject: Subject) -> list[str]:
+def _answers(subject: CheckInput) -> list[str]:
     """The prepared texts of all answers; there is always one."""
     if not subject.answers:
         raise GroupError("there are no answers to compare")
@@ -32,23 +32,23 @@ def _answers(subject: Subject) -> list[str]:
 # --- allEqual ---------------------------------------------------------------------------
 
 
-def _read_nothing(_arguments: Arguments) -> dict[str, Json]:
+def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
     return {}
 
 
-def _all_equal(_check: Mapping[str, Json], subject: Subject) -> Finding:
+def _all_equal(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     first, *others = _answers(subject)
     for number, other in enumerate(others, start=2):
         if other != first:
             words = f"answer 1 is {shorten(first)}, answer {number} is {shorten(other)}"
-            return Finding(0.0, f"expected equal answers: {words}")
-    return Finding(1.0)
+            return CheckFinding(0.0, f"expected equal answers: {words}")
+    return CheckFinding(1.0)
 
 
 # --- allSame ----------------------------------------------------------------------------
 
 
-def _read_same(arguments: Arguments) -> dict[str, Json]:
+def _read_same(arguments: CheckArguments) -> dict[str, Json]:
     key = arguments.text("key")
     if not key:
         raise arguments.problem("the check 'allSame' needs a 'key'", "as in '{allSame: score}'")
@@ -61,27 +61,31 @@ def _read_same(arguments: Arguments) -> dict[str, Json]:
     return found
 
 
-def _all_same(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _all_same(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the values of a key are equal, or numbers that differ by no more than `max`."""
     key = subject.prepare(check["key"])
     values = [
         _value(answer, key, number) for number, answer in enumerate(_answers(subject), start=1)
     ]
     if all(value == values[0] for value in values):
-        return Finding(1.0)
+        return CheckFinding(1.0)
     if "max" not in check:
         for number, value in enumerate(values, start=1):
             if value != values[0]:
                 words = f"answer 1 has {as_text(values[0])}, answer {number} {as_text(value)}"
-                return Finding(0.0, f"expected the same {check['key']!r} in all answers: {words}")
-        return Finding(1.0)
+                return CheckFinding(
+                    0.0, f"expected the same {check['key']!r} in all answers: {words}"
+                )
+        return CheckFinding(1.0)
     numbers = [_number(value, number) for number, value in enumerate(values, start=1)]
     low, high = min(numbers), max(numbers)
     if high - low <= Decimal(str(check["max"])):
-        return Finding(1.0)
+        return CheckFinding(1.0)
     least, most = numbers.index(low) + 1, numbers.index(high) + 1
     words = f"answer {least} has {low}, answer {most} has {high}"
-    return Finding(0.0, f"expected {check['key']!r} to differ by at most {check['max']}: {words}")
+    return CheckFinding(
+        0.0, f"expected {check['key']!r} to differ by at most {check['max']}: {words}"
+    )
 
 
 def _value(answer: str, key: str, number: int) -> Json:
@@ -126,7 +130,7 @@ def _number(value: Json, number: int) -> Decimal:
 _ORDERS = ("increasing", "decreasing")
 
 
-def _read_monotonic(arguments: Arguments) -> dict[str, Json]:
+def _read_monotonic(arguments: CheckArguments) -> dict[str, Json]:
     order = arguments.choice("order", _ORDERS, "increasing")
     found: dict[str, Json] = {"order": order}
     if arguments.flag("strict"):
@@ -143,7 +147,7 @@ def _read_monotonic(arguments: Arguments) -> dict[str, Json]:
     return found
 
 
-def _read_order(arguments: Arguments) -> list[Json]:
+def _read_order(arguments: CheckArguments) -> list[Json]:
     """A number for each answer, in whose order the answers are taken; null leaves one out."""
     given = arguments.take("by")
     if not isinstance(given, list) or not given:
@@ -157,7 +161,7 @@ def _read_order(arguments: Arguments) -> list[Json]:
     return found
 
 
-def _is_monotonic(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _is_monotonic(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the numbers of the answers go one way, in the order of the answers or of `by`.
 
     The number is the last one of an answer, or what a pattern finds in it.
@@ -169,7 +173,7 @@ def _is_monotonic(check: Mapping[str, Json], subject: Subject) -> Finding:
         if number is None:
             words = f"answer {place} holds no number: {shorten(answer)}"
             if "pattern" in check:
-                return Finding(0.0, words)
+                return CheckFinding(0.0, words)
             raise GroupError(words)
         numbers.append((place, number))
     up = check["order"] == "increasing"
@@ -179,8 +183,8 @@ def _is_monotonic(check: Mapping[str, Json], subject: Subject) -> Finding:
             words = f"{one} of answer {place} is followed by {next_one}"
             words += "" if next_place == place + 1 else f" of answer {next_place}"
             strictly = "strictly " if check.get("strict") else ""
-            return Finding(0.0, f"expected {strictly}{check['order']} numbers: {words}")
-    return Finding(1.0)
+            return CheckFinding(0.0, f"expected {strictly}{check['order']} numbers: {words}")
+    return CheckFinding(1.0)
 
 
 def _number_of(check: Mapping[str, Json], answer: str) -> Decimal | None:
@@ -214,7 +218,9 @@ def to_number(value: Json) -> Decimal | None:
 
 
 KINDS = {
-    "allEqual": Kind(1, _read_nothing, _all_equal, main=None, joint=True, example="{scope: case}"),
-    "allSame": Kind(2, _read_same, _all_same, main="key", joint=True),
-    "monotonic": Kind(1, _read_monotonic, _is_monotonic, main="order", joint=True),
+    "allEqual": CheckType(
+        1, _read_nothing, _all_equal, main=None, joint=True, example="{scope: case}"
+    ),
+    "allSame": CheckType(2, _read_same, _all_same, main="key", joint=True),
+    "monotonic": CheckType(1, _read_monotonic, _is_monotonic, main="order", joint=True),
 }

@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from evalstore.checks.base import Arguments, Finding, Kind, Subject, passes
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
 from evalstore.checks.cost import is_cheap_path
-from evalstore.checks.types.json_comparison import Comparison, shown
+from evalstore.checks.types.json_comparison import JsonComparison, shown
 from evalstore.display import shorten
 from evalstore.errors import NotRunError
 from evalstore.files.fields import is_json, suggest
@@ -37,7 +37,7 @@ class NotJsonError(Exception):
     """The answer is not JSON, and why."""
 
 
-def parse_answer(subject: Subject, *, fenced: bool = False) -> Json:
+def parse_answer(subject: CheckInput, *, fenced: bool = False) -> Json:
     """The answer as JSON, or what `actual` names as it is; raises `NotJsonError`.
 
     With `fenced`, JSON in the only block of fenced code of the answer is accepted as well.
@@ -80,27 +80,27 @@ def fenced_blocks(text: str) -> list[str]:
     return found
 
 
-def _fenced(arguments: Arguments) -> dict[str, Json]:
+def _fenced(arguments: CheckArguments) -> dict[str, Json]:
     return {"fenced": True} if arguments.flag("fenced") else {}
 
 
-def _read_json(arguments: Arguments) -> dict[str, Json]:
+def _read_json(arguments: CheckArguments) -> dict[str, Json]:
     of = arguments.choice("of", _OF, "any")
     return {**({} if of == "object" else {"of": of}), **_fenced(arguments)}
 
 
-def _is_json(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _is_json(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the answer is JSON: an object, unless the check says otherwise."""
     try:
         value = parse_answer(subject, fenced=check.get("fenced", False))
     except NotJsonError as problem:
-        return Finding(0.0, str(problem))
+        return CheckFinding(0.0, str(problem))
     of = check.get("of", "object")
     is_so = of == "any" or isinstance(value, dict if of == "object" else list)
     return passes(is_so, f"expected JSON that is an {of}, found {shown(value)}")
 
 
-def _read_schema(arguments: Arguments) -> dict[str, Json]:
+def _read_schema(arguments: CheckArguments) -> dict[str, Json]:
     schema = arguments.require("schema")
     if isinstance(schema, str):
         return {"schema": schema, **_fenced(arguments)}
@@ -112,11 +112,11 @@ def _read_schema(arguments: Arguments) -> dict[str, Json]:
     return {"schema": schema, **_fenced(arguments)}
 
 
-def _matches_schema(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _matches_schema(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     try:
         value = parse_answer(subject, fenced=check.get("fenced", False))
     except NotJsonError as problem:
-        return Finding(0.0, str(problem))
+        return CheckFinding(0.0, str(problem))
     schema = check["schema"]
     wrong = first_violation(subject.schemas[schema] if isinstance(schema, str) else schema, value)
     return passes(wrong is None, wrong or "")
@@ -190,7 +190,7 @@ def metaschema_violation(schema: Json) -> str | None:
     return None
 
 
-def _read_comparison(arguments: Arguments) -> dict[str, Json]:
+def _read_comparison(arguments: CheckArguments) -> dict[str, Json]:
     expected = arguments.require("expected")
     if not is_json(expected):
         raise arguments.problem("'expected' holds a number that is not finite")
@@ -202,32 +202,32 @@ def _read_comparison(arguments: Arguments) -> dict[str, Json]:
     return {"expected": expected, **more, **_fenced(arguments)}
 
 
-def _equals(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _equals(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the answer is this value; texts are prepared, keys are not."""
     return _compare(check, subject, subset=False)
 
 
-def _contains(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether all of this value is in the answer: keys, and elements of lists in their order."""
     return _compare(check, subject, subset=True)
 
 
-def _compare(check: Mapping[str, Json], subject: Subject, *, subset: bool) -> Finding:
+def _compare(check: Mapping[str, Json], subject: CheckInput, *, subset: bool) -> CheckFinding:
     try:
         value = parse_answer(subject, fenced=check.get("fenced", False))
     except NotJsonError as problem:
-        return Finding(0.0, str(problem))
-    comparison = Comparison(subject.prepare, subset, check.get("ignoreOrder", False))
+        return CheckFinding(0.0, str(problem))
+    comparison = JsonComparison(subject.prepare, subset, check.get("ignoreOrder", False))
     wanted = check["expected"] if check.get("anyOf") else [check["expected"]]
     if any(comparison.agrees(one, value) for one in wanted):
-        return Finding(1.0)
+        return CheckFinding(1.0)
     if len(wanted) == 1:
-        return Finding(0.0, comparison.difference(wanted[0], value) or "")
+        return CheckFinding(0.0, comparison.difference(wanted[0], value) or "")
     listed = f"one of {shown(wanted)}" if wanted else "nothing that could be found"
-    return Finding(0.0, f"expected {listed}, found {shown(value)}")
+    return CheckFinding(0.0, f"expected {listed}, found {shown(value)}")
 
 
-def _read_path(arguments: Arguments) -> dict[str, Json]:
+def _read_path(arguments: CheckArguments) -> dict[str, Json]:
     from evalstore.checks.parser import read_check
     from evalstore.checks.registry import find_kind
 
@@ -254,7 +254,7 @@ def _read_path(arguments: Arguments) -> dict[str, Json]:
     return found
 
 
-def raise_for_path(path: str, arguments: Arguments) -> None:
+def raise_for_path(path: str, arguments: CheckArguments) -> None:
     """Raise when this is not a JMESPath, or calls a function there is not."""
     from jmespath.exceptions import JMESPathError
     from jmespath.functions import Functions
@@ -304,7 +304,7 @@ def search_path(path: str, value: Json) -> Json:
         return None
 
 
-def _is_at_path(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _is_at_path(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether there is a value at the path, null being none, and it passes the check inside."""
     from jmespath.exceptions import JMESPathTypeError
 
@@ -313,16 +313,16 @@ def _is_at_path(check: Mapping[str, Json], subject: Subject) -> Finding:
     try:
         answer = parse_answer(subject, fenced=check.get("fenced", False))
     except NotJsonError as problem:
-        return Finding(0.0, str(problem))
+        return CheckFinding(0.0, str(problem))
     path = shorten(check["path"])
     try:
         value = compiled_path(check["path"]).search(answer)
     except JMESPathTypeError as error:
-        return Finding(0.0, f"the path {path} does not fit the answer: {str(error)[:_SHOWN]}")
+        return CheckFinding(0.0, f"the path {path} does not fit the answer: {str(error)[:_SHOWN]}")
     if value is None:
-        return Finding(0.0, f"expected a value at {path}, found none in {shown(answer)}")
+        return CheckFinding(0.0, f"expected a value at {path}, found none in {shown(answer)}")
     if "check" not in check:
-        return Finding(1.0)
+        return CheckFinding(1.0)
     texts = {name: check[name] for name in ("ignoreCase", "normalize") if name in check}
     outcome = run_check({**texts, **check["check"]}, replace(subject, actual=value))
     if outcome.verdict == "error":
@@ -331,8 +331,8 @@ def _is_at_path(check: Mapping[str, Json], subject: Subject) -> Finding:
 
 
 KINDS = {
-    "json": Kind(1, _read_json, _is_json, main=None, example="{of: object}"),
-    "jsonSchema": Kind(
+    "json": CheckType(1, _read_json, _is_json, main=None, example="{of: object}"),
+    "jsonSchema": CheckType(
         1,
         _read_schema,
         _matches_schema,
@@ -340,7 +340,11 @@ KINDS = {
         takes_mapping=True,
         example="{type: object}",
     ),
-    "jsonEquals": Kind(1, _read_comparison, _equals, takes_mapping=True, example="{city: Oslo}"),
-    "jsonSubset": Kind(1, _read_comparison, _contains, takes_mapping=True, example="{city: Oslo}"),
-    "jsonPath": Kind(1, _read_path, _is_at_path, main="path"),
+    "jsonEquals": CheckType(
+        1, _read_comparison, _equals, takes_mapping=True, example="{city: Oslo}"
+    ),
+    "jsonSubset": CheckType(
+        1, _read_comparison, _contains, takes_mapping=True, example="{city: Oslo}"
+    ),
+    "jsonPath": CheckType(1, _read_path, _is_at_path, main="path"),
 }

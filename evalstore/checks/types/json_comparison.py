@@ -17,7 +17,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class JsonComparison:
     """What it takes for a value to be as expected.
 
     1 is 1.0, true is not 1, and nothing but null is null.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from evalstore.checks.base import Arguments, Finding, Kind, Subject
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.types.choice_parser import bare
 from evalstore.checks.types.json import raise_for_path
 from evalstore.display import as_text, shorten
@@ -32,7 +32,7 @@ def without_judge(checks: Iterable[Json]) -> list[Json]:
     return [check for check in checks if check["type"] != JUDGE]
 
 
-def _read(arguments: Arguments) -> dict[str, Json]:
+def _read(arguments: CheckArguments) -> dict[str, Json]:
     prompt = arguments.text("prompt")
     found: dict[str, Json] = {"prompt": prompt} if prompt else {}
     if arguments.has("choices") and arguments.has("parser"):
@@ -62,7 +62,7 @@ def _read(arguments: Arguments) -> dict[str, Json]:
     return found
 
 
-def _read_choices(arguments: Arguments) -> dict[str, Json]:
+def _read_choices(arguments: CheckArguments) -> dict[str, Json]:
     choices = arguments.texts("choices")
     if len(choices) < 2:
         raise arguments.problem("'choices' must be a list of two or more")
@@ -89,7 +89,9 @@ def _read_choices(arguments: Arguments) -> dict[str, Json]:
     return found if passing is None else {**found, "pass": passing}
 
 
-def _read_choice_scores(given: Json, choices: list[str], arguments: Arguments) -> dict[str, Json]:
+def _read_choice_scores(
+    given: Json, choices: list[str], arguments: CheckArguments
+) -> dict[str, Json]:
     """Scores by choice: written so, or in the order of the choices, or the choices are numbers."""
     if given == "numbers":
         given = [_as_number(choice, arguments) for choice in choices]
@@ -109,7 +111,7 @@ def _read_choice_scores(given: Json, choices: list[str], arguments: Arguments) -
     return scores
 
 
-def _as_number(choice: str, arguments: Arguments) -> float:
+def _as_number(choice: str, arguments: CheckArguments) -> float:
     try:
         return float(choice)
     except ValueError:
@@ -118,7 +120,7 @@ def _as_number(choice: str, arguments: Arguments) -> float:
         ) from None
 
 
-def _read_scores(given: Json, arguments: Arguments) -> dict[str, Json]:
+def _read_scores(given: Json, arguments: CheckArguments) -> dict[str, Json]:
     if not isinstance(given, dict) or not given:
         raise arguments.problem(
             "'scores' must say what each choice is worth", "as in '{A: 1, B: 0.5}'"
@@ -150,7 +152,7 @@ def scale_of(check: Mapping[str, Json]) -> tuple[float, float]:
 
 
 def _read_passing(
-    arguments: Arguments, choices: Collection[str], scores: Mapping[str, Json] | None
+    arguments: CheckArguments, choices: Collection[str], scores: Mapping[str, Json] | None
 ) -> Json:
     """The choices that pass, or the bound of their scores; None: a score of 1 passes."""
     from evalstore.checks.parser import canonical_bound
@@ -179,19 +181,21 @@ def _read_passing(
     return bound
 
 
-def _required_pass(arguments: Arguments) -> Json:
+def _required_pass(arguments: CheckArguments) -> Json:
     value = arguments.take("pass")
     if value is None:
         raise _without_pass(arguments)
     return value
 
 
-def _without_pass(arguments: Arguments) -> FileProblem:
+def _without_pass(arguments: CheckArguments) -> FileProblem:
     words = "the check 'judge' gives a score, so it needs 'pass'"
     return arguments.problem(words, "as in 'pass: \">= 0.8\"'")
 
 
-def _raise_unless_reached(bound: str, scores: Mapping[Json, float], arguments: Arguments) -> None:
+def _raise_unless_reached(
+    bound: str, scores: Mapping[Json, float], arguments: CheckArguments
+) -> None:
     from evalstore.checks.parser import reaches
 
     if not any(reaches(score, bound) for score in scores.values()):
@@ -200,7 +204,7 @@ def _raise_unless_reached(bound: str, scores: Mapping[Json, float], arguments: A
         raise arguments.problem(words)
 
 
-def _read_parser(arguments: Arguments) -> dict[str, Json]:
+def _read_parser(arguments: CheckArguments) -> dict[str, Json]:
     from evalstore.checks.parser import canonical_bound
 
     given = arguments.take("parser")
@@ -208,7 +212,7 @@ def _read_parser(arguments: Arguments) -> dict[str, Json]:
         raise arguments.problem(
             "'parser' must have either 'regex' or 'json'", "as in \"{regex: 'SCORE: ([0-9]+)'}\""
         )
-    inner = Arguments(given, arguments.line)
+    inner = CheckArguments(given, arguments.line)
     if inner.has("regex"):
         pattern = inner.text("regex") or ""
         _raise_for_pattern(pattern, inner)
@@ -238,7 +242,7 @@ def _read_parser(arguments: Arguments) -> dict[str, Json]:
     return found
 
 
-def _raise_for_pattern(pattern: str, arguments: Arguments) -> None:
+def _raise_for_pattern(pattern: str, arguments: CheckArguments) -> None:
     if wrong := pattern_problem(pattern):
         words = f"the pattern {shorten(pattern)} is not a regular expression: {wrong}"
         raise arguments.problem(words)
@@ -249,8 +253,8 @@ def _raise_for_pattern(pattern: str, arguments: Arguments) -> None:
         )
 
 
-def _never(_check: Mapping[str, Json], _subject: Subject) -> Finding:
+def _never(_check: Mapping[str, Json], _subject: CheckInput) -> CheckFinding:
     raise EvalstoreError("models judge this, not the check itself")
 
 
-KINDS = {JUDGE: Kind(1, _read, _never, main="prompt", by_models=True)}
+KINDS = {JUDGE: CheckType(1, _read, _never, main="prompt", by_models=True)}

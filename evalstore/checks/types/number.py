@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 
-from evalstore.checks.base import Arguments, Finding, Kind, Subject
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.display import as_text, shorten
 from evalstore.files.fields import is_finite
 from evalstore.values import Json
@@ -51,7 +51,7 @@ def last_number(text: str, *, commas: bool = False) -> Decimal | None:
     return None if found.is_nan() else found
 
 
-def _read_number(arguments: Arguments) -> dict[str, Json]:
+def _read_number(arguments: CheckArguments) -> dict[str, Json]:
     commas = arguments.flag("commas")
     expected = _read_expected(arguments, commas=commas)
     op = arguments.choice("op", _OPERATORS, "==")
@@ -70,7 +70,7 @@ def _read_number(arguments: Arguments) -> dict[str, Json]:
     return found
 
 
-def _read_expected(arguments: Arguments, *, commas: bool) -> int | float:
+def _read_expected(arguments: CheckArguments, *, commas: bool) -> int | float:
     """A number, also as a text: the cells of a table are texts."""
     given = arguments.require("expected")
     number = as_number(given, commas=commas)
@@ -100,12 +100,14 @@ def _is_whole(number: Decimal) -> bool:
     return number.adjusted() < 400 and number == number.to_integral_value()
 
 
-def _compares(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _compares(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     found = last_number(text, commas=check.get("commas", False))
     op = check.get("op", "==")
     if found is None:
-        return Finding(0.0, f"expected a number {op} {check['expected']}, found {shorten(text)}")
+        return CheckFinding(
+            0.0, f"expected a number {op} {check['expected']}, found {shorten(text)}"
+        )
     expected = Decimal(str(check["expected"]))
     epsilon = check.get("epsilon")
     if epsilon is None:
@@ -114,12 +116,12 @@ def _compares(check: Mapping[str, Json], subject: Subject) -> Finding:
         near = _EXACT.subtract(found, expected).copy_abs() <= Decimal(str(epsilon))
         is_so = near if op == "==" else not near
     if is_so:
-        return Finding(1.0)
+        return CheckFinding(1.0)
     within = "" if epsilon is None else f" up to {epsilon}"
     words = f"expected a number {op} {check['expected']}{within}, found {_shown(found)}"
     if not check.get("commas") and (grouped := last_number(text, commas=True)) != found:
         words += f"; with 'commas: true' it would be {_shown(grouped)}"
-    return Finding(0.0, words)
+    return CheckFinding(0.0, words)
 
 
 def _shown(number: Decimal | None) -> str:
@@ -127,4 +129,4 @@ def _shown(number: Decimal | None) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-KINDS = {"number": Kind(1, _read_number, _compares, example="42")}
+KINDS = {"number": CheckType(1, _read_number, _compares, example="42")}

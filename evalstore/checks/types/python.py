@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from evalstore.checks.base import Arguments, Finding, Kind, Subject
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.display import as_text, shorten
 from evalstore.errors import FileProblem
 from evalstore.files.fields import is_finite, suggest
@@ -74,7 +74,7 @@ def python_checks(checks: Iterable[Json]) -> Iterator[Json]:
 # --- settings
 
 
-def _read(arguments: Arguments) -> dict[str, Json]:
+def _read(arguments: CheckArguments) -> dict[str, Json]:
     if not arguments.has("file"):
         raise arguments.problem(
             "the check 'python' needs a 'file'",
@@ -111,7 +111,7 @@ def _read(arguments: Arguments) -> dict[str, Json]:
     return found
 
 
-def _read_arguments(arguments: Arguments) -> dict[str, Json]:
+def _read_arguments(arguments: CheckArguments) -> dict[str, Json]:
     given = arguments.take("args", {})
     if not isinstance(given, dict):
         raise arguments.problem(
@@ -179,7 +179,7 @@ def require_defined(check: Mapping[str, Json], source: bytes, line: int | None) 
 # --- results
 
 
-def _judge(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _judge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """What the function says of the answer."""
     if subject.run_code is None:
         raise ValueError("Python files cannot run here")
@@ -188,7 +188,7 @@ def _judge(check: Mapping[str, Json], subject: Subject) -> Finding:
     return read_result(returned, has_bound="pass" in check)
 
 
-def read_result(value: Json, *, has_bound: bool) -> Finding:
+def read_result(value: Json, *, has_bound: bool) -> CheckFinding:
     """A finding from what a function returned: true or false, a number, or a mapping.
 
     A number between 0 and 1 needs a bound that says what is enough. Raises ValueError.
@@ -196,11 +196,11 @@ def read_result(value: Json, *, has_bound: bool) -> Finding:
     if isinstance(value, dict):
         return _read_mapping(value, has_bound=has_bound)
     if isinstance(value, bool):
-        return Finding(float(value), "" if value else "the function says no")
+        return CheckFinding(float(value), "" if value else "the function says no")
     score = _read_score(value)
     if not has_bound and 0 < score < 1:
         raise ValueError(_NEEDS_BOUND.format(score))
-    return Finding(score, "" if score == 1 else f"the function says {score:g}")
+    return CheckFinding(score, "" if score == 1 else f"the function says {score:g}")
 
 
 def _read_score(value: Json) -> float:
@@ -214,7 +214,7 @@ def _read_score(value: Json) -> float:
     return float(value)
 
 
-def _read_mapping(value: dict[str, Json], *, has_bound: bool) -> Finding:
+def _read_mapping(value: dict[str, Json], *, has_bound: bool) -> CheckFinding:
     for name in value:
         if name not in _PARTS:
             raise ValueError(f"it returned '{name}'; known are {', '.join(_PARTS)}")
@@ -231,7 +231,9 @@ def _read_mapping(value: dict[str, Json], *, has_bound: bool) -> Finding:
         raise ValueError(_NEEDS_BOUND.format(score))
     words = [value.get("label") or "", value.get("feedback") or ""]
     told = ": ".join(word for word in words if word)
-    return Finding(score, told or f"the function says {score:g}", None if has_bound else passed)
+    return CheckFinding(
+        score, told or f"the function says {score:g}", None if has_bound else passed
+    )
 
 
-KINDS = {NAME: Kind(1, _read, _judge, main="file")}
+KINDS = {NAME: CheckType(1, _read, _judge, main="file")}

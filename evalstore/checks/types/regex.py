@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evalstore.checks.base import Arguments, Finding, Kind, Subject
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.normalization import preparer
 from evalstore.display import as_text, shorten
 from evalstore.errors import EvalstoreError, NotRunError
@@ -30,7 +30,7 @@ def matches_all(check: Mapping[str, Json]) -> bool:
         return False
 
 
-def _read_regex(arguments: Arguments) -> dict[str, Json]:
+def _read_regex(arguments: CheckArguments) -> dict[str, Json]:
     pattern = arguments.text("pattern")
     if pattern is None:
         raise arguments.problem("the check needs 'pattern'", "as in \"regex: '[0-9]+ days'\"")
@@ -54,7 +54,7 @@ def _read_regex(arguments: Arguments) -> dict[str, Json]:
     return found
 
 
-def _matches(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _matches(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the pattern matches; where the text has lost its case, the pattern ignores it."""
     steps = tuple(check.get("normalize", ()))
     flags = frozenset(check.get("flags", ()))
@@ -74,8 +74,8 @@ def _matches(check: Mapping[str, Json], subject: Subject) -> Finding:
             f"{len(text):,} characters: it tries too many ways to match"
         ) from None
     if found is not None:
-        return Finding(1.0)
-    return Finding(0.0, f"the pattern {shorten(pattern)} {_METHODS[method]} {shorten(text)}")
+        return CheckFinding(1.0)
+    return CheckFinding(0.0, f"the pattern {shorten(pattern)} {_METHODS[method]} {shorten(text)}")
 
 
-KINDS = {"regex": Kind(1, _read_regex, _matches, main="pattern")}
+KINDS = {"regex": CheckType(1, _read_regex, _matches, main="pattern")}

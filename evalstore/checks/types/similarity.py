@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from evalstore.checks.base import INSTALL, Arguments, Finding, Kind, Subject
+from evalstore.checks.base import INSTALL, CheckArguments, CheckFinding, CheckInput, CheckType
 from evalstore.checks.normalization import squad
 from evalstore.checks.types.text import any_of, read_texts
 from evalstore.display import shorten
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 _VARIANTS = ("rouge1", "rouge2", "rougeL")
 
 
-def _exact(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _exact(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the answer is one of the texts, after both are normalised as SQuAD does."""
     text = squad(subject.text)
     wanted = [squad(subject.prepare(one)) for one in check["expected"]]
     if text in wanted:
-        return Finding(1.0)
-    return Finding(0.0, f"expected {any_of(wanted)}, found {shorten(text)}")
+        return CheckFinding(1.0)
+    return CheckFinding(0.0, f"expected {any_of(wanted)}, found {shorten(text)}")
 
 
-def _fuzzy(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _fuzzy(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether one contains the other, normalised as SQuAD does; the rule of OpenAI Evals.
 
     A text that nothing is left of is contained only in another such text.
@@ -39,8 +39,10 @@ def _fuzzy(check: Mapping[str, Json], subject: Subject) -> Finding:
     wanted = [squad(subject.prepare(one)) for one in check["expected"]]
     for one in wanted:
         if (one in text or text in one) if one and text else one == text:
-            return Finding(1.0)
-    return Finding(0.0, f"expected {any_of(wanted)} in {shorten(text)}, or the other way round")
+            return CheckFinding(1.0)
+    return CheckFinding(
+        0.0, f"expected {any_of(wanted)} in {shorten(text)}, or the other way round"
+    )
 
 
 def token_f1(expected: str, found: str) -> float:
@@ -65,32 +67,32 @@ def edit_ratio(expected: str, found: str) -> float:
     return float(Indel.normalized_similarity(expected, found))
 
 
-def _best(scores: Iterable[float], check: Mapping[str, Json], subject: Subject) -> Finding:
+def _best(scores: Iterable[float], check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """The best score, and the expected text that has it."""
     pairs = zip(scores, check["expected"], strict=True)
     score, text = max(pairs, key=lambda pair: pair[0], default=(0.0, ""))
     return _graded(score, text, subject)
 
 
-def _graded(score: float, expected: str, subject: Subject) -> Finding:
+def _graded(score: float, expected: str, subject: CheckInput) -> CheckFinding:
     if score >= 1.0:
-        return Finding(1.0)
-    return Finding(score, f"expected {shorten(expected)}, found {shorten(subject.text)}")
+        return CheckFinding(1.0)
+    return CheckFinding(score, f"expected {shorten(expected)}, found {shorten(subject.text)}")
 
 
-def _share_words(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _share_words(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     found = squad(subject.text).split()
     expected = (squad(subject.prepare(one)).split() for one in check["expected"])
     return _best((_f1(one, found) for one in expected), check, subject)
 
 
-def _is_similar(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _is_similar(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     expected = map(subject.prepare, check["expected"])
     return _best((edit_ratio(one, text) for one in expected), check, subject)
 
 
-def _read_distance(arguments: Arguments) -> dict[str, Json]:
+def _read_distance(arguments: CheckArguments) -> dict[str, Json]:
     most = arguments.whole("max")
     if most is None:
         raise arguments.problem(
@@ -100,7 +102,7 @@ def _read_distance(arguments: Arguments) -> dict[str, Json]:
     return {**read_texts(arguments), "max": most}
 
 
-def _is_near(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _is_near(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether so many inserted, deleted or replaced characters make the answer one of the texts."""
     from rapidfuzz.distance import Levenshtein
 
@@ -108,9 +110,9 @@ def _is_near(check: Mapping[str, Json], subject: Subject) -> Finding:
     wanted = [subject.prepare(one) for one in check["expected"]]
     edits = min((Levenshtein.distance(one, text) for one in wanted), default=None)
     if edits is not None and edits <= check["max"]:
-        return Finding(1.0)
+        return CheckFinding(1.0)
     words = f"expected {any_of(wanted)} up to {check['max']} edits, found {shorten(text)}"
-    return Finding(0.0, words if edits is None else f"{words}, {edits} edits away")
+    return CheckFinding(0.0, words if edits is None else f"{words}, {edits} edits away")
 
 
 # --- with packages of the extra `similarity` ----------------------------------------------
@@ -139,7 +141,7 @@ def _rouge_scorer(variant: str, *, stems: bool = False) -> RougeScorer:
     return RougeScorer([variant], use_stemmer=stems)
 
 
-def _bleu(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _bleu(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """BLEU of one sentence as sacrebleu has it, 0..1; all expected texts are its references."""
     expected = [subject.prepare(one) for one in check["expected"]]
     if not expected:
@@ -148,14 +150,14 @@ def _bleu(check: Mapping[str, Json], subject: Subject) -> Finding:
     return _graded(min(found.score / 100, 1.0), expected[0], subject)
 
 
-def _read_rouge(arguments: Arguments) -> dict[str, Json]:
+def _read_rouge(arguments: CheckArguments) -> dict[str, Json]:
     variant = arguments.choice("variant", _VARIANTS, "rougeL")
     found = {} if variant == "rougeL" else {"variant": variant}
     stems = {"stem": True} if arguments.flag("stem") else {}
     return read_texts(arguments) | found | stems
 
 
-def _rouge(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _rouge(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """The F measure of ROUGE as rouge-score has it, of words or their stems, for the best text."""
     variant = check.get("variant", "rougeL")
     score: Callable[[str, str], Mapping[str, Json]] = _rouge_scorer(
@@ -167,11 +169,11 @@ def _rouge(check: Mapping[str, Json], subject: Subject) -> Finding:
 
 
 KINDS = {
-    "exact": Kind(1, read_texts, _exact, example="Paris"),
-    "fuzzy": Kind(1, read_texts, _fuzzy, example="Paris"),
-    "f1": Kind(1, read_texts, _share_words, graded=True, example="Paris"),
-    "similar": Kind(1, read_texts, _is_similar, graded=True, example="Paris"),
-    "levenshtein": Kind(1, _read_distance, _is_near, example="{expected: Paris, max: 2}"),
-    "bleu": Kind(1, read_texts, _bleu, graded=True, package="sacrebleu", example="Paris"),
-    "rouge": Kind(1, _read_rouge, _rouge, graded=True, package="rouge_score", example="Paris"),
+    "exact": CheckType(1, read_texts, _exact, example="Paris"),
+    "fuzzy": CheckType(1, read_texts, _fuzzy, example="Paris"),
+    "f1": CheckType(1, read_texts, _share_words, graded=True, example="Paris"),
+    "similar": CheckType(1, read_texts, _is_similar, graded=True, example="Paris"),
+    "levenshtein": CheckType(1, _read_distance, _is_near, example="{expected: Paris, max: 2}"),
+    "bleu": CheckType(1, read_texts, _bleu, graded=True, package="sacrebleu", example="Paris"),
+    "rouge": CheckType(1, _read_rouge, _rouge, graded=True, package="rouge_score", example="Paris"),
 }

@@ -6,25 +6,25 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from evalstore.checks.base import Arguments, Finding, Kind, Subject, passes
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
 from evalstore.checks.normalization import STEPS
 from evalstore.display import difference, shorten
 from evalstore.errors import EvalstoreError
 from evalstore.values import Json
 
-_PASS = Finding(1.0)
+_PASS = CheckFinding(1.0)
 _LISTED = 3
 """Expected texts that a feedback lists."""
 
 # --- texts that are expected --------------------------------------------------------------
 
 
-def read_texts(arguments: Arguments) -> dict[str, Json]:
+def read_texts(arguments: CheckArguments) -> dict[str, Json]:
     """One expected text or several, each once; always a list."""
     return {"expected": list(dict.fromkeys(arguments.texts("expected")))}
 
 
-def _read_text(arguments: Arguments) -> dict[str, Json]:
+def _read_text(arguments: CheckArguments) -> dict[str, Json]:
     texts = arguments.texts("expected")
     if len(texts) != 1:
         raise arguments.problem(
@@ -42,7 +42,7 @@ def any_of(texts: Sequence[str]) -> str:
     return f"one of {', '.join(map(shorten, texts[:_LISTED]))}{more}"
 
 
-def _part(expected: str, subject: Subject) -> str:
+def _part(expected: str, subject: CheckInput) -> str:
     """A text to look for; one that `normalize` leaves nothing of would be found everywhere."""
     prepared = subject.prepare(expected)
     if expected and not prepared:
@@ -50,58 +50,60 @@ def _part(expected: str, subject: Subject) -> str:
     return prepared
 
 
-def _equals(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _equals(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     wanted = [subject.prepare(one) for one in check["expected"]]
     if text in wanted:
         return _PASS
     if len(wanted) > 1:
-        return Finding(0.0, f"expected {any_of(wanted)}, found {shorten(text)}")
+        return CheckFinding(0.0, f"expected {any_of(wanted)}, found {shorten(text)}")
     for step in ("trim", "nfc", "casefold"):
         if STEPS[step](wanted[0]) == STEPS[step](text):
             words = f"; they would be equal with 'normalize: {step}'"
-            return Finding(0.0, difference(wanted[0], text) + words)
-    return Finding(0.0, difference(wanted[0], text))
+            return CheckFinding(0.0, difference(wanted[0], text) + words)
+    return CheckFinding(0.0, difference(wanted[0], text))
 
 
-def _contains(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _contains(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     part = _part(check["expected"][0], subject)
-    return _PASS if part in text else Finding(0.0, f"{shorten(part)} is not in {shorten(text)}")
+    return (
+        _PASS if part in text else CheckFinding(0.0, f"{shorten(part)} is not in {shorten(text)}")
+    )
 
 
-def _contains_any(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _contains_any(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     parts = [_part(one, subject) for one in check["expected"]]
     if any(part in text for part in parts):
         return _PASS
-    return Finding(0.0, f"expected {any_of(parts)} in {shorten(text)}")
+    return CheckFinding(0.0, f"expected {any_of(parts)} in {shorten(text)}")
 
 
-def _contains_all(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _contains_all(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     missing = [one for one in check["expected"] if _part(one, subject) not in text]
     if not missing:
         return _PASS
     more = f" … ({len(missing)} in all)" if len(missing) > _LISTED else ""
     words = ", ".join(map(shorten, missing[:_LISTED]))
-    return Finding(0.0, f"missing {words}{more} in {shorten(text)}")
+    return CheckFinding(0.0, f"missing {words}{more} in {shorten(text)}")
 
 
-def _starts_with(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _starts_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     parts = tuple(_part(one, subject) for one in check["expected"])
     if text.startswith(parts):
         return _PASS
-    return Finding(0.0, f"expected {any_of(parts)} at the start of {shorten(text)}")
+    return CheckFinding(0.0, f"expected {any_of(parts)} at the start of {shorten(text)}")
 
 
-def _ends_with(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _ends_with(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     text = subject.text
     parts = tuple(_part(one, subject) for one in check["expected"])
     if text.endswith(parts):
         return _PASS
-    return Finding(0.0, f"expected {any_of(parts)} at the end of {shorten(text, len(text))}")
+    return CheckFinding(0.0, f"expected {any_of(parts)} at the end of {shorten(text, len(text))}")
 
 
 # --- length -------------------------------------------------------------------------------
@@ -147,7 +149,7 @@ _UNITS: Mapping[str, Callable[[str], int]] = {
 }
 
 
-def _read_length(arguments: Arguments) -> dict[str, Json]:
+def _read_length(arguments: CheckArguments) -> dict[str, Json]:
     unit = arguments.choice("unit", _UNITS, "characters")
     least, most = arguments.whole("min"), arguments.whole("max")
     if least is None and most is None:
@@ -160,7 +162,7 @@ def _read_length(arguments: Arguments) -> dict[str, Json]:
     return found | {k: v for k, v in (("min", least), ("max", most)) if v is not None}
 
 
-def _has_length(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _has_length(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     unit = check.get("unit", "characters")
     text = subject.text
     count = _UNITS[unit](text)
@@ -171,7 +173,7 @@ def _has_length(check: Mapping[str, Json], subject: Subject) -> Finding:
         wanted = f"{least}"
     else:
         wanted = f"at least {least}" if most is None or count < (least or 0) else f"at most {most}"
-    return Finding(0.0, f"expected {wanted} {unit}, found {count}: {shorten(text)}")
+    return CheckFinding(0.0, f"expected {wanted} {unit}, found {count}: {shorten(text)}")
 
 
 # --- what needs no setting ----------------------------------------------------------------
@@ -197,35 +199,35 @@ _REFUSAL = re.compile(
 )
 
 
-def _read_nothing(_arguments: Arguments) -> dict[str, Json]:
+def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
     return {}
 
 
-def _refuses(_check: Mapping[str, Json], subject: Subject) -> Finding:
+def _refuses(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the provider says it is a refusal, or the text begins like one, in English."""
     if subject.reply.refusal:
         return _PASS
     text = subject.text
     is_so = _REFUSAL.search(text[:_LOOKED_AT]) is not None
-    return _PASS if is_so else Finding(0.0, f"expected a refusal, found {shorten(text)}")
+    return _PASS if is_so else CheckFinding(0.0, f"expected a refusal, found {shorten(text)}")
 
 
-def _is_not_empty(_check: Mapping[str, Json], subject: Subject) -> Finding:
+def _is_not_empty(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     if subject.actual in ([], {}):
-        return Finding(0.0, "expected something, found nothing")
+        return CheckFinding(0.0, "expected something, found nothing")
     text = subject.text
     return passes(bool(text.strip()), f"expected some text, found {shorten(text)}")
 
 
 KINDS = {
-    "equals": Kind(1, read_texts, _equals, example="Paris"),
-    "contains": Kind(1, _read_text, _contains, example="Paris"),
-    "containsAny": Kind(1, read_texts, _contains_any, example="[Paris, Lyon]"),
-    "containsAll": Kind(1, read_texts, _contains_all, example="[Paris, Lyon]"),
-    "startsWith": Kind(1, read_texts, _starts_with, example="Paris"),
-    "endsWith": Kind(1, read_texts, _ends_with, example="Paris"),
-    "oneOf": Kind(1, read_texts, _equals, example="[Paris, Lyon]"),
-    "length": Kind(1, _read_length, _has_length, main=None, example="{max: 80}"),
-    "refusal": Kind(2, _read_nothing, _refuses, main=None),
-    "notEmpty": Kind(1, _read_nothing, _is_not_empty, main=None),
+    "equals": CheckType(1, read_texts, _equals, example="Paris"),
+    "contains": CheckType(1, _read_text, _contains, example="Paris"),
+    "containsAny": CheckType(1, read_texts, _contains_any, example="[Paris, Lyon]"),
+    "containsAll": CheckType(1, read_texts, _contains_all, example="[Paris, Lyon]"),
+    "startsWith": CheckType(1, read_texts, _starts_with, example="Paris"),
+    "endsWith": CheckType(1, read_texts, _ends_with, example="Paris"),
+    "oneOf": CheckType(1, read_texts, _equals, example="[Paris, Lyon]"),
+    "length": CheckType(1, _read_length, _has_length, main=None, example="{max: 80}"),
+    "refusal": CheckType(2, _read_nothing, _refuses, main=None),
+    "notEmpty": CheckType(1, _read_nothing, _is_not_empty, main=None),
 }

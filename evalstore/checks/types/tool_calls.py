@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evalstore.checks.base import Arguments, Finding, Kind, Subject, passes
-from evalstore.checks.types.json_comparison import Comparison, match, shown
+from evalstore.checks.base import CheckArguments, CheckFinding, CheckInput, CheckType, passes
+from evalstore.checks.types.json_comparison import JsonComparison, match, shown
 from evalstore.display import shorten
 from evalstore.files.fields import is_json, suggest
 from evalstore.values import Json, ToolCall
@@ -20,7 +20,7 @@ def _arguments(call: ToolCall) -> Json:
     return {} if call.arguments is None else call.arguments
 
 
-def _fits(comparison: Comparison, expected: Mapping[str, Json], call: ToolCall) -> bool:
+def _fits(comparison: JsonComparison, expected: Mapping[str, Json], call: ToolCall) -> bool:
     """Whether a call has this name and, when the expectation has some, these arguments."""
     if call.name != expected["name"]:
         return False
@@ -28,10 +28,10 @@ def _fits(comparison: Comparison, expected: Mapping[str, Json], call: ToolCall) 
     return wanted is None or comparison.agrees(wanted, _arguments(call))
 
 
-def _read_calls(arguments: Arguments) -> dict[str, Json]:
+def _read_calls(arguments: CheckArguments) -> dict[str, Json]:
     given = arguments.take("expected")
     if isinstance(given, dict) and list(given) == ["count"]:
-        arguments, given = Arguments(given, arguments.line), None
+        arguments, given = CheckArguments(given, arguments.line), None
     count = arguments.whole("count")
     if given is None or given is True:
         for name in ("order", "extra", "arguments"):
@@ -56,7 +56,7 @@ def _read_calls(arguments: Arguments) -> dict[str, Json]:
     return found
 
 
-def _read_expectation(given: Json, arguments: Arguments) -> dict[str, Json]:
+def _read_expectation(given: Json, arguments: CheckArguments) -> dict[str, Json]:
     """One expected call: its name, or a mapping with a name and perhaps arguments."""
     if isinstance(given, str) and given:
         return {"name": given}
@@ -78,7 +78,7 @@ def _read_expectation(given: Json, arguments: Arguments) -> dict[str, Json]:
     return {"name": given["name"], "arguments": wanted}
 
 
-def _calls_tools(check: Mapping[str, Json], subject: Subject) -> Finding:
+def _calls_tools(check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether the expected tools were called, each call standing for one expectation.
 
     Without expectations: whether any tool was called, or as many as `count` says.
@@ -86,24 +86,27 @@ def _calls_tools(check: Mapping[str, Json], subject: Subject) -> Finding:
     calls = subject.reply.tool_calls
     count = check.get("count")
     if count is not None and len(calls) != count:
-        return Finding(0.0, f"expected {_calls(count)}, found {_list(calls)}")
+        return CheckFinding(0.0, f"expected {_calls(count)}, found {_list(calls)}")
     if "expected" not in check:
         words = "the answer is a text, no tool was called"
         return passes(bool(calls) or count == 0, words)
-    comparison = Comparison(subject.prepare, check.get("arguments") == "subset")
+    comparison = JsonComparison(subject.prepare, check.get("arguments") == "subset")
     allows_more = check.get("extra") == "allow"
     find = _in_order if check.get("order") else _in_any_order
     partners = find(comparison, check["expected"], calls, allows_more)
     missing = [one for one, at in zip(check["expected"], partners, strict=True) if at is None]
     if missing:
-        return Finding(0.0, _missing(missing[0], partners, calls, comparison))
+        return CheckFinding(0.0, _missing(missing[0], partners, calls, comparison))
     more = [call for at, call in enumerate(calls) if at not in partners]
     words = f"expected no further call, found {_list(more)}"
     return passes(allows_more or not more, words)
 
 
 def _in_any_order(
-    comparison: Comparison, expected: Sequence[Json], calls: Sequence[ToolCall], _allows_more: bool
+    comparison: JsonComparison,
+    expected: Sequence[Json],
+    calls: Sequence[ToolCall],
+    _allows_more: bool,
 ) -> list[int | None]:
     return match(
         [[at for at, call in enumerate(calls) if _fits(comparison, one, call)] for one in expected]
@@ -111,7 +114,10 @@ def _in_any_order(
 
 
 def _in_order(
-    comparison: Comparison, expected: Sequence[Json], calls: Sequence[ToolCall], allows_more: bool
+    comparison: JsonComparison,
+    expected: Sequence[Json],
+    calls: Sequence[ToolCall],
+    allows_more: bool,
 ) -> list[int | None]:
     """The first call that fits after those before it; without further calls, the next one."""
     found: list[int | None] = []
@@ -133,7 +139,7 @@ def _missing(
     expected: Mapping[str, Json],
     partners: Sequence[int | None],
     calls: Sequence[ToolCall],
-    comparison: Comparison,
+    comparison: JsonComparison,
 ) -> str:
     """That an expected call was not made, and how the nearest one differs from it."""
     words = f"expected the call {_one(expected['name'], expected.get('arguments'))}"
@@ -168,17 +174,17 @@ def _list(calls: Sequence[ToolCall]) -> str:
     return f"{listed} … ({len(calls)} in all)" if len(calls) > _LISTED else listed
 
 
-def _read_nothing(_arguments: Arguments) -> dict[str, Json]:
+def _read_nothing(_arguments: CheckArguments) -> dict[str, Json]:
     return {}
 
 
-def _calls_no_tool(_check: Mapping[str, Json], subject: Subject) -> Finding:
+def _calls_no_tool(_check: Mapping[str, Json], subject: CheckInput) -> CheckFinding:
     """Whether no tool was called."""
     calls = subject.reply.tool_calls
     return passes(not calls, f"expected no tool call, found {_list(calls)}")
 
 
 KINDS = {
-    "toolCalls": Kind(1, _read_calls, _calls_tools, takes_mapping=True),
-    "noToolCalls": Kind(1, _read_nothing, _calls_no_tool, main=None),
+    "toolCalls": CheckType(1, _read_calls, _calls_tools, takes_mapping=True),
+    "noToolCalls": CheckType(1, _read_nothing, _calls_no_tool, main=None),
 }

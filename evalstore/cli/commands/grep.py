@@ -11,7 +11,7 @@ from evalstore.cli.app import app, here
 from evalstore.errors import NO
 
 if TYPE_CHECKING:
-    from evalstore.operations.grep import Hit
+    from evalstore.operations.grep import SearchHit
 
 _MANY = 10_000
 """Texts from which on it is said why nothing happens yet."""
@@ -61,7 +61,7 @@ def grep(
         raise typer.Exit(NO)
 
 
-def _print(hit: Hit) -> None:
+def _print(hit: SearchHit) -> None:
     place = hit.file or f"session {output.short((*hit.sessions, hit.id)[0])}"
     label = f"{place} [{hit.row}]" if hit.row else place
     output.line(
@@ -78,7 +78,7 @@ def _print(hit: Hit) -> None:
     )
 
 
-def _marked(hit: Hit) -> str:
+def _marked(hit: SearchHit) -> str:
     parts, at = "", 0
     for begin, end in hit.matches:
         parts += output.safe(hit.context[at:begin])

@@ -12,9 +12,9 @@ from evalstore.cli.app import Globals, app, here
 from evalstore.errors import NO
 
 if TYPE_CHECKING:
-    from evalstore.importers.base import Left
-    from evalstore.operations.import_tests import Written
-    from evalstore.operations.imports.records import Kept
+    from evalstore.importers.base import SkippedItem
+    from evalstore.operations.import_tests import ImportReport
+    from evalstore.operations.imports.records import ImportSummary
 
 
 @app.command("import")
@@ -73,7 +73,7 @@ def import_(
 _EDITED = "it was edited, or no import wrote it; remove it or use --force"
 
 
-def _print(done: Written, *, dry_run: bool) -> None:
+def _print(done: ImportReport, *, dry_run: bool) -> None:
     groups = {
         "would write" if dry_run else "written": done.written,
         "unchanged": done.unchanged,
@@ -102,7 +102,7 @@ def _print(done: Written, *, dry_run: bool) -> None:
     output.talk("Next: 'evalstore check' reads what was written, 'evalstore run' asks and judges.")
 
 
-def _print_history(history: Kept, *, dry_run: bool) -> None:
+def _print_history(history: ImportSummary, *, dry_run: bool) -> None:
     if dry_run:
         output.line(f"{output.plural(history.sessions, 'recorded answer')} to be placed")
         return
@@ -128,7 +128,7 @@ def _print_history(history: Kept, *, dry_run: bool) -> None:
         output.line(f"run {run} has the recorded verdicts: 'evalstore diff {run} @' compares")
 
 
-def _retired(history: Kept) -> str:
+def _retired(history: ImportSummary) -> str:
     """How many of the versions of before no test has any more."""
     if history.retired_versions == history.older_versions:
         return "which no test has today"
@@ -137,7 +137,7 @@ def _retired(history: Kept) -> str:
     return f"{history.retired_versions:,} of which no test has today"
 
 
-def _list(title: str, listed: tuple[Left, ...]) -> None:
+def _list(title: str, listed: tuple[SkippedItem, ...]) -> None:
     if listed:
         output.line(title)
     for one in listed:

@@ -10,7 +10,7 @@ from evalstore.cli import options, output
 from evalstore.cli.app import app, here
 
 if TYPE_CHECKING:
-    from evalstore.operations.label import Labelled
+    from evalstore.operations.label import LabelReport
 
 
 @app.command()
@@ -75,7 +75,7 @@ def label(
         output.talk(f'(use "evalstore run" to {why})')
 
 
-def _print(one: Labelled) -> None:
+def _print(one: LabelReport) -> None:
     subject = one.subject
     place = f"{subject.file} [{subject.row}]" if subject.row else subject.file
     place += f" ({one.prompt})" if one.prompt else ""

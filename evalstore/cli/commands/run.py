@@ -12,7 +12,7 @@ from evalstore.cli import options, output
 from evalstore.cli.app import Globals, app, here
 from evalstore.cli.render.run import print_report, print_status
 from evalstore.errors import OK, USAGE, EvalstoreError
-from evalstore.planning.options import FailOn, Orders, Wanted
+from evalstore.planning.options import FailOn, RunOptions, SelectionOptions
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
@@ -89,9 +89,9 @@ def ordering(
     yes: Yes = False,
     exit_first: ExitFirst = False,
     message: Message = None,
-) -> Orders:
+) -> RunOptions:
     """The options that say how a run is to go."""
-    return Orders(
+    return RunOptions(
         concurrency=concurrency,
         timeout=timeout,
         retries=retries,
@@ -109,7 +109,7 @@ def ordering(
 @app.command()
 @options.grouped(wanted=options.selecting)
 def status(
-    wanted: Wanted,
+    wanted: SelectionOptions,
     explain: Annotated[
         bool, typer.Option("--explain", help="Why each question and judgement.")
     ] = False,
@@ -140,8 +140,8 @@ def status(
 @app.command()
 @options.grouped(wanted=options.selecting, orders=ordering)
 def run(
-    wanted: Wanted,
-    orders: Orders,
+    wanted: SelectionOptions,
+    orders: RunOptions,
     watch: Watch = False,
     dry_run: DryRun = False,
     explain: Explain = False,
@@ -157,8 +157,8 @@ def run(
 @app.command()
 @options.grouped(wanted=options.selecting, orders=ordering)
 def judge(
-    wanted: Wanted,
-    orders: Orders,
+    wanted: SelectionOptions,
+    orders: RunOptions,
     watch: Watch = False,
     dry_run: DryRun = False,
     explain: Explain = False,
@@ -168,7 +168,9 @@ def judge(
     _carry_out(wanted, replace(orders, judge_only=True), watch=watch, dry_run=dry_run, json=json)
 
 
-def _carry_out(wanted: Wanted, orders: Orders, *, watch: bool, dry_run: bool, json: bool) -> None:
+def _carry_out(
+    wanted: SelectionOptions, orders: RunOptions, *, watch: bool, dry_run: bool, json: bool
+) -> None:
     if watch and dry_run:
         raise EvalstoreError(
             "'--watch' does not go with '--dry-run'",
@@ -188,17 +190,17 @@ def _carry_out(wanted: Wanted, orders: Orders, *, watch: bool, dry_run: bool, js
             print_status(found, explain=True, dry_run=True)
         exit_code = USAGE if found.left_out else OK
     else:
-        from evalstore.cli.progress import ProgressWatcher
+        from evalstore.cli.progress import TerminalProgress
         from evalstore.operations.run import run as operation
 
-        report = operation(here(), wanted, orders, ProgressWatcher(Globals.progress))
+        report = operation(here(), wanted, orders, TerminalProgress(Globals.progress))
         _show(report, orders, json=json)
         exit_code = report.exit_code
     if exit_code:
         raise typer.Exit(exit_code)
 
 
-def _show(report: RunReport, orders: Orders, *, json: bool) -> None:
+def _show(report: RunReport, orders: RunOptions, *, json: bool) -> None:
     if json:
         output.document(report.document())
     else:

@@ -13,7 +13,7 @@ from evalstore.display import interval_bar
 
 if TYPE_CHECKING:
     from evalstore.operations.stats import Stats
-    from evalstore.reports.group_totals import Group
+    from evalstore.reports.group_totals import ResultGroup
 
 _BAR = 16
 _ALWAYS = ("passed", "judged")
@@ -88,7 +88,7 @@ def print_stats(found: Stats) -> None:
         output.talk(f"note: the price of {count} is unknown; costs are without them")
 
 
-def _row(one: Group, currency: str) -> list[str]:
+def _row(one: ResultGroup, currency: str) -> list[str]:
     rate = one.rate
     low, high = rate.interval or (0.0, 0.0)
     per_100 = one.per_100(one.answering)

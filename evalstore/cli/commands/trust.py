@@ -13,7 +13,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.operations.trust import Shown, ShownVariable
+    from evalstore.operations.trust import ShownFile, ShownVariable
     from evalstore.workspace.allowed_paths import AllowedPath
 
 
@@ -114,7 +114,7 @@ def _print_variables(found: list[ShownVariable]) -> None:
         output.table([(one.variable, one.host) for one in found], ("variable", "host"))
 
 
-def _print_list(found: list[Shown]) -> None:
+def _print_list(found: list[ShownFile]) -> None:
     if not found:
         output.talk("No file is trusted.")
         return
@@ -125,7 +125,7 @@ def _print_list(found: list[Shown]) -> None:
     output.table(rows, header)
 
 
-def _print_one(one: Shown) -> None:
+def _print_one(one: ShownFile) -> None:
     place = one.path
     if Path(place).is_relative_to(here().directory):
         place = str(Path(place).relative_to(here().directory))

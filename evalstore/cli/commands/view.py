@@ -103,11 +103,11 @@ def view(
         serve(_command(), port or 0, _tell)
         return
     from evalstore.tui.app import Browser
-    from evalstore.tui.state.data_source import Workspace
+    from evalstore.tui.state.data_source import WorkspaceSource
 
     warnings: list[str] = []  # the screen belongs to the browser until it ends
     where = replace(here(), warn=warnings.append)
-    browser = Browser(Workspace(where, offline=offline, max_cost=max_cost), revision, look)
+    browser = Browser(WorkspaceSource(where, offline=offline, max_cost=max_cost), revision, look)
     browser.run()
     for warning in warnings:
         output.warn(warning)

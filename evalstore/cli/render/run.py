@@ -12,7 +12,7 @@ from evalstore.reports.version_diff import Difference, focus
 
 if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
-    from evalstore.operations.status_report import Change, Status
+    from evalstore.operations.status_report import FileChange, Status
     from evalstore.planning.code_trust import Untrusted
 
 _SHOWN = 20
@@ -96,7 +96,7 @@ def _print_untrusted(files: list[Untrusted]) -> None:
         output.talk(f'    (read it, then use "{output.safe(one.command)}" to allow it)')
 
 
-def _what(change: Change) -> str:
+def _what(change: FileChange) -> str:
     parts = []
     if change.code.strip() == "A":
         return f"{output.plural(change.asked, 'case')} new"
@@ -209,7 +209,7 @@ def print_report(report: RunReport, threshold: float | None) -> None:
         output.line(f"interrupted{_goes_on(report)}")
     elif report.gate == "failed":
         why = (
-            f": {output.percent(report.tally.rate.rate)} is less than {output.percent(threshold)}"
+            f": {output.percent(report.totals.rate.rate)} is less than {output.percent(threshold)}"
             if threshold is not None
             else ""
         )
@@ -229,19 +229,19 @@ def _print_cells(report: RunReport) -> None:
     from evalstore.operations.run_totals import MOST_PENDING, MOST_SHOWN
     from evalstore.store.results import join_feedback
 
-    tally, hidden = report.tally, 0
+    totals, hidden = report.totals, 0
     if output.verbose:
         shown = list(report.lines())
         count = len(shown)
     else:
-        few = tally.verdicts["pending"] <= MOST_PENDING
-        listed = [one for one in tally.notable if few or one.word != "pending"]
-        hidden = 0 if few else tally.verdicts["pending"]
-        count = sum(tally.verdicts.values()) - tally.verdicts["pass"] - hidden
+        few = totals.verdicts["pending"] <= MOST_PENDING
+        listed = [one for one in totals.notable if few or one.word != "pending"]
+        hidden = 0 if few else totals.verdicts["pending"]
+        count = sum(totals.verdicts.values()) - totals.verdicts["pass"] - hidden
         shown = [
-            (one, join_feedback(one.evaluations, tally.feedback)) for one in listed[:MOST_SHOWN]
+            (one, join_feedback(one.evaluations, totals.feedback)) for one in listed[:MOST_SHOWN]
         ]
-    left = [_place(one.file, one.row, one.prompt, tally.prompts) for one, _ in shown]
+    left = [_place(one.file, one.row, one.prompt, totals.prompts) for one, _ in shown]
     wide = max(map(output.columns_of, left), default=0)
     models = max((output.columns_of(one.model) for one, _ in shown), default=0)
     for (one, feedback), label in zip(shown, left, strict=True):
@@ -266,13 +266,13 @@ def _print_cells(report: RunReport) -> None:
 
 def _print_counts(report: RunReport) -> None:
     """How many cells ended how, and the pass rate with its interval."""
-    verdicts, rate = report.tally.verdicts, report.tally.rate
+    verdicts, rate = report.totals.verdicts, report.totals.rate
     counts = ", ".join(
         output.paint(f"{count} {word}", word)
         for word, count in verdicts.items()
         if count or word == "pass"
     )
-    unjudged = report.tally.count(None)
+    unjudged = report.totals.count(None)
     if unjudged:
         counts += f", {unjudged} answered without a judgement"
     of = f" of {rate.judged} judged" if verdicts["pending"] or unjudged else ""
@@ -299,7 +299,7 @@ def _goes_on(report: RunReport) -> str:
 
 def _what_helps(report: RunReport) -> str:
     """What may make an incomplete run complete."""
-    verdicts = report.tally.verdicts
+    verdicts = report.totals.verdicts
     if report.untrusted and not report.failed:
         return f"'{output.safe(report.untrusted[0].command)}' lets checks run that wait"
     if not any(verdicts.values()) and not report.failed:
@@ -335,7 +335,7 @@ def _print_spending(report: RunReport) -> None:
 
 def _print_models(report: RunReport) -> None:
     """The pass rate of each candidate, when there are several."""
-    by_model = report.tally.models
+    by_model = report.totals.models
     if len(by_model) < 2:
         return
     wide = max(map(output.columns_of, by_model))

@@ -13,7 +13,7 @@ from evalstore.cli import output
 from evalstore.cli.render.history import print_log
 from evalstore.clock import iso
 from evalstore.operations.log import Log, LogEntry, in_order
-from evalstore.operations.show import Shown
+from evalstore.operations.show import ShownItem
 from evalstore.operations.views.rendering import check_text, joined, text_of
 from evalstore.values import RECORDED, Json, Message, Reply, Usage
 
@@ -26,12 +26,12 @@ _INNER = ("kind", "scheme", "nonce", "key")
 _TIMES = ("started", "ended", "at")
 
 
-def print_shown(found: Shown) -> None:
+def print_shown(found: ShownItem) -> None:
     """A stored thing for people, in the way of its kind."""
     _PRINTERS.get(found.kind, _print_anything)(found)
 
 
-def _print_session(found: Shown) -> None:
+def _print_session(found: ShownItem) -> None:
     session, related = deserialize.restore_session(found.content), found.related
     model = related["model"]["code"] if related["model"] else output.short(session.question.model)
     _heading("session", output.short(found.id), output.safe(model), _ago(session.started))
@@ -88,7 +88,7 @@ def _print_session(found: Shown) -> None:
     _print_ids([*ids, ("question", related["question"])])
 
 
-def _print_run(found: Shown) -> None:
+def _print_run(found: ShownItem) -> None:
     entry = LogEntry(found.id, found.content, in_order(found.content["verdicts"]))
     print_log(Log([entry], 1), oneline=False)
     results = sorted(found.related["results"], key=lambda one: _URGENCY.index(one["verdict"]))
@@ -127,7 +127,7 @@ def _with_several_prompts(results: Iterable[Json]) -> set[tuple[str, str]]:
     return {place for place, prompts in seen.items() if len(prompts) > 1}
 
 
-def _print_judgement(found: Shown) -> None:
+def _print_judgement(found: ShownItem) -> None:
     made, related = deserialize.restore_evaluation_result(found.content), found.related
     _heading("judgement", output.short(found.id), _ago(made.started))
     score = _if("score {:g}", made.score)
@@ -144,7 +144,7 @@ def _print_judgement(found: Shown) -> None:
     _facts(_tokens(made.usage), cost, _if("{:g} s", made.latency or None), made.origin)
 
 
-def _print_failure(found: Shown) -> None:
+def _print_failure(found: ShownItem) -> None:
     content, related = found.content, found.related
     _heading("failure", output.short(found.id), output.safe(content.get("model") or ""))
     if "file" in related:
@@ -159,7 +159,7 @@ def _print_failure(found: Shown) -> None:
     _print_ids([*ids, ("evaluator", content.get("evaluator"))])
 
 
-def _print_question(found: Shown) -> None:
+def _print_question(found: ShownItem) -> None:
     """What was asked of whom, its answers, and the calls that brought none."""
     content, related = found.content, found.related
     _heading("question", output.short(found.id))
@@ -183,7 +183,7 @@ def _print_question(found: Shown) -> None:
         _print_ids((name, content.get(name)) for name in ("test", "prompt", "model"))
 
 
-def _print_cases(found: Shown) -> None:
+def _print_cases(found: ShownItem) -> None:
     """A test file as it was: what each case showed and what its judge was told."""
     related, file = found.related, deserialize.restore_case_file(found.content)
     _heading("cases", found.id)
@@ -207,7 +207,7 @@ def _print_cases(found: Shown) -> None:
         _print_ids([*ids, *(("prompt", id) for id in case.prompts)], "    ")
 
 
-def _print_version(found: Shown) -> None:
+def _print_version(found: ShownItem) -> None:
     content = found.content
     _heading(found.kind, found.id)
     _print_messages(deserialize.restore_messages(content.get("messages", ())))
@@ -222,21 +222,21 @@ def _print_version(found: Shown) -> None:
             _print_fields({name: value}, "")
 
 
-def _print_file(found: Shown) -> None:
+def _print_file(found: ShownItem) -> None:
     size = output.plural(found.related["size"], "byte")
     _heading("file", found.id, output.safe(found.content["mediaType"]), size)
     if text := found.related.get("text"):
         output.line(output.safe(text, lines=True).removesuffix("\n"))
 
 
-def _print_anything(found: Shown) -> None:
+def _print_anything(found: ShownItem) -> None:
     """The fields of a thing, long texts as blocks."""
     _heading(found.kind, found.id)
     _print_fields(found.content, "  ")
     _print_fields(found.related, "")
 
 
-_PRINTERS: Mapping[str, Callable[[Shown], None]] = {
+_PRINTERS: Mapping[str, Callable[[ShownItem], None]] = {
     "session": _print_session,
     "run": _print_run,
     "judgement": _print_judgement,

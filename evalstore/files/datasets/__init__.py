@@ -4,7 +4,7 @@ Nothing here knows the workspace: a caller gives the way to open the file, and d
 a row is for. Values are data, never templates.
 """
 
-from evalstore.data_item import Item
+from evalstore.data_item import DataItem
 from evalstore.files.datasets.columns import stable_names
 from evalstore.files.datasets.errors import DataProblem
 from evalstore.files.datasets.reader import Dataset, read_dataset
@@ -12,11 +12,11 @@ from evalstore.files.datasets.row_filter import DatasetRow
 from evalstore.files.datasets.spec import DatasetSpec, read_spec, resolve_path
 
 __all__ = [
+    "DataItem",
     "DataProblem",
     "Dataset",
     "DatasetRow",
     "DatasetSpec",
-    "Item",
     "read_dataset",
     "read_spec",
     "resolve_path",

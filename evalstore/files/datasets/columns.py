@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from evalstore.data_item import Item
+from evalstore.data_item import DataItem
 from evalstore.errors import FileProblem
 from evalstore.files.fields import suggest
 from evalstore.values import Json
@@ -42,7 +42,7 @@ def _can_stand(character: str) -> bool:
     return f"a{character}".isidentifier()
 
 
-class Columns:
+class DatasetColumns:
     """The columns of one file: what they are called, in the file and in templates."""
 
     def __init__(self, keys: Iterable[str], written: Mapping[str, str] | None = None) -> None:
@@ -90,9 +90,9 @@ class Columns:
         self.names = names
         self._settle()
 
-    def item(self, values: Mapping[str, Json]) -> Item:
+    def item(self, values: Mapping[str, Json]) -> DataItem:
         """A row by its names; raises `KeyError` for a key that is not a column."""
         if self.same and values.keys() <= self.known:
-            return Item(values, self)
+            return DataItem(values, self)
         names = self.names
-        return Item({names[key]: value for key, value in values.items()}, self)
+        return DataItem({names[key]: value for key, value in values.items()}, self)

@@ -13,7 +13,7 @@ from evalstore.files.datasets.errors import BadRow, DataProblem
 from evalstore.files.datasets.json_rows import MOST_COLUMNS, Record
 
 if TYPE_CHECKING:
-    from evalstore.files.datasets.text_source import Lines, Source
+    from evalstore.files.datasets.text_source import Lines, TextSource
 
 _MOST_CHARACTERS = 16 * 1024 * 1024
 """Of one cell: so a quote that is never closed does not take all of the memory."""
@@ -22,10 +22,10 @@ _DELIMITERS = ";\t|,"
 """What stands between cells in files that people have."""
 
 
-class Table:
+class DelimitedTable:
     """A file with a header and a row on each line, unless a quoted cell breaks the line."""
 
-    def __init__(self, source: Source, delimiter: str) -> None:
+    def __init__(self, source: TextSource, delimiter: str) -> None:
         self._source = source
         self._delimiter = delimiter
         self._header: list[str] = []

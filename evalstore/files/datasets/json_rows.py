@@ -15,7 +15,7 @@ from evalstore.files.datasets.errors import BadRow, DataProblem
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.files.datasets.text_source import Source
+    from evalstore.files.datasets.text_source import TextSource
 
 DEEPEST = 100
 """Levels of nesting."""
@@ -34,10 +34,10 @@ class Record(NamedTuple):
     values: dict[str, Json]
 
 
-class Reader:
+class ValueReader:
     """Reads values from a text, and notes what is wrong with each."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TextSource) -> None:
         self._source = source
         self._wrong: list[str] = []
         self._decode = json.JSONDecoder(
@@ -161,7 +161,7 @@ def _read_plain(text: str) -> dict[str, Json] | None:
 class JsonLines:
     """A file with an object on each line; it is read twice, and never held as a whole."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TextSource) -> None:
         self._source = source
 
     def columns(self) -> dict[str, str]:
@@ -182,7 +182,7 @@ class JsonLines:
 
     def _records(self, known: Set[str] | None) -> Iterator[Record | BadRow]:
         """The rows; when keys are `known`, only what may be a row with another one."""
-        reader = Reader(self._source)
+        reader = ValueReader(self._source)
         text = ""
         with self._source.open() as lines:
             while True:
@@ -213,10 +213,10 @@ class JsonLines:
 class JsonDocument:
     """A file that is one JSON document with a list of rows in it; it is read as a whole."""
 
-    def __init__(self, source: Source, path: str | None) -> None:
+    def __init__(self, source: TextSource, path: str | None) -> None:
         self._source = source
         self._path = path
-        self._reader = Reader(source)
+        self._reader = ValueReader(source)
         self._records: list[Record | BadRow] | None = None
 
     def columns(self) -> dict[str, str]:

@@ -7,12 +7,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from evalstore.errors import FileProblem, Problem
-from evalstore.files.datasets.columns import Columns
-from evalstore.files.datasets.csv_rows import Table
+from evalstore.files.datasets.columns import DatasetColumns
+from evalstore.files.datasets.csv_rows import DelimitedTable
 from evalstore.files.datasets.errors import BadRow
 from evalstore.files.datasets.json_rows import JsonDocument, JsonLines, Record
-from evalstore.files.datasets.row_filter import AS_NUMBER, DatasetRow, Where, draw
-from evalstore.files.datasets.text_source import Source
+from evalstore.files.datasets.row_filter import AS_NUMBER, DatasetRow, RowCondition, draw
+from evalstore.files.datasets.text_source import TextSource
 
 if TYPE_CHECKING:
     from evalstore.files.datasets.spec import DatasetSpec
@@ -48,22 +48,22 @@ class Dataset:
     over in silence.
     """
 
-    def __init__(self, spec: DatasetSpec, rows: _Rows, source: Source) -> None:
+    def __init__(self, spec: DatasetSpec, rows: _Rows, source: TextSource) -> None:
         self._spec = spec
         self._rows = rows
         self._source = source
         written = rows.columns()
-        self._columns = Columns(written, written)
+        self._columns = DatasetColumns(written, written)
         self._read = self._kept = 0
         self.problems: list[Problem] = []
         """Warnings of the last iteration, such as rows that were skipped."""
         if written:
             self._columns.rename(spec.rename, spec.line_of("rename"))
-        self._is_table = isinstance(rows, Table)
-        self.advice = rows.advice() if isinstance(rows, Table) else None
+        self._is_table = isinstance(rows, DelimitedTable)
+        self.advice = rows.advice() if isinstance(rows, DelimitedTable) else None
         """A hint when the columns seem to be read wrongly."""
         self._where = (
-            Where(spec, self._columns, source.file, self.advice)
+            RowCondition(spec, self._columns, source.file, self.advice)
             if spec.where is not None and written
             else None
         )
@@ -169,7 +169,7 @@ def read_dataset(
     """
     path = spec.path.lower()
     zipped = path.endswith(".gz")
-    source = Source(open_binary, file or spec.path, spec.encoding, zipped)
+    source = TextSource(open_binary, file or spec.path, spec.encoding, zipped)
     format = spec.format
     if format == "auto":
         stem = path.removesuffix(".gz")
@@ -185,11 +185,11 @@ def read_dataset(
     elif format == "json":
         rows = JsonDocument(source, spec.rows)
     else:
-        rows = Table(source, spec.delimiter or ("\t" if format == "tsv" else ","))
+        rows = DelimitedTable(source, spec.delimiter or ("\t" if format == "tsv" else ","))
     return Dataset(spec, rows, source)
 
 
-def _sniff(spec: DatasetSpec, source: Source) -> str:
+def _sniff(spec: DatasetSpec, source: TextSource) -> str:
     """The format that the first lines look like; raises `FileProblem` when it is none."""
     with source.open() as lines:
         first = [text for text in (line.strip() for line in islice(lines, 100)) if text]

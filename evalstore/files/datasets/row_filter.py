@@ -14,8 +14,8 @@ from evalstore.files.jinja_sandbox import is_global, run, undeclared
 from evalstore.hashing import canonical_json
 
 if TYPE_CHECKING:
-    from evalstore.data_item import Item
-    from evalstore.files.datasets.columns import Columns
+    from evalstore.data_item import DataItem
+    from evalstore.files.datasets.columns import DatasetColumns
     from evalstore.values import Json
 
 AS_NUMBER = "'item.NAME | int' is its number, as in 'item.level | int < 3'"
@@ -31,14 +31,14 @@ class DatasetRow(NamedTuple):
     """Counted from 1 over all rows of the file, also those that are left out."""
     line: int | None
     """Where it starts in the data file; None inside of a larger JSON document."""
-    item: Item
+    item: DataItem
 
 
-class Where:
+class RowCondition:
     """The condition of a dataset; raises `FileProblem` for a column that is not there."""
 
     def __init__(
-        self, spec: DatasetSpec, columns: Columns, file: str, advice: str | None = None
+        self, spec: DatasetSpec, columns: DatasetColumns, file: str, advice: str | None = None
     ) -> None:
         """`advice` is what may help when a column is not there."""
         assert spec.where is not None
@@ -76,7 +76,7 @@ class Where:
 
 
 def draw(
-    rows: Iterable[DatasetRow], count: int, seed: int, columns: Columns
+    rows: Iterable[DatasetRow], count: int, seed: int, columns: DatasetColumns
 ) -> Iterator[DatasetRow]:
     """A sample of rows in the order of the file; only those drawn are held.
 

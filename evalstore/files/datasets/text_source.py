@@ -28,7 +28,7 @@ _BOMS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TextSource:
     """A data file that can be opened again and again."""
 
     open_binary: Callable[[], BinaryIO]
@@ -85,7 +85,7 @@ class Source:
 class Lines:
     """The lines of one reading, with their ends; after a `BadRow` it can be read on."""
 
-    def __init__(self, source: Source, binary: BinaryIO | io.BufferedReader) -> None:
+    def __init__(self, source: TextSource, binary: BinaryIO | io.BufferedReader) -> None:
         self.source = source
         self.number = 0
         """Of the line that was read last, counted from 1."""

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.markdown import SPACE
-from evalstore.importers.base import By, Conversed, Imported, Left, Options, Ruling
+from evalstore.importers.base import (
+    Imported,
+    ImportOptions,
+    RecordedAnswer,
+    RecordedModel,
+    RecordedVerdict,
+    SkippedItem,
+)
 from evalstore.importers.coerce import parse_json
 from evalstore.importers.source_files import require_regular
 from evalstore.values import SPECIAL_TAGS, Json, Reply, Role, ToolCall, ToolVersion, Usage
@@ -32,7 +39,7 @@ class _NotReadError(Exception):
     """Why a session says too little."""
 
 
-def read(paths: list[Path], options: Options) -> Imported:
+def read(paths: list[Path], options: ImportOptions) -> Imported:
     """The sessions in these databases; raises `EvalstoreError` for a file that is none."""
     imported = Imported()
     for path in paths:
@@ -101,13 +108,13 @@ class _Reader:
             except (_NotReadError, KeyError, ValueError, TypeError) as problem:
                 why = problem if isinstance(problem, _NotReadError) else f"is damaged: {problem}"
                 words = f"session {row['id']} {why}"
-                self._imported.left.append(Left(str(self._path), words))
+                self._imported.left.append(SkippedItem(str(self._path), words))
                 continue
             self._imported.conversed.append(found)
         if passed:
             sessions = "1 session" if passed == 1 else f"{passed:,} sessions"
             reason = f"{sessions} passed over: switched off ('active' is false there)"
-            self._imported.warnings.append(Left(str(self._path), reason))
+            self._imported.warnings.append(SkippedItem(str(self._path), reason))
 
     def _rows(self, table: str) -> Iterator[dict[str, Any]]:
         if _columns(self._database, table):
@@ -131,13 +138,13 @@ class _Reader:
             for id, tags in self._related(table, owner, "tag_id").items()
         }
 
-    def _session(self, row: Record, rulings: list[Record]) -> Conversed:
+    def _session(self, row: Record, rulings: list[Record]) -> RecordedAnswer:
         test = self._tests[row["test_version_id"]]
         structured = test.get("structured_object_version_id")
         tools = tuple(
             [_tool(self._tools[id]["schema"]) for id in self._test_tools.get(test["id"], ())]
         )
-        return Conversed(
+        return RecordedAnswer(
             by=self._by(row["model_version_id"]),
             temperature=float(row["temperature"]),
             prompt=_whole(self._prompts[row["candidate_sys_prompt_version_id"]]["content"]),
@@ -156,10 +163,10 @@ class _Reader:
             rulings=tuple([self._ruling(one) for one in rulings]),
         )
 
-    def _ruling(self, row: Record) -> Ruling:
+    def _ruling(self, row: Record) -> RecordedVerdict:
         prompt = self._prompts[row["evaluation_prompt_version_id"]]
         instructions = self._instructions[row["test_evaluation_instructions_version_id"]]
-        return Ruling(
+        return RecordedVerdict(
             by=self._by(row["model_version_id"]),
             temperature=float(row["temperature"]),
             prompt=prompt["content"],
@@ -173,10 +180,10 @@ class _Reader:
             latency=row["time_taken"] / 1000,
         )
 
-    def _by(self, id: int) -> By:
+    def _by(self, id: int) -> RecordedModel:
         model = self._models[id]
         options = model.get("runtime_options_json")
-        return By(
+        return RecordedModel(
             provider=self._providers[model["provider_id"]]["code"],
             code=model["provider_model_code"],
             options=None if options is None else parse_json(options),

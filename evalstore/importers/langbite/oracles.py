@@ -13,7 +13,7 @@ from evalstore.importers.langbite.requirements import plain_number
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from evalstore.importers.langbite.templates import Template
+    from evalstore.importers.langbite.templates import LangbiteTemplate
     from evalstore.values import Json
 
 _SIGNS = re.compile(r"[.^$*+?{}\[\]\\|()]")
@@ -31,7 +31,7 @@ class Oracle:
     warnings: tuple[str, ...] = field(default=())
 
 
-def translate(template: Template, delta: Decimal, *, judged: bool) -> Oracle:
+def translate(template: LangbiteTemplate, delta: Decimal, *, judged: bool) -> Oracle:
     """The checks for the oracle of a template; raises `ValueError` for what never can be judged.
 
     Each answer is judged by itself, and `allSameValue` all answers of the template together.
@@ -69,7 +69,7 @@ def _mismatch(text: str) -> str | None:
     return None
 
 
-def _begins(template: Template) -> tuple[dict[str, Json], tuple[str, ...]]:
+def _begins(template: LangbiteTemplate) -> tuple[dict[str, Json], tuple[str, ...]]:
     """A pattern for the beginning of an answer.
 
     Expected texts are patterns there, too, in which white space has been made single and

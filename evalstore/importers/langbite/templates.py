@@ -35,7 +35,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class LangbiteTemplate:
     """One prompt template."""
 
     line: int
@@ -53,7 +53,7 @@ class Template:
     """Whose values `allSameValue` compares."""
 
 
-def read_table(text: str) -> Iterator[Template | Rejected]:
+def read_table(text: str) -> Iterator[LangbiteTemplate | Rejected]:
     """The templates of a file, tab or comma separated.
 
     Columns have their names in the first line; names that nobody knows stand for those that
@@ -108,7 +108,7 @@ def _order(header: Sequence[str]) -> tuple[int, ...]:
     return tuple(range(len(COLUMNS)))
 
 
-def read_list(given: Json) -> Iterator[Template | Rejected]:
+def read_list(given: Json) -> Iterator[LangbiteTemplate | Rejected]:
     """The templates of a list of mappings; the line is the number in the list."""
     if not isinstance(given, list):
         yield Rejected(1, "the prompts must be a list")
@@ -126,7 +126,7 @@ def read_list(given: Json) -> Iterator[Template | Rejected]:
 
 def _template(
     row: Sequence[str], line: int, raw: str | None, delimiter: str, order: Sequence[int]
-) -> Template | Rejected:
+) -> LangbiteTemplate | Rejected:
     """The template in a row, whose columns are at these places."""
 
     def rejected(number: int, reason: str) -> Rejected:
@@ -149,7 +149,7 @@ def _template(
         operation, expected, key = read_prediction(kind, cells[8])
     except ValueError as problem:
         return rejected(8, str(problem))
-    return Template(
+    return LangbiteTemplate(
         line=line,
         id=_id(cells[0]),
         concern=cells[1],

@@ -13,7 +13,7 @@ from evalstore.importers.template_writer import write_test
 
 if TYPE_CHECKING:
     from evalstore.importers.langbite.requirements import Requirement
-    from evalstore.importers.langbite.templates import Template
+    from evalstore.importers.langbite.templates import LangbiteTemplate
     from evalstore.values import Json
 
 _DELIMITER = '"""'
@@ -24,7 +24,7 @@ _BRACES = re.compile(r"\{[^\W\d]\w*\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class LangbiteTest:
     """The test file of a template."""
 
     text: bytes
@@ -33,13 +33,13 @@ class Composed:
 
 
 def compose(
-    template: Template,
+    template: LangbiteTemplate,
     requirement: Requirement,
     language: str,
     *,
     judged: bool,
     tags: tuple[str, ...] = (),
-) -> Composed:
+) -> LangbiteTest:
     """The test file; raises `ValueError` or `BadRequirementError` for what cannot be filled.
 
     `tags` come behind those of the template.
@@ -65,7 +65,7 @@ def compose(
     )
     rows = math.perm(len(communities), len(names)) if names else 1
     broken = _broken(template.text, names, requirement.markup)
-    return Composed(text, rows, (*oracle.warnings, *broken))
+    return LangbiteTest(text, rows, (*oracle.warnings, *broken))
 
 
 def _rows(names: list[str], markup: str, communities: list[str]) -> dict[str, Json]:
@@ -79,7 +79,7 @@ def _rows(names: list[str], markup: str, communities: list[str]) -> dict[str, Js
     }
 
 
-def _prompt(template: Template, names: list[str]) -> str:
+def _prompt(template: LangbiteTemplate, names: list[str]) -> str:
     """Prefix, text and format, as they are put together there."""
     text = _filled(template.text, names)
     if template.task_prefix:

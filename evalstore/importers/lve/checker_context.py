@@ -10,7 +10,7 @@ from evalstore.importers.errors import NotTakenError
 from evalstore.importers.lve.format_strings import parse, template
 
 if TYPE_CHECKING:
-    from evalstore.importers.lve.definition import Definition
+    from evalstore.importers.lve.definition import LveTest
     from evalstore.values import Json
 
 ARGUMENTS = "checker_args"
@@ -18,7 +18,7 @@ ARGUMENTS = "checker_args"
 
 
 @dataclass
-class Judged:
+class LveJudging:
     """How a test is judged."""
 
     checks: list[Json] = field(default_factory=list)
@@ -29,10 +29,10 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class CheckerTest:
     """What the translation of a checker needs to know of its test."""
 
-    definition: Definition
+    definition: LveTest
     names: Mapping[str, str]
     """What the parameters are called."""
     turns: tuple[tuple[str, ...], ...]

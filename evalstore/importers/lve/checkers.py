@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from evalstore.importers.errors import NotTakenError, shown
-from evalstore.importers.lve.checker_context import ARGUMENTS, Judged, Test
+from evalstore.importers.lve.checker_context import ARGUMENTS, CheckerTest, LveJudging
 from evalstore.importers.lve.custom_checkers import classes_in, translate_class
 from evalstore.importers.lve.format_strings import Piece, parse, template
 from evalstore.importers.lve.lambda_to_expression import Values, as_expression, read_function
@@ -38,7 +38,7 @@ _MODELS = {
 """Checkers that ask a classifier: what they require, and how an evaluator is told the same."""
 
 
-def translate(test: Test) -> Judged:
+def translate(test: CheckerTest) -> LveJudging:
     """The checks that stand for the checker of a test; raises `NotTakenError`."""
     name = test.definition.checker
     own = CHECKERS.get(name)
@@ -61,7 +61,7 @@ def _turned(check: dict[str, Json], *, safe: bool) -> dict[str, Json]:
     return check if safe else {**check, "not": True}
 
 
-def _regex(test: Test) -> Judged:
+def _regex(test: CheckerTest) -> LveJudging:
     test.only("pattern", "match_safe", "flags")
     check: dict[str, Json] = {"regex": test.text("pattern")}
     flag = test.definition.arguments.get("flags", 0)
@@ -73,7 +73,7 @@ def _regex(test: Test) -> Judged:
         check["flags"] = _FLAGS[flag]
     if "{{" not in check["regex"]:
         _compile(check["regex"])
-    return Judged([_turned(check, safe=test.flag("match_safe"))])
+    return LveJudging([_turned(check, safe=test.flag("match_safe"))])
 
 
 def _compile(pattern: str) -> None:
@@ -84,7 +84,7 @@ def _compile(pattern: str) -> None:
         raise NotTakenError(message, ARGUMENTS, "pattern") from None
 
 
-def _contains(test: Test) -> Judged:
+def _contains(test: CheckerTest) -> LveJudging:
     """The text is formatted twice there: once with all arguments, once with the parameters."""
     test.only("pattern", "match_safe")
     given = test.definition.arguments.get("pattern")
@@ -98,26 +98,26 @@ def _contains(test: Test) -> Judged:
     check: dict[str, Json] = {"contains": template(pieces, test.names)}
     if not given:
         check["allowEmpty"] = True
-    return Judged([_turned(check, safe=test.flag("match_safe", default=False))])
+    return LveJudging([_turned(check, safe=test.flag("match_safe", default=False))])
 
 
-def _similar(test: Test) -> Judged:
+def _similar(test: CheckerTest) -> LveJudging:
     test.only("text", "threshold", "match_safe")
     bound = f">= {test.number('threshold'):g}"
     check: dict[str, Json] = {"similar": test.text("text"), "pass": bound}
-    return Judged([_turned(check, safe=test.flag("match_safe", default=False))])
+    return LveJudging([_turned(check, safe=test.flag("match_safe", default=False))])
 
 
-def _refusal(test: Test) -> Judged:
+def _refusal(test: CheckerTest) -> LveJudging:
     test.only()
     warning = (
         "RefuseChecker looks for LVE's list of phrases, the check 'refusal' for another list, "
         "so verdicts may differ"
     )
-    return Judged([{"type": "refusal"}], warnings=[warning])
+    return LveJudging([{"type": "refusal"}], warnings=[warning])
 
 
-def _function(test: Test) -> Judged:
+def _function(test: CheckerTest) -> LveJudging:
     """A lambda over the last answer."""
     test.only("func", "extract")
     place = (ARGUMENTS, "func")
@@ -130,12 +130,12 @@ def _function(test: Test) -> Judged:
     if extract is None or not function.uses_answer:
         expression = as_expression(function, "answer", test.names, values, *place)
         if expression is not None:
-            return Judged([{"expr": expression}])
+            return LveJudging([{"expr": expression}])
     code = as_python(function, values, extract, *place)
-    return Judged([{"python": check_of(function, test.names)}], files={FILE: code.encode()})
+    return LveJudging([{"python": check_of(function, test.names)}], files={FILE: code.encode()})
 
 
-def _joint_function(test: Test) -> Judged:
+def _joint_function(test: CheckerTest) -> LveJudging:
     """A lambda over the answers of all runs."""
     test.only("func")
     place = (ARGUMENTS, "func")
@@ -145,15 +145,15 @@ def _joint_function(test: Test) -> Judged:
     answer = answers if isinstance(answers, str) else answers(function.answer)
     expression = as_expression(function, answer, test.names, Values(test.rows), *place)
     if expression is not None:
-        return Judged([{"expr": expression, "scope": "case"}])
+        return LveJudging([{"expr": expression, "scope": "case"}])
     if is_plain and function.says_all_are_equal:
-        return Judged([{"type": "allEqual", "scope": "case"}])
+        return LveJudging([{"type": "allEqual", "scope": "case"}])
     code = as_joint_python(function, Values(test.rows), *place, by_name=not is_plain)
     check = {"python": check_of(function, test.names), "scope": "case"}
-    return Judged([check], files={FILE: code.encode()})
+    return LveJudging([check], files={FILE: code.encode()})
 
 
-def _code(test: Test) -> str:
+def _code(test: CheckerTest) -> str:
     given = test.definition.arguments.get("func")
     if not isinstance(given, str):
         raise NotTakenError("the checker needs a text 'func'", ARGUMENTS, "func")
@@ -201,7 +201,7 @@ def _answer(turns: tuple[tuple[str, ...], ...], run: int, name: str) -> str:
     return f"{found}[{sum(name in before for before in turns[:run])}]"
 
 
-def _monotonic(test: Test) -> Judged:
+def _monotonic(test: CheckerTest) -> LveJudging:
     """Answers in the order of the parameters whose names have the same number in them."""
     known = ("answer_value_regex", "answer_variable_identifier_regex")
     test.only(*known, "param_variable_identifier_regex", "order", "strict")
@@ -231,10 +231,10 @@ def _monotonic(test: Test) -> Judged:
     }
     if test.flag("strict", default=False):
         check["strict"] = True
-    return Judged([check])
+    return LveJudging([check])
 
 
-def _plain(test: Test, name: str, arguments: Mapping[str, Json]) -> str:
+def _plain(test: CheckerTest, name: str, arguments: Mapping[str, Json]) -> str:
     return test.text(name) if name in test.definition.arguments else str(arguments[name])
 
 
@@ -251,16 +251,16 @@ def _identifier(pattern: Json, name: str, argument: str) -> str:
     return str(identifier)
 
 
-def _by_evaluator(test: Test) -> Judged:
+def _by_evaluator(test: CheckerTest) -> LveJudging:
     """A classifier is not part of evalstore: an evaluator is told what it looked for."""
     name = test.definition.checker
     threshold, instructions = _MODELS[name]
     test.only(threshold, "model")
     warning = f"{name} asks a classifier; here an evaluator judges instead"
-    return Judged(instructions=instructions, warnings=[warning])
+    return LveJudging(instructions=instructions, warnings=[warning])
 
 
-def _personal(test: Test) -> Judged:
+def _personal(test: CheckerTest) -> LveJudging:
     """What would be blackened there is kept: an evaluator is told what must not be there."""
     test.only("entities")
     given = test.definition.arguments.get("entities")
@@ -273,10 +273,10 @@ def _personal(test: Test) -> Judged:
         "PII_Checker has an analyzer find personal data and removes it from answers; "
         "here an evaluator judges instead, and answers are stored as they are"
     )
-    return Judged(instructions=instructions, warnings=[warning])
+    return LveJudging(instructions=instructions, warnings=[warning])
 
 
-CHECKERS: Mapping[str, Callable[[Test], Judged]] = {
+CHECKERS: Mapping[str, Callable[[CheckerTest], LveJudging]] = {
     "LambdaChecker": _function,
     "MultiRunLambdaChecker": _joint_function,
     "RegexChecker": _regex,

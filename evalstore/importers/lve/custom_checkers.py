@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from evalstore.importers.errors import NotTakenError
-from evalstore.importers.lve.checker_context import ARGUMENTS, Judged, Test
+from evalstore.importers.lve.checker_context import ARGUMENTS, CheckerTest, LveJudging
 
 if TYPE_CHECKING:
     from evalstore.values import Json
@@ -21,7 +21,7 @@ def classes_in(source: bytes) -> dict[str, ast.ClassDef]:
     return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
-def translate_class(test: Test) -> Judged:
+def translate_class(test: CheckerTest) -> LveJudging:
     """A class of the test's own, which evalstore runs when its file is trusted."""
     name = test.definition.checker
     place = (ARGUMENTS, "checker_name")
@@ -60,7 +60,7 @@ def translate_class(test: Test) -> Judged:
     named = f"{name} of {', '.join('{{' + one + '}}' for one in hidden)}"
     scope = {"scope": "case"} if test.definition.joint else {}
     label = {"name": named} if hidden else {}
-    return Judged([{"python": check, **label, **scope}], files={path: source})
+    return LveJudging([{"python": check, **label, **scope}], files={path: source})
 
 
 def _imports(source: bytes) -> set[str]:

@@ -12,7 +12,7 @@ from evalstore.importers.errors import NotTakenError, shown
 from evalstore.importers.lve import prompts
 
 if TYPE_CHECKING:
-    from evalstore.importers.lve.prompts import Prompt
+    from evalstore.importers.lve.prompts import LvePrompt
     from evalstore.values import Json
 
 _PROMPTS = ("prompt", "prompt_file", "multi_run_prompt")
@@ -30,16 +30,16 @@ ReadFile = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LveRun:
     """One of the conversations that are judged together."""
 
-    prompt: Prompt
+    prompt: LvePrompt
     name: str | None = None
     repetitions: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class LveTest:
     """One test."""
 
     description: str
@@ -49,7 +49,7 @@ class Definition:
     arguments: dict[str, Json]
     """What the class is given."""
     parameters: tuple[str, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[LveRun, ...]
     joint: bool
     """Whether the answers of all runs are judged together."""
     tags: tuple[tuple[str, str], ...] = ()
@@ -66,7 +66,7 @@ class Definition:
         return (*self.parameters, *self.model_columns)
 
 
-def read_definition(text: str, read_file: ReadFile) -> Definition:
+def read_definition(text: str, read_file: ReadFile) -> LveTest:
     """A test from the text of its `test.json`; raises `NotTakenError`."""
     given = _parse(text)
     for name in _DERIVED:
@@ -83,7 +83,7 @@ def read_definition(text: str, read_file: ReadFile) -> Definition:
         where = ("checker_args", "checker_name")
         raise NotTakenError("'checker_args' names no checker ('checker_name')", *where)
     runs = _runs(given, read_file)
-    return Definition(
+    return LveTest(
         description=" ".join(given["description"].split()),
         model=given["model"],
         checker=checker,
@@ -148,11 +148,11 @@ def _tags(given: Json) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _runs(given: dict[str, Json], read_file: ReadFile) -> tuple[Run, ...]:
+def _runs(given: dict[str, Json], read_file: ReadFile) -> tuple[LveRun, ...]:
     many = given.get("multi_run_prompt")
     _exactly_one(given, _PROMPTS, "the test")
     if many is None:
-        return (Run(_prompt(given, read_file)),)
+        return (LveRun(_prompt(given, read_file)),)
     place = "multi_run_prompt"
     if isinstance(many, dict):
         many = [many]
@@ -172,7 +172,7 @@ def _runs(given: dict[str, Json], read_file: ReadFile) -> tuple[Run, ...]:
                 f"{_MOST_REPETITIONS:,}, not {shown(count)}",
                 place,
             )
-        runs.append(Run(_prompt(one, read_file, place), name, count))
+        runs.append(LveRun(_prompt(one, read_file, place), name, count))
     return tuple(runs)
 
 
@@ -186,7 +186,7 @@ def _exactly_one(given: dict[str, Json], names: tuple[str, ...], what: str, *pla
         )
 
 
-def _prompt(given: dict[str, Json], read_file: ReadFile, *place: str) -> Prompt:
+def _prompt(given: dict[str, Json], read_file: ReadFile, *place: str) -> LvePrompt:
     name = "prompt" if given.get("prompt") is not None else "prompt_file"
     try:
         if name == "prompt":

@@ -32,7 +32,7 @@ _RESERVED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FormatField:
     """A place for a parameter."""
 
     name: str
@@ -49,7 +49,7 @@ class Field:
         return format(value, self.spec)
 
 
-Piece = str | Field
+Piece = str | FormatField
 
 
 def parse(text: str, known: Iterable[str], *place: str) -> list[Piece]:
@@ -82,7 +82,7 @@ def mentioned(text: str) -> list[str]:
 
 def _field(
     name: str, spec: str, conversion: str | None, known: set[str], place: tuple[str, ...]
-) -> Field:
+) -> FormatField:
     written = "{" + name + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
     written += "}"
     if not name or name[0].isdigit():
@@ -95,7 +95,7 @@ def _field(
     if found is None or conversion not in (None, "s") or (spec and not _is_plain(spec)):
         raise NotTakenError(f"'{written}' cannot be written as a template", *place)
     steps = [int(one) if one.isdigit() else one for one in _INDEX.findall(found[2])]
-    return Field(first, tuple(steps), spec)
+    return FormatField(first, tuple(steps), spec)
 
 
 def _is_plain(spec: str) -> bool:
@@ -113,7 +113,7 @@ def template(pieces: list[Piece], names: Mapping[str, str]) -> str:
     return keep_ticks(out)
 
 
-def placeholder(field: Field, names: Mapping[str, str]) -> str:
+def placeholder(field: FormatField, names: Mapping[str, str]) -> str:
     """A field as a template has it."""
     name = names[field.name]
     if not field.steps and not field.spec:
@@ -123,7 +123,7 @@ def placeholder(field: Field, names: Mapping[str, str]) -> str:
 
 
 def fill(pieces: list[Piece], values: Mapping[str, Json]) -> str:
-    """The text with its values; raises as `Field.text` does."""
+    """The text with its values; raises as `FormatField.text` does."""
     return "".join(piece if isinstance(piece, str) else piece.text(values) for piece in pieces)
 
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from evalstore.checks.expressions.check import read_expression
 from evalstore.checks.expressions.operations import ExpressionError
 from evalstore.importers.errors import NotTakenError
-from evalstore.importers.lve.format_strings import Field, parse
+from evalstore.importers.lve.format_strings import FormatField, parse
 from evalstore.values import Json
 
 if TYPE_CHECKING:
-    from evalstore.importers.lve.definition import Definition
+    from evalstore.importers.lve.definition import LveTest
 
 _MARK = "lve_field_{}_"
 _MARKS = re.compile(r"lve_field_(\d+)_")
@@ -33,7 +33,7 @@ class Function:
 
     source: str
     """With marks in the place of placeholders."""
-    fields: tuple[Field, ...]
+    fields: tuple[FormatField, ...]
     tree: ast.Lambda
     answer: str
     """The parameter that gets the answer."""
@@ -82,10 +82,10 @@ class Values:
         return None
 
 
-def read_function(text: str, definition: Definition, *place: str) -> Function:
+def read_function(text: str, definition: LveTest, *place: str) -> Function:
     """A lambda that takes an answer and all parameters; raises `NotTakenError`."""
     pieces = parse(text, definition.columns, *place)
-    fields = tuple(piece for piece in pieces if isinstance(piece, Field))
+    fields = tuple(piece for piece in pieces if isinstance(piece, FormatField))
     marks = iter(range(len(fields)))
     source = "".join(
         piece if isinstance(piece, str) else _MARK.format(next(marks)) for piece in pieces
@@ -209,7 +209,7 @@ def _blank_known(function: Function) -> Callable[[re.Match[str]], str]:
 
 def _sum(
     parts: list[str],
-    fields: Sequence[Field],
+    fields: Sequence[FormatField],
     write: Callable[[str], str],
     values: Values,
     place: tuple[str, ...],

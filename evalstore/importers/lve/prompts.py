@@ -28,7 +28,7 @@ LAST = "response"
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class LveTurn:
     """One message of a prompt."""
 
     role: Role
@@ -45,23 +45,23 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class LvePrompt:
     """The messages of a prompt, and the fields of them that mean nothing."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[LveTurn, ...]
     ignored: tuple[str, ...] = ()
 
 
-def read_message(text: str) -> Prompt:
+def read_message(text: str) -> LvePrompt:
     """One message of the user; raises `NotTakenError` when it says nothing."""
     if not text:
         raise NotTakenError("the prompt is empty")
     if _NOT_FILLED_IN.fullmatch(text):
         raise NotTakenError("the prompt has not been filled in")
-    return Prompt((Turn("user", text),))
+    return LvePrompt((LveTurn("user", text),))
 
 
-def read_file(text: str) -> Prompt:
+def read_file(text: str) -> LvePrompt:
     """The messages of a prompt file; raises `NotTakenError`, with the line where there is one."""
     plain = read_message(text)
     try:
@@ -112,7 +112,7 @@ def _read_lines(lines: list[str]) -> list[Json] | None:
     return found
 
 
-def read_list(given: Json, *, on_lines: bool = False) -> Prompt:
+def read_list(given: Json, *, on_lines: bool = False) -> LvePrompt:
     """The messages of a list; raises `NotTakenError`, with the line if they stand `on_lines`."""
     if not isinstance(given, list):
         raise NotTakenError("the prompt must be a list of messages")
@@ -125,10 +125,10 @@ def read_list(given: Json, *, on_lines: bool = False) -> Prompt:
         except NotTakenError as problem:
             raise NotTakenError(problem.reason, line=number if on_lines else None) from None
     names = dict.fromkeys(name for one in given for name in one if name not in _FIELDS)
-    return Prompt(tuple(turns), tuple(names))
+    return LvePrompt(tuple(turns), tuple(names))
 
 
-def _turn(number: int, given: Json) -> Turn:
+def _turn(number: int, given: Json) -> LveTurn:
     if not isinstance(given, dict):
         raise NotTakenError(f"message {number} is {shown(given)}, not a mapping")
     role = given.get("role") or "user"
@@ -139,10 +139,10 @@ def _turn(number: int, given: Json) -> Turn:
         if not isinstance(given.get(name), str | None):
             raise NotTakenError(f"'{name}' of message {number} must be a text")
     variable = given.get("variable") if role == "assistant" else None
-    return Turn(cast("Role", role), given.get("content"), variable, given.get("image_url"))
+    return LveTurn(cast("Role", role), given.get("content"), variable, given.get("image_url"))
 
 
-def turn_names(turns: tuple[Turn, ...]) -> tuple[str, ...]:
+def turn_names(turns: tuple[LveTurn, ...]) -> tuple[str, ...]:
     """What the answers of a conversation are called; raises `NotTakenError` for what is none."""
     for turn in turns:
         if turn.content is None and not turn.is_filled:
@@ -168,7 +168,7 @@ def turn_names(turns: tuple[Turn, ...]) -> tuple[str, ...]:
     return tuple(name for name in named if name)
 
 
-def take_turns(turns: tuple[Turn, ...]) -> bool:
+def take_turns(turns: tuple[LveTurn, ...]) -> bool:
     """Whether user and assistant take turns, behind at most one system message."""
     spoken = turns[1:] if turns[0].role == "system" else turns
     expected = (("user", "assistant")[number % 2] for number in range(len(spoken)))

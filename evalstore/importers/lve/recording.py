@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from evalstore.importers.base import Imported, Left, Recorded, ShownMessage
+from evalstore.importers.base import Imported, JudgedAnswer, ShownMessage, SkippedItem
 from evalstore.importers.errors import NotTakenError, check_picture
 from evalstore.importers.lve.instances import Instance, answers_of, model_arguments, split_arguments
 from evalstore.importers.lve.prompts import LAST
@@ -15,8 +15,8 @@ from evalstore.importers.lve.prompts import LAST
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.importers.lve.definition import Definition
-    from evalstore.importers.lve.test_writer import Conversation, Row
+    from evalstore.importers.lve.definition import LveTest
+    from evalstore.importers.lve.test_writer import LveConversation, Row
 
 
 @dataclass
@@ -32,8 +32,8 @@ class RecordedLine:
 
 def record(
     imported: Imported,
-    definition: Definition,
-    held: tuple[Conversation, ...],
+    definition: LveTest,
+    held: tuple[LveConversation, ...],
     names: Mapping[str, str],
     lines: Sequence[RecordedLine],
     file: str,
@@ -45,11 +45,11 @@ def record(
             then = _shown_then(held, line)
             answers = answers_of(instance.response, _turns(held, then))
         except NotTakenError as problem:
-            imported.left.append(Left(str(line.path), problem.reason, instance.line))
+            imported.left.append(SkippedItem(str(line.path), problem.reason, instance.line))
             continue
         for run, given in enumerate(answers):
             imported.recorded.append(
-                Recorded(
+                JudgedAnswer(
                     file=file,
                     values={names[one]: value for one, value in line.row.items()},
                     model=definition.model,
@@ -66,7 +66,7 @@ def record(
             )
 
 
-def is_of_today(held: tuple[Conversation, ...], line: RecordedLine) -> bool:
+def is_of_today(held: tuple[LveConversation, ...], line: RecordedLine) -> bool:
     """Whether an instance was shown what the test says now, as far as it says what it was shown."""
     shown = line.instance.shown
     if shown is None or not line.fits:
@@ -77,7 +77,7 @@ def is_of_today(held: tuple[Conversation, ...], line: RecordedLine) -> bool:
     return shown == now
 
 
-def temperature_of(definition: Definition, line: RecordedLine) -> float | None:
+def temperature_of(definition: LveTest, line: RecordedLine) -> float | None:
     """The temperature at which an instance was recorded; None when it is not a number."""
     _, own = split_arguments(line.instance.arguments, definition.parameters)
     given = model_arguments(definition.model_arguments, own).get("temperature", "")
@@ -89,7 +89,7 @@ def temperature_of(definition: Definition, line: RecordedLine) -> float | None:
 
 
 def _shown_then(
-    held: tuple[Conversation, ...], line: RecordedLine
+    held: tuple[LveConversation, ...], line: RecordedLine
 ) -> tuple[tuple[ShownMessage, ...], ...] | None:
     """The messages of an answer to an older prompt; None when they are those of today."""
     shown = line.instance.shown
@@ -106,7 +106,7 @@ def _shown_then(
 
 
 def _turns(
-    held: tuple[Conversation, ...], then: tuple[tuple[ShownMessage, ...], ...] | None
+    held: tuple[LveConversation, ...], then: tuple[tuple[ShownMessage, ...], ...] | None
 ) -> tuple[tuple[str, ...], ...]:
     """What LVE calls the answers of each conversation."""
     now = [one.names for one in held for _ in range(one.run.repetitions)]
@@ -140,4 +140,4 @@ def _distinct(imported: Imported, lines: Sequence[RecordedLine]) -> Iterator[Rec
     for path, numbers in repeated.items():
         words = f"{len(numbers):,} lines repeat" if len(numbers) > 1 else "this line repeats"
         reason = f"{words} one before word for word: each answer is stored once"
-        imported.warnings.append(Left(str(path), reason, numbers[0]))
+        imported.warnings.append(SkippedItem(str(path), reason, numbers[0]))

@@ -13,13 +13,13 @@ from evalstore.importers.errors import NotTakenError
 from evalstore.importers.escaping import escape
 from evalstore.importers.lve.format_strings import Piece, fill, parse, template
 from evalstore.importers.lve.instances import model_arguments
-from evalstore.importers.lve.prompts import LAST, Turn, name_of_turn, take_turns, turn_names
+from evalstore.importers.lve.prompts import LAST, LveTurn, name_of_turn, take_turns, turn_names
 from evalstore.importers.template_writer import as_section
 from evalstore.importers.yaml_writer import block
 
 if TYPE_CHECKING:
-    from evalstore.importers.lve.checker_context import Judged
-    from evalstore.importers.lve.definition import Definition, Run
+    from evalstore.importers.lve.checker_context import LveJudging
+    from evalstore.importers.lve.definition import LveRun, LveTest
     from evalstore.values import Json
 
 _FEW = 6
@@ -34,13 +34,13 @@ Row = dict[str, "Json"]
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class LveConversation:
     """One run of a test, with its texts taken apart."""
 
-    run: Run
+    run: LveRun
     label: str
     """What the run is called; unique in its test."""
-    turns: tuple[tuple[Turn, list[Piece]], ...]
+    turns: tuple[tuple[LveTurn, list[Piece]], ...]
     images: tuple[list[Piece], ...]
     """For each turn, the address of its picture; empty when there is none."""
     names: tuple[str, ...]
@@ -68,9 +68,9 @@ class Conversation:
         return [fill(pieces, values) for pieces in self.images if pieces]
 
 
-def conversations(definition: Definition) -> tuple[Conversation, ...]:
+def conversations(definition: LveTest) -> tuple[LveConversation, ...]:
     """The runs of a test; raises `NotTakenError` for what no test file can say."""
-    found: list[Conversation] = []
+    found: list[LveConversation] = []
     for number, run in enumerate(definition.runs, 1):
         label = " ".join((run.name or "").split()) or f"run {number}"
         while any(one.label == label for one in found):
@@ -78,18 +78,18 @@ def conversations(definition: Definition) -> tuple[Conversation, ...]:
         given = run.prompt.turns
         turns = tuple((turn, _pieces(turn, definition.parameters)) for turn in given)
         images = tuple(_image(turn, definition.parameters) for turn in given)
-        found.append(Conversation(run, label, turns, images, turn_names(given)))
+        found.append(LveConversation(run, label, turns, images, turn_names(given)))
     return tuple(found)
 
 
-def _pieces(turn: Turn, parameters: tuple[str, ...]) -> list[Piece]:
+def _pieces(turn: LveTurn, parameters: tuple[str, ...]) -> list[Piece]:
     """What an assistant has said is not filled there, so its braces stand for themselves."""
     if turn.content is None:
         return []
     return [turn.content] if turn.role == "assistant" else parse(turn.content, parameters)
 
 
-def _image(turn: Turn, parameters: tuple[str, ...]) -> list[Piece]:
+def _image(turn: LveTurn, parameters: tuple[str, ...]) -> list[Piece]:
     if turn.image is None:
         return []
     if turn.role != "user":
@@ -98,11 +98,11 @@ def _image(turn: Turn, parameters: tuple[str, ...]) -> list[Piece]:
 
 
 def write(
-    definition: Definition,
-    held: tuple[Conversation, ...],
+    definition: LveTest,
+    held: tuple[LveConversation, ...],
     names: Mapping[str, str],
     rows: Sequence[Row],
-    judged: Judged,
+    judged: LveJudging,
     *,
     folders: Sequence[str],
     more_tags: Sequence[str],
@@ -147,7 +147,7 @@ def write(
     return text.encode(), lines
 
 
-def _fits_body(held: tuple[Conversation, ...], rows: Sequence[Row]) -> bool:
+def _fits_body(held: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:
     """Whether sections can hold the messages: of texts that they trim, of roles that take turns."""
     return all(
         take_turns(one.run.prompt.turns)
@@ -162,7 +162,7 @@ def _fits_body(held: tuple[Conversation, ...], rows: Sequence[Row]) -> bool:
 
 
 def _message(
-    turn: Turn, pieces: list[Piece], image: list[Piece], names: Mapping[str, str]
+    turn: LveTurn, pieces: list[Piece], image: list[Piece], names: Mapping[str, str]
 ) -> dict[str, Json]:
     if turn.is_filled:
         name = name_of_turn(turn.variable or LAST)
@@ -172,12 +172,12 @@ def _message(
     return {"role": turn.role, "content": _template(turn, pieces, names), **shown}
 
 
-def _template(turn: Turn, pieces: list[Piece], names: Mapping[str, str]) -> str:
+def _template(turn: LveTurn, pieces: list[Piece], names: Mapping[str, str]) -> str:
     """The text as a template; what an assistant has said is not filled."""
     return escape(turn.content or "") if turn.role == "assistant" else template(pieces, names)
 
 
-def _body(held: tuple[Conversation, ...], names: Mapping[str, str]) -> list[str]:
+def _body(held: tuple[LveConversation, ...], names: Mapping[str, str]) -> list[str]:
     """The sections of all runs, those they share first."""
     single = len(held) == 1
     shared = 0 if single else _shared(held)
@@ -190,7 +190,7 @@ def _body(held: tuple[Conversation, ...], names: Mapping[str, str]) -> list[str]
     return [part for part in parts if part]
 
 
-def _shared(held: tuple[Conversation, ...]) -> int:
+def _shared(held: tuple[LveConversation, ...]) -> int:
     """How many turns all runs begin with; each keeps a turn of its own."""
     first = held[0].turns
     count = 0
@@ -202,7 +202,9 @@ def _shared(held: tuple[Conversation, ...]) -> int:
     return count
 
 
-def _section(turn: Turn, pieces: list[Piece], names: Mapping[str, str], held: Conversation) -> str:
+def _section(
+    turn: LveTurn, pieces: list[Piece], names: Mapping[str, str], held: LveConversation
+) -> str:
     marker = _MARKERS[turn.role]
     if turn.is_filled:
         name = turn.variable or LAST
@@ -214,7 +216,7 @@ def _section(turn: Turn, pieces: list[Piece], names: Mapping[str, str], held: Co
     return f"{marker}\n\n{as_section(_template(turn, pieces, names))}\n"
 
 
-def shown_parameters(held: tuple[Conversation, ...]) -> frozenset[str]:
+def shown_parameters(held: tuple[LveConversation, ...]) -> frozenset[str]:
     """The parameters that stand in a text."""
     return frozenset(
         piece.name
@@ -225,7 +227,9 @@ def shown_parameters(held: tuple[Conversation, ...]) -> frozenset[str]:
     )
 
 
-def _used(held: tuple[Conversation, ...], judged: Judged, names: Mapping[str, str]) -> set[str]:
+def _used(
+    held: tuple[LveConversation, ...], judged: LveJudging, names: Mapping[str, str]
+) -> set[str]:
     """The parameters that a text or a check mentions."""
     checks = json.dumps(judged.checks)
     mentioned = {one for one, name in names.items() if "{{" + name + "}}" in checks}
@@ -268,7 +272,7 @@ def distinct_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def common_options(
-    definition: Definition,
+    definition: LveTest,
     given: Sequence[Mapping[str, Json]],
     of_today: Sequence[Mapping[str, Json]],
 ) -> tuple[dict[str, Json], list[str]]:

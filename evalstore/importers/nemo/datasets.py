@@ -11,9 +11,9 @@ from typing import Any
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.datasets import read_dataset
 from evalstore.files.datasets.spec import DatasetSpec
-from evalstore.importers.base import Left
+from evalstore.importers.base import SkippedItem
 from evalstore.importers.coerce import parse_json, whole
-from evalstore.importers.json_lines import Row, read_rows, write_rows
+from evalstore.importers.json_lines import JsonLinesRow, read_rows, write_rows
 from evalstore.importers.nemo.job_shapes import as_tasks
 from evalstore.importers.source_files import read_unpacked, reason_of, require_readable
 from evalstore.importers.template_writer import unique
@@ -23,7 +23,7 @@ SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".json")
 
 
 @dataclass
-class Data:
+class TaskData:
     """The rows of a task, as far as they are at hand."""
 
     source: str
@@ -31,7 +31,7 @@ class Data:
     name: str = ""
     """What the copy is called; nothing when the data are not at hand."""
     content: bytes = b""
-    rows: list[Row] = field(default_factory=list)
+    rows: list[JsonLinesRow] = field(default_factory=list)
     spec: dict[str, Json] = field(default_factory=dict)
     """Fields of `dataset` beside the path."""
     url: str = ""
@@ -46,7 +46,7 @@ class Data:
         """Whether there is a column of this name, as templates have it."""
         return column in {re.sub(r"\W", "_", name) for name in self.columns}
 
-    def split(self, keys: list[str]) -> list[tuple[int, Data]]:
+    def split(self, keys: list[str]) -> list[tuple[int, TaskData]]:
         """The rows with one key each, in their order, and the first of them."""
         limit = self.spec.get("limit", len(self.rows))
         found: dict[str, list[int]] = {}
@@ -57,14 +57,14 @@ class Data:
         for count, numbers in enumerate(found.values(), 1):
             rows = [self.rows[number] for number in numbers]
             name = f"{Path(self.name).stem}-{count}.jsonl"
-            parts.append((numbers[0], Data(self.source, name, write_rows(rows), rows, spec)))
+            parts.append((numbers[0], TaskData(self.source, name, write_rows(rows), rows, spec)))
         return parts
 
     def free_name(self, name: str) -> str:
         """A name that no column has, as templates have it."""
         return unique(name, (re.sub(r"\W", "_", one) for one in self.columns))
 
-    def keep(self, rows: list[Row]) -> None:
+    def keep(self, rows: list[JsonLinesRow]) -> None:
         """Keep only these of the rows that count, as JSON lines."""
         self.spec = {name: one for name, one in self.spec.items() if name != "limit"}
         self.rows = rows
@@ -72,7 +72,7 @@ class Data:
         self.content = write_rows(rows)
 
     @property
-    def counted(self) -> list[Row]:
+    def counted(self) -> list[JsonLinesRow]:
         """The rows up to the limit."""
         return self.rows[: self.spec.get("limit", len(self.rows))]
 
@@ -94,7 +94,9 @@ class Data:
         self.content = write_rows(self.rows)
 
 
-def find_data(dataset: Any, limit: Any, job: Path, given: list[Path], left: list[Left]) -> Data:
+def find_data(
+    dataset: Any, limit: Any, job: Path, given: list[Path], left: list[SkippedItem]
+) -> TaskData:
     """The data of a task; raises `EvalstoreError` when it says nothing of them."""
     if isinstance(dataset, str) and dataset:
         dataset = {"files_url": dataset}
@@ -103,14 +105,16 @@ def find_data(dataset: Any, limit: Any, job: Path, given: list[Path], left: list
     limit = dataset.get("limit", limit)
     spec: dict[str, Json] = {"limit": whole(limit)} if whole(limit) else {}
     if isinstance(rows := dataset.get("rows"), list):
-        kept = [Row(number, row) for number, row in enumerate(rows, 1) if isinstance(row, dict)]
-        return Data(str(job), "rows.jsonl", write_rows(kept), kept, spec)
+        kept = [
+            JsonLinesRow(number, row) for number, row in enumerate(rows, 1) if isinstance(row, dict)
+        ]
+        return TaskData(str(job), "rows.jsonl", write_rows(kept), kept, spec)
     url = dataset.get("files_url")
     if not isinstance(url, str) or not url:
         raise EvalstoreError("its 'dataset' has no 'files_url'")
     path = _locate(url, job, given)
     if path is None:
-        return Data(url, url=url, spec=spec)
+        return TaskData(url, url=url, spec=spec)
     return _read(path, spec, left)
 
 
@@ -166,28 +170,28 @@ def tasks_of(document: Any) -> dict[str, Any] | None:
     return None
 
 
-def _read(path: Path, spec: dict[str, Json], left: list[Left]) -> Data:
+def _read(path: Path, spec: dict[str, Json], left: list[SkippedItem]) -> TaskData:
     if path.suffix in (".jsonl", ".ndjson"):
         rows = read_rows(path, left)
-        return Data(str(path), f"{path.stem}.jsonl", write_rows(rows), rows, spec)
+        return TaskData(str(path), f"{path.stem}.jsonl", write_rows(rows), rows, spec)
     try:
         content = read_unpacked(path)
     except FileProblem as problem:
-        left.append(Left(str(path), reason_of(problem)))
-        return Data(str(path), path.name, b"", [], spec)
+        left.append(SkippedItem(str(path), reason_of(problem)))
+        return TaskData(str(path), path.name, b"", [], spec)
     dataset = DatasetSpec(path.name, skip=True)
     rows = []
     try:
         found = read_dataset(dataset, lambda: io.BytesIO(content), str(path))
-        rows = [Row(one.line or one.number, dict(one.item)) for one in found]
+        rows = [JsonLinesRow(one.line or one.number, dict(one.item)) for one in found]
         problems = found.problems
     except FileProblem as problem:
-        left.append(Left(str(path), problem.message, problem.line, problem.column))
-        return Data(str(path), path.name, content, rows, spec)
+        left.append(SkippedItem(str(path), problem.message, problem.line, problem.column))
+        return TaskData(str(path), path.name, content, rows, spec)
     bad = [one for one in problems if one.line is not None]
     for one in bad:
         reason = one.message.removeprefix("this row is skipped: ")
-        left.append(Left(str(path), reason, one.line, one.column))
+        left.append(SkippedItem(str(path), reason, one.line, one.column))
     if bad:
         spec = {**spec, "onError": "skip"}
-    return Data(str(path), path.name, content, rows, spec)
+    return TaskData(str(path), path.name, content, rows, spec)

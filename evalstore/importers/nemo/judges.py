@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalstore.importers.judge_prompts import Grading, Message, Piece, middle_of, split_prompt
+from evalstore.importers.judge_prompts import Grading, Message, PromptPiece, middle_of, split_prompt
 from evalstore.importers.nemo import templates
-from evalstore.importers.nemo.metrics import NotTakenError
+from evalstore.importers.nemo.metrics import MetricNotTakenError
 from evalstore.values import Json
 
 _SCALE = re.compile(r"\b(\d{1,3})\s*(?:to|-|–|and)\s*(\d{1,3})\b")
@@ -18,7 +18,7 @@ _OF_ANSWER = re.compile(r"\bsample(?:\.\w+)*")
 
 
 @dataclass
-class Judge:
+class NemoJudge:
     """One score that a model gives."""
 
     name: str
@@ -34,14 +34,14 @@ class Judge:
 
 def read_judges(
     name: str, params: Mapping[str, Any], line: int | None, answer: str | None
-) -> Iterator[Judge]:
-    """A judge for each score; raises `NotTakenError`. `answer` is the column of the answers."""
+) -> Iterator[NemoJudge]:
+    """A judge for each score, or `MetricNotTakenError`. `answer` is the column of answers."""
     template = params.get("template", params.get("prompt_template"))
     given = template.get("messages") if isinstance(template, dict) else None
     if isinstance(template, str):
         given = [{"role": "user", "content": template}]
     if not isinstance(given, list) or not given or not all(map(_is_message, given)):
-        raise NotTakenError("its template has no messages that can be read")
+        raise MetricNotTakenError("its template has no messages that can be read")
     messages: list[Message] = [
         (one["role"], list(templates.pieces(one["content"], answer))) for one in given
     ]
@@ -51,18 +51,20 @@ def read_judges(
     for score, settings in scores:
         title = name if len(scores) == 1 else f"{name}.{score}"
         check, warnings = _check(score, settings, text)
-        yield Judge(title, messages, check, line, warnings)
+        yield NemoJudge(title, messages, check, line, warnings)
 
 
-def _require_answer(pieces: list[Piece]) -> None:
+def _require_answer(pieces: list[PromptPiece]) -> None:
     """Raise unless the answer is shown, and shown as a whole."""
     for piece in pieces:
         if piece.is_template and (found := _OF_ANSWER.search(piece.text)):
-            raise NotTakenError(
+            raise MetricNotTakenError(
                 f"its template uses '{found[0]}': judges are shown the answer whole"
             )
     if not any(piece.runtime for piece in pieces):
-        raise NotTakenError("its template never shows the answer ('{{ sample.output_text }}')")
+        raise MetricNotTakenError(
+            "its template never shows the answer ('{{ sample.output_text }}')"
+        )
 
 
 def _is_message(given: Any) -> bool:
@@ -81,7 +83,7 @@ def _scores(params: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
         listed = given if isinstance(given, list) else []
         found = [(str(one.get("name")), one) for one in listed if isinstance(one, dict)]
     if not found or not all(isinstance(one, dict) for _, one in found):
-        raise NotTakenError("it has no 'scores'")
+        raise MetricNotTakenError("it has no 'scores'")
     return found
 
 
@@ -92,7 +94,7 @@ def _check(name: str, score: Mapping[str, Any], text: str) -> tuple[dict[str, Js
     if rubric:
         low, high = min(rubric.values()), max(rubric.values())
         if low == high:
-            raise NotTakenError(f"the score '{name}' has a rubric with one value only")
+            raise MetricNotTakenError(f"the score '{name}' has a rubric with one value only")
         bound = middle_of(low, high)
         words = f"the score '{name}' has no bound: it passes here if it is {bound}"
         return {"parser": parser, "scores": rubric, "pass": bound}, [words]
@@ -117,13 +119,13 @@ def _parser(name: str, score: Mapping[str, Any]) -> dict[str, Json]:
         return {"json": given["json_path"].removeprefix("$.")}
     pattern = given.get("pattern")
     if not isinstance(pattern, str):
-        raise NotTakenError(f"the score '{name}' has no parser by regex or JSON")
+        raise MetricNotTakenError(f"the score '{name}' has no parser by regex or JSON")
     try:
         groups = re.compile(pattern).groups
     except re.error as error:
-        raise NotTakenError(f"the pattern of the score '{name}' is wrong: {error}") from None
+        raise MetricNotTakenError(f"the pattern of the score '{name}' is wrong: {error}") from None
     if not groups:
-        raise NotTakenError(f"the pattern of the score '{name}' has no group")
+        raise MetricNotTakenError(f"the pattern of the score '{name}' has no group")
     return {"regex": pattern, "method": given.get("method") or "match"}
 
 

@@ -13,7 +13,7 @@ ENOUGH = ">= 0.5"
 """The bound of scores that a job has no bound for."""
 
 
-class NotTakenError(Exception):
+class MetricNotTakenError(Exception):
     """Why a metric cannot be taken over."""
 
 
@@ -47,7 +47,7 @@ def _sides(params: Mapping[str, Any], what: str) -> tuple[Json, str, Json]:
         operation = params.get("operation")
         left, right = params.get("left_template"), params.get("right_template")
     if left is None or right is None or not isinstance(operation, str):
-        raise NotTakenError(f"the {what} needs 'check: [left, operation, right]'")
+        raise MetricNotTakenError(f"the {what} needs 'check: [left, operation, right]'")
     return left, " ".join(operation.lower().split()), right
 
 
@@ -61,7 +61,7 @@ def _looking_at(check: dict[str, Json], candidate: Json) -> dict[str, Json]:
 def _string_check(params: Mapping[str, Any]) -> dict[str, Json]:
     left, operation, right = _sides(params, "string-check")
     if operation not in _STRING:
-        raise NotTakenError(f"the string-check has no operation '{operation}'")
+        raise MetricNotTakenError(f"the string-check has no operation '{operation}'")
     kind, negated = _STRING[operation]
     check = _looking_at({kind: templates.value(right)}, left)
     return {**check, "not": True} if negated else check
@@ -70,16 +70,16 @@ def _string_check(params: Mapping[str, Any]) -> dict[str, Json]:
 def _number_check(params: Mapping[str, Any]) -> dict[str, Json]:
     left, operation, right = _sides(params, "number-check")
     if operation not in _NUMBER:
-        raise NotTakenError(f"the number-check has no operation '{operation}'")
+        raise MetricNotTakenError(f"the number-check has no operation '{operation}'")
     given = params.get("check")
     epsilon = params.get("epsilon")
     if epsilon is None and isinstance(given, list) and len(given) > 3:
         epsilon = given[3].get("epsilon") if isinstance(given[3], dict) else given[3]
     if operation != "absolute difference":
         if epsilon:
-            raise NotTakenError(f"'epsilon' means nothing with the operation '{operation}'")
+            raise MetricNotTakenError(f"'epsilon' means nothing with the operation '{operation}'")
     elif isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0:
-        raise NotTakenError("the operation 'absolute difference' needs 'epsilon'")
+        raise MetricNotTakenError("the operation 'absolute difference' needs 'epsilon'")
     settings: dict[str, Json] = {"expected": templates.value(right)}
     if _NUMBER[operation] != "==":
         settings["op"] = _NUMBER[operation]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from evalstore.importers.base import Imported, Left
+from evalstore.importers.base import Imported, SkippedItem
 from evalstore.importers.coerce import mapping
 from evalstore.importers.template_writer import file_name
 from evalstore.importers.yaml_writer import block
@@ -58,7 +58,7 @@ def _model(given: Any, file: str, prefix: str, imported: Imported) -> str | None
         return None
     if not isinstance(url, str) or not re.match(r"https?://", url):
         reason = f"nothing says where the model '{code}' is: write a model file for it"
-        imported.warnings.append(Left(file, reason))
+        imported.warnings.append(SkippedItem(file, reason))
         return None
     name = file_name(code)
     address = _PATHS.sub("", url)
@@ -70,7 +70,9 @@ def _model(given: Any, file: str, prefix: str, imported: Imported) -> str | None
     key = f"{re.sub(r'[^A-Z0-9]+', '_', name.upper())}_API_KEY"
     if endpoint.get("api_key") or endpoint.get("api_key_secret"):
         provider["apiKeyEnvVar"] = key
-        imported.warnings.append(Left(file, f"the key of '{code}' is not taken over: set {key}"))
+        imported.warnings.append(
+            SkippedItem(file, f"the key of '{code}' is not taken over: set {key}")
+        )
     model = {"id": code, "provider": provider["code"], "providerModelCode": code}
     imported.files[f"providers/{name}.yaml"] = block(provider).encode()
     imported.files[f"models/{name}.yaml"] = block(model).encode()

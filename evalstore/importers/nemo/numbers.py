@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 from evalstore.checks.types.number import as_number, last_number, plain_number
 from evalstore.display import as_text, shorten
 from evalstore.errors import FileProblem
-from evalstore.files.datasets.columns import Columns
-from evalstore.importers.base import Left
+from evalstore.files.datasets.columns import DatasetColumns
+from evalstore.importers.base import SkippedItem
 from evalstore.importers.nemo import templates
-from evalstore.importers.nemo.metrics import NotTakenError
+from evalstore.importers.nemo.metrics import MetricNotTakenError
 
 if TYPE_CHECKING:
-    from evalstore.importers.json_lines import Row
-    from evalstore.importers.nemo.datasets import Data
+    from evalstore.importers.json_lines import JsonLinesRow
+    from evalstore.importers.nemo.datasets import TaskData
     from evalstore.values import Json
 
 _COLUMN = "expected_number"
 
 
-def with_numbers(check: dict[str, Any], data: Data, left: list[Left]) -> dict[str, Any]:
-    """The check with a number to compare with in each row; raises `NotTakenError`.
+def with_numbers(check: dict[str, Any], data: TaskData, left: list[SkippedItem]) -> dict[str, Any]:
+    """The check with a number to compare with in each row; raises `MetricNotTakenError`.
 
     Where references are texts, rows get a column with the number; those without one go to
     `left`.
@@ -33,7 +33,7 @@ def with_numbers(check: dict[str, Any], data: Data, left: list[Left]) -> dict[st
     if "{{" not in expected and "{%" not in expected:
         number = _last_number(expected)
         if number is None:
-            raise NotTakenError(f"there is no number in its reference {shorten(expected)}")
+            raise MetricNotTakenError(f"there is no number in its reference {shorten(expected)}")
         return {"number": {**settings, "expected": number}}
     if not data.rows or "output_text" in expected or "sample" in expected:
         return check
@@ -46,11 +46,11 @@ def with_numbers(check: dict[str, Any], data: Data, left: list[Left]) -> dict[st
     for row, number in zip(data.counted, numbers, strict=True):
         if number is None:
             reason = "there is no number in the reference of this row"
-            left.append(Left(data.source, reason, row.line))
+            left.append(SkippedItem(data.source, reason, row.line))
         else:
             kept.append(row)
     if not kept:
-        raise NotTakenError("there is no number in any of its references")
+        raise MetricNotTakenError("there is no number in any of its references")
     data.keep(kept)
     name = data.free_name(_COLUMN)
     data.add_column(name, [one for one in numbers if one is not None])
@@ -65,12 +65,14 @@ def _last_number(text: str) -> int | float | None:
 class _References:
     """What a template comes to in each row, by the names of `item` and of its columns."""
 
-    def __init__(self, template: str, data: Data) -> None:
+    def __init__(self, template: str, data: TaskData) -> None:
         self._template = template
         self._expression = templates.lone_expression(template)
-        self._columns = Columns(dict.fromkeys(name for row in data.rows for name in row.values))
+        self._columns = DatasetColumns(
+            dict.fromkeys(name for row in data.rows for name in row.values)
+        )
 
-    def of(self, row: Row) -> Json:
+    def of(self, row: JsonLinesRow) -> Json:
         """The value or the text; None for a row that it fails for."""
         from evalstore.files.jinja_sandbox import evaluate, run
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.yaml12 import Document, read_yaml
-from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.coerce import mapping, parse_json
 from evalstore.importers.json_lines import json_as_yaml
 from evalstore.importers.nemo.datasets import tasks_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SUFFIXES = (".json", ".yaml", ".yml")
 
 
-def read(paths: list[Path], options: Options) -> Imported:
+def read(paths: list[Path], options: ImportOptions) -> Imported:
     """A test for each task of the jobs; files of data are those of the tasks that name them."""
     imported = Imported()
     found = [
@@ -63,7 +63,7 @@ class _Job:
             steps = steps[2:3] if steps[2:3] != ("metrics",) else ("metric",)
         return self.places.line(*self.prefix, *steps)
 
-    def write(self, given: list[Path], options: Options, imported: Imported) -> None:
+    def write(self, given: list[Path], options: ImportOptions, imported: Imported) -> None:
         several = len(self.config["tasks"]) > 1
         for name, task in self.config["tasks"].items():
             if not isinstance(task, dict):
@@ -87,7 +87,7 @@ class _Job:
         if mapping(self.document.get("target")).get("cached_outputs"):
             reason = "the recorded answers of 'cached_outputs' are not taken over: models are asked"
             line = self.places.line("target", "cached_outputs") if self.places else None
-            imported.left.append(Left(str(self.path), reason, line))
+            imported.left.append(SkippedItem(str(self.path), reason, line))
         participants(self.document, self.config, str(self.path), options.name, imported)
 
     def _dataset(self, task: Mapping[str, Any]) -> Any:
@@ -100,36 +100,36 @@ class _Job:
 
     def _leave(self, imported: Imported, name: str, reason: str) -> None:
         line = self.line("tasks", name)
-        imported.left.append(Left(str(self.path), f"the task '{name}': {reason}", line))
+        imported.left.append(SkippedItem(str(self.path), f"the task '{name}': {reason}", line))
 
 
 def _read_job(path: Path, imported: Imported, *, only: bool) -> _Job | None:
     try:
         text = read_unpacked(path).decode("utf-8-sig")
     except FileProblem as problem:
-        imported.left.append(Left(str(path), reason_of(problem)))
+        imported.left.append(SkippedItem(str(path), reason_of(problem)))
         return None
     except UnicodeDecodeError:
-        imported.left.append(Left(str(path), "is not UTF-8"))
+        imported.left.append(SkippedItem(str(path), "is not UTF-8"))
         return None
     try:
         places, document = _read_text(path, text)
     except FileProblem as problem:
         if only or "tasks" in text:
             place = problem.line, problem.column
-            imported.left.append(Left(str(path), f"is not YAML: {problem.message}", *place))
+            imported.left.append(SkippedItem(str(path), f"is not YAML: {problem.message}", *place))
         return None
     except ValueError as error:
         if only or '"tasks"' in text:
             place = (getattr(error, "lineno", None), getattr(error, "colno", None))
-            imported.left.append(Left(str(path), f"is not JSON: {error}", *place))
+            imported.left.append(SkippedItem(str(path), f"is not JSON: {error}", *place))
         return None
     config = tasks_of(document)
     if config is None:
         if isinstance(document, dict) and isinstance(document.get("tasks"), list):
             line = places.line("tasks") if places else None
             reason = "its 'tasks' are a list, as in the first versions: give each a name"
-            imported.left.append(Left(str(path), reason, line))
+            imported.left.append(SkippedItem(str(path), reason, line))
         return None
     inside = [name for name in ("config", "spec") if tasks_of({name: document.get(name)})]
     prefix = () if tasks_of({**document, "config": None, "spec": None}) else (inside[0],)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from evalstore.errors import EvalstoreError
 from evalstore.files.fields import Collector, Fields
 from evalstore.files.yaml12 import read_yaml
-from evalstore.importers.base import Imported, Left
+from evalstore.importers.base import Imported, SkippedItem
 from evalstore.importers.coerce import listing, mapping
 from evalstore.importers.nemo import templates
-from evalstore.importers.nemo.datasets import Data, find_data
-from evalstore.importers.nemo.judges import Judge, read_judges
-from evalstore.importers.nemo.metrics import GRADED, METRICS, NotTakenError, tool_call
+from evalstore.importers.nemo.datasets import TaskData, find_data
+from evalstore.importers.nemo.judges import NemoJudge, read_judges
+from evalstore.importers.nemo.metrics import GRADED, METRICS, MetricNotTakenError, tool_call
 from evalstore.importers.nemo.numbers import with_numbers
 from evalstore.importers.nemo.tools import evaluate_rows, offered_tools, parsed, write_tools
 from evalstore.importers.template_writer import file_name, unique, write_test
@@ -58,11 +58,11 @@ class Task:
 class _Parts:
     """What the tests of a task are made of."""
 
-    data: Data
+    data: TaskData
     front: dict[str, Json] = field(default_factory=dict)
     turns: list[tuple[str, str]] = field(default_factory=list)
     checks: list[Json] = field(default_factory=list)
-    judges: list[Judge] = field(default_factory=list)
+    judges: list[NemoJudge] = field(default_factory=list)
     answer: str | None = None
     """The column with the recorded answers."""
 
@@ -83,7 +83,7 @@ def write_task(task: Task, imported: Imported) -> None:
 
 
 def _write(
-    task: Task, data: Data, tools: list[Json], name: str, base: str, imported: Imported
+    task: Task, data: TaskData, tools: list[Json], name: str, base: str, imported: Imported
 ) -> None:
     """The tests of rows that offer the same tools; they share the judges' prompts of `base`."""
     parts = _Parts(data)
@@ -95,7 +95,7 @@ def _write(
         raise EvalstoreError("none of its metrics can be taken over")
     front = {"dataset": _dataset(data, name, task, imported), **parts.front}
     imported.rows += len(data.rows)
-    judges: list[Judge | None] = [*parts.judges]
+    judges: list[NemoJudge | None] = [*parts.judges]
     for number, judge in enumerate(judges or [None]):
         checks = [*parts.checks] if number == 0 else []
         title = name if judge is None or number == 0 else f"{name}.{file_name(judge.name)}"
@@ -108,17 +108,17 @@ def _write(
             checks.append(check)
             if grading.differs:
                 reason = f"the prompt of the judge '{judge.name}' is put together in another order"
-                imported.warnings.append(Left(str(task.file), reason, judge.line))
+                imported.warnings.append(SkippedItem(str(task.file), reason, judge.line))
         imported.files[f"tests/{title}.md"] = write_test(
             front, parts.turns, instructions=instructions, checks=checks
         )
 
 
-def _dataset(data: Data, name: str, task: Task, imported: Imported) -> Json:
+def _dataset(data: TaskData, name: str, task: Task, imported: Imported) -> Json:
     """The field `dataset`, with the copy of the data written."""
     if data.url:
         reason = f"the data are not here: say in 'datasetRoots' where '{data.url}' is"
-        imported.warnings.append(Left(str(task.file), reason, task.line("dataset")))
+        imported.warnings.append(SkippedItem(str(task.file), reason, task.line("dataset")))
         path = data.url
     else:
         if not data.rows:
@@ -151,7 +151,7 @@ def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
             reason = (
                 f"'{theirs}' is not taken over: {flow(options.pop(ours))} is not a value for it"
             )
-            imported.warnings.append(Left(str(task.file), reason, task.line()))
+            imported.warnings.append(SkippedItem(str(task.file), reason, task.line()))
     if options:
         parts.front["options"] = options
     messages = inside.get("messages")
@@ -234,28 +234,30 @@ def _metrics(task: Task, parts: _Parts, imported: Imported) -> None:
         line = task.line("metrics", name)
         try:
             _metric(name, metric, line, task, parts, imported)
-        except (NotTakenError, ValueError) as problem:
-            imported.left.append(Left(str(task.file), f"the metric '{name}': {problem}", line))
+        except (MetricNotTakenError, ValueError) as problem:
+            imported.left.append(
+                SkippedItem(str(task.file), f"the metric '{name}': {problem}", line)
+            )
 
 
 def _metric(
     name: str, metric: Any, line: int | None, task: Task, parts: _Parts, imported: Imported
 ) -> None:
     if isinstance(metric, str):
-        raise NotTakenError("only its name is here: the service keeps it")
+        raise MetricNotTakenError("only its name is here: the service keeps it")
     if not isinstance(metric, dict):
-        raise NotTakenError("it must be a mapping with a 'type'")
+        raise MetricNotTakenError("it must be a mapping with a 'type'")
     kind, params = str(metric.get("type")), mapping(metric.get("params") or metric)
     if kind == "llm-judge":
         for judge in read_judges(name, params, line, parts.answer):
             parts.judges.append(judge)
-            imported.warnings += [Left(str(task.file), one, line) for one in judge.warnings]
+            imported.warnings += [SkippedItem(str(task.file), one, line) for one in judge.warnings]
         return
     if kind == "tool-calling":
         parts.checks.append(_tool_calling(params, parts.data))
         return
     if kind not in METRICS:
-        raise NotTakenError(f"there is no check for the type '{kind}'")
+        raise MetricNotTakenError(f"there is no check for the type '{kind}'")
     check = METRICS[kind](params)
     if kind == "number-check":
         check = with_numbers(check, parts.data, imported.left)
@@ -263,24 +265,24 @@ def _metric(
         reason = f"the metric '{name}' has no bound: a score passes here from 0.5 up"
         if kind == "rouge":
             reason += "; of its variants it is rougeL"
-        imported.warnings.append(Left(str(task.file), reason, line))
+        imported.warnings.append(SkippedItem(str(task.file), reason, line))
     elif kind != "number-check" and parts.data.has_empty(str(check)):
         check["allowEmpty"] = True
     parts.checks.append(check)
 
 
-def _tool_calling(params: Mapping[str, Any], data: Data) -> dict[str, Json]:
+def _tool_calling(params: Mapping[str, Any], data: TaskData) -> dict[str, Json]:
     """The check of tool calls: by name and arguments, in any order."""
     given = params.get("tool_calls_ground_truth", params.get("reference"))
     expression = templates.lone_expression(given)
     if expression is None:
-        raise NotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
+        raise MetricNotTakenError("it needs 'tool_calls_ground_truth: \"{{ item.… }}\"'")
     if not data.rows:
-        raise NotTakenError("the expected calls are in the data, which are not here")
+        raise MetricNotTakenError("the expected calls are in the data, which are not here")
     try:
         expected = evaluate_rows(expression, data)
     except EvalstoreError as problem:
-        raise NotTakenError(str(problem)) from problem
+        raise MetricNotTakenError(str(problem)) from problem
     calls = [[tool_call(call) for call in listing(parsed(one))] for one in expected]
     data.add_column("expected_calls", calls)
     check: dict[str, Json] = {"toolCalls": "{{ item.expected_calls }}"}

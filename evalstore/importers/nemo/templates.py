@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evalstore.importers.judge_prompts import ANSWER, Piece
+from evalstore.importers.judge_prompts import ANSWER, PromptPiece
 from evalstore.importers.template_parts import (
     expression_in,
     find_parts,
@@ -70,7 +70,7 @@ def column(given: Json) -> str | None:
     return found[1].lower() if found else None
 
 
-def pieces(template: str, answer: str | None = None) -> Iterator[Piece]:
+def pieces(template: str, answer: str | None = None) -> Iterator[PromptPiece]:
     """A template of a judge: its own text, the answer, and what the row fills.
 
     `answer` is the column that holds recorded answers.
@@ -78,13 +78,13 @@ def pieces(template: str, answer: str | None = None) -> Iterator[Piece]:
     at = 0
     for text, start, end in find_parts(template):
         if start > at:
-            yield Piece(template[at:start])
+            yield PromptPiece(template[at:start])
         if _OUTPUT.fullmatch(text) or (answer and column(text) == answer):
-            yield Piece("", runtime=ANSWER)
+            yield PromptPiece("", runtime=ANSWER)
         elif text.startswith(("{{", "{%")):
-            yield Piece(_BARE_OUTPUT.sub("sample.output_text", text), is_template=True)
+            yield PromptPiece(_BARE_OUTPUT.sub("sample.output_text", text), is_template=True)
         elif text == "<!--":
-            yield Piece(text)
+            yield PromptPiece(text)
         at = end
     if at < len(template):
-        yield Piece(template[at:])
+        yield PromptPiece(template[at:])

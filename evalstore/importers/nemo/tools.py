@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
-from evalstore.files.datasets.columns import Columns
+from evalstore.files.datasets.columns import DatasetColumns
 from evalstore.importers.coerce import listing, mapping, parse_json
 from evalstore.importers.nemo import templates
 from evalstore.importers.template_writer import file_name
@@ -14,10 +14,10 @@ from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.importers.base import Imported
-    from evalstore.importers.nemo.datasets import Data
+    from evalstore.importers.nemo.datasets import TaskData
 
 
-def offered_tools(given: Json, data: Data) -> list[list[Json]]:
+def offered_tools(given: Json, data: TaskData) -> list[list[Json]]:
     """The tools of each row, or one list for all of them; raises `EvalstoreError`."""
     expression = templates.lone_expression(given)
     if expression is None:
@@ -57,11 +57,11 @@ def write_tools(tools: list[Json], prefix: str, imported: Imported) -> list[str]
     return ids
 
 
-def evaluate_rows(expression: str, data: Data) -> list[Json]:
+def evaluate_rows(expression: str, data: TaskData) -> list[Json]:
     """What an expression comes to in each row; raises `EvalstoreError`."""
     from evalstore.files.jinja_sandbox import evaluate
 
-    columns = Columns(dict.fromkeys(name for row in data.rows for name in row.values))
+    columns = DatasetColumns(dict.fromkeys(name for row in data.rows for name in row.values))
     try:
         return [evaluate(expression, 1, {"item": columns.item(row.values)}) for row in data.rows]
     except FileProblem as problem:

@@ -6,32 +6,32 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from evalstore.files.fields import suggest
-from evalstore.importers.base import Left
+from evalstore.importers.base import SkippedItem
 from evalstore.importers.chat_messages import BadMessagesError, read_message, read_messages
 from evalstore.importers.coerce import listing, parse_json, whole
-from evalstore.importers.json_lines import Row, messages_field, turns_of, write_rows
+from evalstore.importers.json_lines import JsonLinesRow, messages_field, turns_of, write_rows
 from evalstore.importers.openai_evals.registry_files import (
     Eval,
-    NotTakenError,
-    Sources,
-    Written,
+    EvalNotTakenError,
+    EvalSources,
+    WrittenEval,
     generation,
     unknown_arguments,
 )
 from evalstore.importers.template_writer import literal, write_prompt, write_test
 
 if TYPE_CHECKING:
-    from evalstore.importers.base import Options
+    from evalstore.importers.base import ImportOptions
     from evalstore.values import Json
 
 IDEAL = "{{ item.ideal }}"
 _KNOWN = ("samples_jsonl", "num_few_shot", "few_shot_jsonl", "max_tokens")
 
-Writer = Callable[[Eval, Sources, "Options"], Written]
+Writer = Callable[[Eval, EvalSources, "ImportOptions"], WrittenEval]
 
 
 def find_class(found: Eval) -> Writer:
-    """What takes over the evals of a class; raises `NotTakenError`."""
+    """What takes over the evals of a class; raises `EvalNotTakenError`."""
     from evalstore.importers.openai_evals.model_graded import write_graded
 
     known: dict[str, Writer] = {
@@ -40,7 +40,7 @@ def find_class(found: Eval) -> Writer:
     }
     if found.kind not in known:
         hint = suggest(found.kind, known, "classes that can be taken over")
-        raise NotTakenError(f"its class '{found.kind}' has its own code ({hint})")
+        raise EvalNotTakenError(f"its class '{found.kind}' has its own code ({hint})")
     return known[found.kind]
 
 
@@ -87,8 +87,8 @@ _OWN: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _write_compared(found: Eval, sources: Sources, options: Options) -> Written:
-    written = Written()
+def _write_compared(found: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
+    written = WrittenEval()
     examples = _few_shot(found, sources, written)
     rows = []
     given = sources.rows(found.args.get("samples_jsonl"), written.left)
@@ -97,7 +97,7 @@ def _write_compared(found: Eval, sources: Sources, options: Options) -> Written:
         try:
             rows.append(_read(row, found, examples))
         except (BadMessagesError, ValueError) as problem:
-            written.left.append(Left(place, str(problem), row.line))
+            written.left.append(SkippedItem(place, str(problem), row.line))
     check = CHECKS[found.kind](found)
     if found.kind != "JsonValidator" and any(_is_empty(row.values) for row in rows):
         check["allowEmpty"] = True
@@ -119,7 +119,7 @@ def _is_empty(values: dict[str, Any]) -> bool:
     return ideal in ("", []) or (isinstance(ideal, list) and "" in ideal)
 
 
-def _read(row: Row, found: Eval, examples: list[dict[str, Json]]) -> Row:
+def _read(row: JsonLinesRow, found: Eval, examples: list[dict[str, Json]]) -> JsonLinesRow:
     """A row as the test needs it; raises for what the class would refuse."""
     if "input" not in row.values:
         raise ValueError("the row has no 'input'")
@@ -162,7 +162,7 @@ def _has_null(value: Json) -> bool:
     return value is None or value != value
 
 
-def _few_shot(found: Eval, sources: Sources, written: Written) -> list[dict[str, Json]]:
+def _few_shot(found: Eval, sources: EvalSources, written: WrittenEval) -> list[dict[str, Json]]:
     """The messages of the examples that stand before the last message."""
     count = whole(found.args.get("num_few_shot"))
     if not count or found.kind not in _FEW_SHOT:
@@ -171,19 +171,19 @@ def _few_shot(found: Eval, sources: Sources, written: Written) -> list[dict[str,
     messages: list[dict[str, Json]] = []
     rows = sources.rows(name, written.left)
     if written.left:
-        raise NotTakenError(f"its examples '{name}' cannot be read: {written.left[0].reason}")
+        raise EvalNotTakenError(f"its examples '{name}' cannot be read: {written.left[0].reason}")
     for row in rows[:count]:
         for one in listing(row.values.get("sample")):
             try:
                 messages.append(read_message(len(messages) + 1, one))
             except BadMessagesError as problem:
                 place = sources.path_of(str(name))
-                written.left.append(Left(place, str(problem), row.line))
+                written.left.append(SkippedItem(place, str(problem), row.line))
     return messages
 
 
 def _system_prompt(
-    found: Eval, sources: Sources, options: Options
+    found: Eval, sources: EvalSources, options: ImportOptions
 ) -> tuple[dict[str, Json], dict[str, bytes]]:
     """The description of the task, which solvers show before the messages."""
     text = found.args.get("task_description")

@@ -6,30 +6,30 @@ import string
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from evalstore.importers.base import Left
+from evalstore.importers.base import SkippedItem
 from evalstore.importers.chat_messages import BadMessagesError, read_messages
 from evalstore.importers.coerce import mapping
-from evalstore.importers.json_lines import Row, messages_field, turns_of, write_rows
+from evalstore.importers.json_lines import JsonLinesRow, messages_field, turns_of, write_rows
 from evalstore.importers.judge_prompts import (
     ANSWER,
     CONVERSATION,
     Message,
-    Piece,
+    PromptPiece,
     middle_of,
     split_prompt,
 )
 from evalstore.importers.openai_evals.registry_files import (
     Eval,
-    NotTakenError,
-    Sources,
-    Written,
+    EvalNotTakenError,
+    EvalSources,
+    WrittenEval,
     generation,
     unknown_arguments,
 )
 from evalstore.importers.template_writer import write_test
 
 if TYPE_CHECKING:
-    from evalstore.importers.base import Options
+    from evalstore.importers.base import ImportOptions
     from evalstore.values import Json
 
 _KNOWN = (
@@ -41,23 +41,25 @@ _ANSWERS = ("cot_classify", "classify_cot", "classify")
 _MATCHES = ("starts_or_endswith", "endswith", "exact", "include")
 
 
-def write_graded(found: Eval, sources: Sources, options: Options) -> Written:
+def write_graded(found: Eval, sources: EvalSources, options: ImportOptions) -> WrittenEval:
     """A test whose answers a model judges by choosing."""
     if found.args.get("multicomp_n", 1) not in (1, None):
-        raise NotTakenError("it compares several answers in one prompt ('multicomp_n')")
+        raise EvalNotTakenError("it compares several answers in one prompt ('multicomp_n')")
     if found.args.get("metaeval"):
-        raise NotTakenError("it measures the judge, not the candidate ('metaeval')")
+        raise EvalNotTakenError("it measures the judge, not the candidate ('metaeval')")
     spec = _find_spec(found, sources)
     outputs = spec.get("input_outputs") or {"input": "completion"}
     if not isinstance(outputs, dict) or len(outputs) != 1:
-        raise NotTakenError("its judge compares the answers to several inputs")
+        raise EvalNotTakenError("its judge compares the answers to several inputs")
     ((shown, answered),) = outputs.items()
-    written = Written()
+    written = WrittenEval()
     constants = {**mapping(spec.get("args")), **mapping(found.args.get("modelgraded_spec_args"))}
     names = _Names(str(shown), str(answered), constants)
     messages = list(names.messages(spec.get("prompt")))
     if not any(piece.runtime == ANSWER for _, pieces in messages for piece in pieces):
-        raise NotTakenError(f"the prompt of its judge never shows the answer ('{{{answered}}}')")
+        raise EvalNotTakenError(
+            f"the prompt of its judge never shows the answer ('{{{answered}}}')"
+        )
     rows = _rows(found, sources, written, names)
     id = f"{options.name}/{found.path}".lstrip("/")
     grading = split_prompt(id, messages)
@@ -81,11 +83,11 @@ def write_graded(found: Eval, sources: Sources, options: Options) -> Written:
     return written
 
 
-def _find_spec(found: Eval, sources: Sources) -> Mapping[str, Any]:
+def _find_spec(found: Eval, sources: EvalSources) -> Mapping[str, Any]:
     """What the judge is told: a file of its name, or a field of a file with many."""
     name = found.args.get("modelgraded_spec") or found.args.get("modelgraded_spec_file")
     if not isinstance(name, str):
-        raise NotTakenError("it names no 'modelgraded_spec'")
+        raise EvalNotTakenError("it names no 'modelgraded_spec'")
     return sources.judges.find(name)
 
 
@@ -100,51 +102,55 @@ class _Names:
         """Columns of the samples that the judge sees."""
 
     def messages(self, prompt: Any) -> Iterator[Message]:
-        """The messages of the prompt in pieces; raises `NotTakenError`."""
+        """The messages of the prompt in pieces; raises `EvalNotTakenError`."""
         given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         try:
             listed = read_messages(given)
         except BadMessagesError as problem:
-            raise NotTakenError(f"the prompt of its judge cannot be read: {problem}") from problem
+            raise EvalNotTakenError(
+                f"the prompt of its judge cannot be read: {problem}"
+            ) from problem
         for one in listed:
             yield str(one["role"]), list(self._pieces(str(one["content"])))
 
-    def _pieces(self, text: str) -> Iterator[Piece]:
+    def _pieces(self, text: str) -> Iterator[PromptPiece]:
         """Text with names in single braces, as Python's `format` has them."""
         try:
             parts = list(string.Formatter().parse(text))
         except ValueError as error:
-            raise NotTakenError(f"the prompt of its judge cannot be read: {error}") from error
+            raise EvalNotTakenError(f"the prompt of its judge cannot be read: {error}") from error
         text = ""
         for before, name, _, _ in parts:
             text += before
             if name is None:  # a doubled brace ends here
                 continue
             if text:
-                yield Piece(text)
+                yield PromptPiece(text)
                 text = ""
             if name == self.shown:
-                yield Piece("", runtime=CONVERSATION)
+                yield PromptPiece("", runtime=CONVERSATION)
             elif name == self.answered:
-                yield Piece("", runtime=ANSWER)
+                yield PromptPiece("", runtime=ANSWER)
             elif name in self.constants:
-                yield Piece(_constant(name, self.constants[name]))
+                yield PromptPiece(_constant(name, self.constants[name]))
             elif name.isidentifier():
                 self.columns.append(name)
-                yield Piece(f"{{{{ item.{name} }}}}", is_template=True)
+                yield PromptPiece(f"{{{{ item.{name} }}}}", is_template=True)
             else:
-                raise NotTakenError(f"the prompt of its judge asks for '{name}'")
+                raise EvalNotTakenError(f"the prompt of its judge asks for '{name}'")
         if text:
-            yield Piece(text)
+            yield PromptPiece(text)
 
 
 def _constant(name: str, value: Any) -> str:
     if isinstance(value, dict | list):
-        raise NotTakenError(f"its judge is asked several times, each with another '{name}'")
+        raise EvalNotTakenError(f"its judge is asked several times, each with another '{name}'")
     return str(value)
 
 
-def _rows(found: Eval, sources: Sources, written: Written, names: _Names) -> list[Row]:
+def _rows(
+    found: Eval, sources: EvalSources, written: WrittenEval, names: _Names
+) -> list[JsonLinesRow]:
     rows = []
     renamed = mapping(found.args.get("samples_renamings"))
     given = found.args.get("samples_jsonl")
@@ -153,14 +159,14 @@ def _rows(found: Eval, sources: Sources, written: Written, names: _Names) -> lis
         try:
             rows.append(_row(row, renamed, names))
         except (BadMessagesError, ValueError) as problem:
-            written.left.append(Left(place, str(problem), row.line))
+            written.left.append(SkippedItem(place, str(problem), row.line))
     return rows
 
 
-def _row(row: Row, renamed: Mapping[str, str], names: _Names) -> Row:
+def _row(row: JsonLinesRow, renamed: Mapping[str, str], names: _Names) -> JsonLinesRow:
     if renamed:
         values = {str(renamed.get(name, name)): value for name, value in row.values.items()}
-        row = Row(row.line, values)
+        row = JsonLinesRow(row.line, values)
     for name in (names.shown, *names.columns):
         if name not in row.values:
             raise ValueError(f"the row has no '{name}'")
@@ -171,21 +177,21 @@ def _row(row: Row, renamed: Mapping[str, str], names: _Names) -> Row:
     return row if isinstance(shown, str) else row.with_values(**{names.shown: messages})
 
 
-def _check(found: Eval, spec: Mapping[str, Any], written: Written) -> dict[str, Json]:
+def _check(found: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[str, Json]:
     """How the judge's choice is read, and which choices pass."""
     choices = spec.get("choice_strings")
     if isinstance(choices, str) and choices.startswith("from_n"):
-        raise NotTakenError("its choices are as many as there are answers ('from_n')")
+        raise EvalNotTakenError("its choices are as many as there are answers ('from_n')")
     choices = [str(one) for one in choices] if isinstance(choices, str | list) else []
     if len(choices) < 2:
-        raise NotTakenError("its judge has no 'choice_strings'")
+        raise EvalNotTakenError("its judge has no 'choice_strings'")
     given = found.args.get("eval_type") or spec.get("eval_type")
     answer = next((one for one in _ANSWERS if str(given).startswith(one)), None)
     if answer is None:
-        raise NotTakenError("neither the eval nor its judge has an 'eval_type'")
+        raise EvalNotTakenError("neither the eval nor its judge has an 'eval_type'")
     match = found.args.get("match_fn") or "starts_or_endswith"
     if match not in _MATCHES:
-        raise NotTakenError(f"there is no 'match_fn' '{match}'")
+        raise EvalNotTakenError(f"there is no 'match_fn' '{match}'")
     read: dict[str, Json] = {"answer": answer, "match": match, "invalid": "lowest"}
     if not spec.get("choice_scores"):
         reason = "choices are only counted there: here all of them pass, unless you shorten 'pass'"
@@ -195,7 +201,7 @@ def _check(found: Eval, spec: Mapping[str, Any], written: Written) -> dict[str, 
     missing = [one for one in choices if one not in scores]
     lowest, highest = min(scores.values()), max(scores.values())
     if lowest == highest:
-        raise NotTakenError("all choices have the same score, so nothing says which pass")
+        raise EvalNotTakenError("all choices have the same score, so nothing says which pass")
     if missing:
         reason = f"no score for {', '.join(missing)}: taken to be the lowest"
         written.warnings.append(found.warning(reason))
@@ -218,15 +224,19 @@ def _scores(given: Any, choices: list[str]) -> dict[str, float]:
         try:
             return {one: float(one) for one in choices}
         except ValueError:
-            raise NotTakenError("its scores are its choices, but these are not numbers") from None
+            raise EvalNotTakenError(
+                "its scores are its choices, but these are not numbers"
+            ) from None
     if not isinstance(given, dict):
-        raise NotTakenError("its 'choice_scores' are not numbers")
+        raise EvalNotTakenError("its 'choice_scores' are not numbers")
     scores = {str(name): value for name, value in given.items()}
     if not all(isinstance(one, int | float) for one in scores.values()):
-        raise NotTakenError("its 'choice_scores' are not numbers")
+        raise EvalNotTakenError("its 'choice_scores' are not numbers")
     known = {name: value for name, value in scores.items() if name in choices}
     if not known:
-        raise NotTakenError(f"its 'choice_scores' are of none of its choices {', '.join(choices)}")
+        raise EvalNotTakenError(
+            f"its 'choice_scores' are of none of its choices {', '.join(choices)}"
+        )
     return known
 
 

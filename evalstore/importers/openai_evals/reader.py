@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import EvalstoreError, FileProblem
-from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.coerce import mapping
 from evalstore.importers.openai_evals.eval_classes import find_class
 from evalstore.importers.openai_evals.registry_files import (
     Eval,
-    Judges,
-    NotTakenError,
-    Sources,
-    Written,
+    EvalNotTakenError,
+    EvalSources,
+    JudgeSpecs,
+    WrittenEval,
     read_file,
     yaml_files,
 )
@@ -32,7 +32,7 @@ _FOLDERS = ("data", "modelgraded")
 _DATA = (".jsonl.gz", ".jsonl", ".ndjson", ".json")
 
 
-def read(paths: list[Path], options: Options) -> Imported:
+def read(paths: list[Path], options: ImportOptions) -> Imported:
     """The evals of registries (`evals/*.yaml`, `data/`), of eval files, and of samples alone."""
     made = _Made(options)
     for path in paths:
@@ -60,9 +60,9 @@ def read(paths: list[Path], options: Options) -> Imported:
 class _Made:
     """What the sources have come to so far."""
 
-    options: Options
+    options: ImportOptions
     imported: Imported = field(default_factory=Imported)
-    judges: dict[Path, Judges] = field(default_factory=dict)
+    judges: dict[Path, JudgeSpecs] = field(default_factory=dict)
     """By registry."""
 
     def registry(self, folder: Path) -> None:
@@ -139,9 +139,9 @@ class _Made:
         taken = (one[6:-3] for one in self.imported.files if one.startswith("tests/"))
         return unique(_path(name), taken)
 
-    def _sources(self, folder: Path, registry: Path) -> Sources:
-        judges = self.judges.setdefault(registry, Judges(registry / "modelgraded"))
-        return Sources(folder, registry, judges)
+    def _sources(self, folder: Path, registry: Path) -> EvalSources:
+        judges = self.judges.setdefault(registry, JudgeSpecs(registry / "modelgraded"))
+        return EvalSources(folder, registry, judges)
 
     def samples(self, path: Path, under: Path | None = None) -> None:
         """Samples without an eval: they are judged as most evals judge, by `Match`."""
@@ -153,12 +153,12 @@ class _Made:
         self._write(found, self._sources(path.parent, path.parent))
         if len(self.imported.files) > before:
             reason = "no eval says how these samples are judged: taken as 'Match'"
-            self.imported.warnings.append(Left(str(path), reason))
+            self.imported.warnings.append(SkippedItem(str(path), reason))
 
-    def _write(self, found: Eval, sources: Sources) -> None:
+    def _write(self, found: Eval, sources: EvalSources) -> None:
         try:
             written = find_class(found)(found, sources, self.options)
-        except NotTakenError as problem:
+        except EvalNotTakenError as problem:
             self._leave(Path(found.file), f"'{found.name}': {problem}", found.line)
             return
         known = set(self.imported.left)  # evals may share samples
@@ -175,7 +175,7 @@ class _Made:
         self.imported.files[f"tests/{name}.md"] = written.render(front)
         self.imported.files |= written.files
 
-    def _data_file(self, name: str, written: Written) -> str:
+    def _data_file(self, name: str, written: WrittenEval) -> str:
         """The file of these rows: one that several evals share is written once."""
         stem = _path(_without_suffix(written.data_name))
         folder = "data/" if "/" in stem else ""
@@ -190,7 +190,7 @@ class _Made:
     def _leave(
         self, path: Path, reason: str, line: int | None = None, column: int | None = None
     ) -> None:
-        self.imported.left.append(Left(str(path), reason, line, column))
+        self.imported.left.append(SkippedItem(str(path), reason, line, column))
 
 
 def _is_eval(entry: Document) -> bool:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import FileProblem
 from evalstore.files.yaml12 import Document, read_yaml
-from evalstore.importers.base import Left
+from evalstore.importers.base import SkippedItem
 from evalstore.importers.coerce import mapping, whole
-from evalstore.importers.json_lines import Row, read_rows
+from evalstore.importers.json_lines import JsonLinesRow, read_rows
 from evalstore.importers.source_files import read_source, read_unpacked, reason_of, require_readable
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _IGNORED = ("n_samples", "shuffle", "seed")
 """Arguments that choose among the rows: `--sample` and `--limit` do that here."""
 
 
-class NotTakenError(Exception):
+class EvalNotTakenError(Exception):
     """Why an eval as a whole cannot be taken over."""
 
 
@@ -44,12 +44,12 @@ class Eval:
     file: str
     line: int | None
 
-    def warning(self, reason: str) -> Left:
+    def warning(self, reason: str) -> SkippedItem:
         """Something about the eval that is not quite the same."""
-        return Left(self.file, f"'{self.name}': {reason}", self.line)
+        return SkippedItem(self.file, f"'{self.name}': {reason}", self.line)
 
 
-def read_file(path: Path) -> tuple[Document, Left | None]:
+def read_file(path: Path) -> tuple[Document, SkippedItem | None]:
     """A document in YAML, and a warning when the last of equal keys counts, as it does there.
 
     Raises `FileProblem`.
@@ -63,10 +63,10 @@ def read_file(path: Path) -> tuple[Document, Left | None]:
     except FileProblem as problem:
         document = read_yaml(text, repeats=True)
         reason = f"{problem.message}: the last one counts, as it does there"
-        return document, Left(str(path), reason, problem.line, problem.column)
+        return document, SkippedItem(str(path), reason, problem.line, problem.column)
 
 
-class Judges:
+class JudgeSpecs:
     """The specs of judges in a registry: each in a file of its name, or several in one file."""
 
     def __init__(self, folder: Path) -> None:
@@ -74,12 +74,12 @@ class Judges:
         self._unread: dict[str, str] = {}
 
     def find(self, name: str) -> Mapping[str, Any]:
-        """What a judge is told; raises `NotTakenError`."""
+        """What a judge is told; raises `EvalNotTakenError`."""
         if (found := self._specs.get(name)) is not None:
             return found
         if name in self._unread:
-            raise NotTakenError(self._unread[name])
-        raise NotTakenError(f"there is no judge '{name}' in the registry's 'modelgraded'")
+            raise EvalNotTakenError(self._unread[name])
+        raise EvalNotTakenError(f"there is no judge '{name}' in the registry's 'modelgraded'")
 
     @cached_property
     def _specs(self) -> dict[str, Mapping[str, Any]]:
@@ -105,16 +105,16 @@ def yaml_files(folder: Path) -> list[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class EvalSources:
     """Where the files are that an eval names."""
 
     folder: Path
     """That of the eval file."""
     registry: Path
-    judges: Judges
+    judges: JudgeSpecs
 
     def find(self, name: str, kind: str = "data") -> Path | None:
-        """A file of the registry; None when there is none. Raises `NotTakenError`."""
+        """A file of the registry; None when there is none. Raises `EvalNotTakenError`."""
         places = (self.registry / kind, self.folder, self.folder / kind, self.registry)
         found = next((one / name for one in places if (one / name).is_file()), None)
         if found is not None:
@@ -122,24 +122,24 @@ class Sources:
         return found
 
     def text(self, name: str) -> str | None:
-        """The text of a file of the registry; None when there is none. Raises `NotTakenError`."""
+        """The text of a file of the registry; None without one. Raises `EvalNotTakenError`."""
         path = self.find(name)
         if path is None:
             return None
         try:
             return read_source(path).decode("utf-8")
         except FileProblem as problem:
-            raise NotTakenError(f"'{name}' {reason_of(problem)}") from problem
+            raise EvalNotTakenError(f"'{name}' {reason_of(problem)}") from problem
         except UnicodeDecodeError as error:
-            raise NotTakenError(f"'{name}' is not UTF-8") from error
+            raise EvalNotTakenError(f"'{name}' is not UTF-8") from error
 
-    def rows(self, name: Any, left: list[Left]) -> list[Row]:
-        """The rows of a data file; raises `NotTakenError` when it is not there."""
+    def rows(self, name: Any, left: list[SkippedItem]) -> list[JsonLinesRow]:
+        """The rows of a data file; raises `EvalNotTakenError` when it is not there."""
         if not isinstance(name, str):
-            raise NotTakenError("it names no file of samples ('samples_jsonl')")
+            raise EvalNotTakenError("it names no file of samples ('samples_jsonl')")
         path = self.find(name)
         if path is None:
-            raise NotTakenError(f"there is no file '{name}' in the registry's 'data'")
+            raise EvalNotTakenError(f"there is no file '{name}' in the registry's 'data'")
         return read_rows(path, left)
 
     def path_of(self, name: str) -> str:
@@ -151,11 +151,11 @@ def _refuse_outside(name: str, path: Path) -> None:
     try:
         require_readable(path)
     except FileProblem as problem:
-        raise NotTakenError(f"'{name}' {reason_of(problem)}") from problem
+        raise EvalNotTakenError(f"'{name}' {reason_of(problem)}") from problem
 
 
 @dataclass
-class Written:
+class WrittenEval:
     """What an eval comes to."""
 
     render: Callable[[dict[str, Json]], bytes] = lambda front: b""
@@ -166,8 +166,8 @@ class Written:
     rows: int = 0
     files: dict[str, bytes] = field(default_factory=dict)
     """Further files, such as prompts."""
-    left: list[Left] = field(default_factory=list)
-    warnings: list[Left] = field(default_factory=list)
+    left: list[SkippedItem] = field(default_factory=list)
+    warnings: list[SkippedItem] = field(default_factory=list)
 
 
 def generation(found: Eval) -> dict[str, Json]:
@@ -178,7 +178,7 @@ def generation(found: Eval) -> dict[str, Json]:
     return {"options": {"maxOutputTokens": whole(limit)}}
 
 
-def unknown_arguments(found: Eval, known: tuple[str, ...]) -> list[Left]:
+def unknown_arguments(found: Eval, known: tuple[str, ...]) -> list[SkippedItem]:
     """A warning for each argument that is not taken over."""
     return [
         found.warning(f"the argument '{name}' is not taken over")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.importers.promptfoo import files
 from evalstore.importers.promptfoo.assertion_types import TYPES
-from evalstore.importers.promptfoo.nunjucks import NotTakenError
+from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -67,27 +67,29 @@ class Assertions:
             return
         try:
             if depth > _DEEPEST:
-                raise NotTakenError("it contains itself")
+                raise ExpressionNotTakenError("it contains itself")
             given = self._resolved(given)
             if not isinstance(given, dict) or not isinstance(given.get("type"), str):
-                raise NotTakenError("it has no 'type'")
+                raise ExpressionNotTakenError("it has no 'type'")
             if given["type"] == "assert-set":
                 if given.get("threshold") not in (None, 1):
-                    raise NotTakenError("an 'assert-set' with a bound of its own")
+                    raise ExpressionNotTakenError("an 'assert-set' with a bound of its own")
                 inner = given.get("assert")
                 for one in inner if isinstance(inner, list) else []:
                     yield from self._one(one, depth + 1)
                 return
             yield self._plain(given)
-        except NotTakenError as problem:
+        except ExpressionNotTakenError as problem:
             yield Assertion("", problem=str(problem))
 
     def _plain(self, given: Mapping[str, Any]) -> Assertion:
         kind = given["type"]
         if "transform" in given:
-            raise NotTakenError(f"'transform' changes the answer before '{kind}' judges it")
+            raise ExpressionNotTakenError(
+                f"'transform' changes the answer before '{kind}' judges it"
+            )
         if "rubricPrompt" in given:
-            raise NotTakenError(
+            raise ExpressionNotTakenError(
                 f"'rubricPrompt' of '{kind}' is the judge's prompt: write it as an evaluator prompt"
             )
         return Assertion(
@@ -109,9 +111,9 @@ class Assertions:
             for step in str(place).removeprefix("#").strip("/").split("/"):
                 target = target.get(step) if isinstance(target, dict) else None
             if not isinstance(target, dict):
-                raise NotTakenError(f"there is no '{place}' in the configuration")
+                raise ExpressionNotTakenError(f"there is no '{place}' in the configuration")
             given = {**target, **{name: one for name, one in given.items() if name != "$ref"}}
-        raise NotTakenError("its reference leads to itself")
+        raise ExpressionNotTakenError("its reference leads to itself")
 
     def _value(self, given: Any, kind: str) -> Json:
         """The value, or what the file holds that it names."""
@@ -119,22 +121,22 @@ class Assertions:
             return given
         if kind.removeprefix("not-") in ("javascript", "python", "ruby"):
             return given
-        problem = NotTakenError("")
+        problem = ExpressionNotTakenError("")
         for folder in self.folders:
             try:
                 return files.read_value(files.find(given, folder)[0])
-            except NotTakenError as error:
+            except ExpressionNotTakenError as error:
                 problem = error
         raise problem
 
 
 def number_of(given: Mapping[str, Any], name: str, default: float | None) -> float | None:
-    """A number, or what counts when there is none; raises `NotTakenError`."""
+    """A number, or what counts when there is none; raises `ExpressionNotTakenError`."""
     value = given.get(name)
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
-        raise NotTakenError(f"its '{name}' is not a number from 0 up")
+        raise ExpressionNotTakenError(f"its '{name}' is not a number from 0 up")
     return value
 
 

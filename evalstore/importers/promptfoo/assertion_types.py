@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evalstore.importers.promptfoo.nunjucks import NotTakenError
+from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.values import Json
 
 Value = Json
@@ -14,7 +14,7 @@ Value = Json
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ConvertedAssertion:
     """An assertion as it is here."""
 
     check: Json = None
@@ -27,81 +27,89 @@ def _texts(value: Value, kind: str) -> Value:
     """Texts, or a column that holds some."""
     listed = value if isinstance(value, list) else [value]
     if not listed or any(isinstance(one, dict | list) or one is None for one in listed):
-        raise NotTakenError(f"'{kind}' needs a text as its value")
+        raise ExpressionNotTakenError(f"'{kind}' needs a text as its value")
     found = [str(one).lower() if isinstance(one, bool) else str(one) for one in listed]
     return found if isinstance(value, list) else found[0]
 
 
-def _text(kind: str, **more: Json) -> Callable[[Value, float | None, str], Made]:
-    return lambda value, _bound, name: Made({kind: _texts(value, name), **more})
+def _text(kind: str, **more: Json) -> Callable[[Value, float | None, str], ConvertedAssertion]:
+    return lambda value, _bound, name: ConvertedAssertion({kind: _texts(value, name), **more})
 
 
-def _equals(value: Value, _bound: float | None, name: str) -> Made:
+def _equals(value: Value, _bound: float | None, name: str) -> ConvertedAssertion:
     if isinstance(value, dict | list):
-        return Made({"jsonEquals": value})
-    return Made({"equals": _texts(value, name)})
+        return ConvertedAssertion({"jsonEquals": value})
+    return ConvertedAssertion({"equals": _texts(value, name)})
 
 
-def _json(value: Value, _bound: float | None, _name: str) -> Made:
-    return Made("json" if value is None else {"jsonSchema": value})
+def _json(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion:
+    return ConvertedAssertion("json" if value is None else {"jsonSchema": value})
 
 
-def _latency(_value: Value, bound: float | None, _name: str) -> Made:
+def _latency(_value: Value, bound: float | None, _name: str) -> ConvertedAssertion:
     if bound is None:
-        raise NotTakenError("'latency' needs a 'threshold'")
+        raise ExpressionNotTakenError("'latency' needs a 'threshold'")
     seconds = bound / 1000
-    return Made({"latency": int(seconds) if seconds.is_integer() else seconds})
+    return ConvertedAssertion({"latency": int(seconds) if seconds.is_integer() else seconds})
 
 
-def _cost(_value: Value, bound: float | None, _name: str) -> Made:
+def _cost(_value: Value, bound: float | None, _name: str) -> ConvertedAssertion:
     if bound is None:
-        raise NotTakenError("'cost' without a 'threshold' only measures: costs are always stored")
-    return Made({"cost": bound})
+        raise ExpressionNotTakenError(
+            "'cost' without a 'threshold' only measures: costs are always stored"
+        )
+    return ConvertedAssertion({"cost": bound})
 
 
-def _levenshtein(value: Value, bound: float | None, name: str) -> Made:
+def _levenshtein(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
     most = 5 if bound is None else bound
-    return Made({"levenshtein": {"expected": _texts(value, name), "max": int(most)}})
+    return ConvertedAssertion({"levenshtein": {"expected": _texts(value, name), "max": int(most)}})
 
 
 def _graded(
     kind: str, usual: float, warning: str = "", **more: Json
-) -> Callable[[Value, float | None, str], Made]:
-    def make(value: Value, bound: float | None, name: str) -> Made:
+) -> Callable[[Value, float | None, str], ConvertedAssertion]:
+    def make(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
         least = usual if bound is None else bound
-        return Made({kind: _texts(value, name), **more, "pass": f">= {least:g}"}, warning=warning)
+        return ConvertedAssertion(
+            {kind: _texts(value, name), **more, "pass": f">= {least:g}"}, warning=warning
+        )
 
     return make
 
 
-def _words(value: Value, _bound: float | None, _name: str) -> Made:
+def _words(value: Value, _bound: float | None, _name: str) -> ConvertedAssertion:
     if isinstance(value, dict):
         bounds = {one: value[one] for one in ("min", "max") if isinstance(value.get(one), int)}
         if not bounds:
-            raise NotTakenError("'word-count' needs 'min' or 'max'")
+            raise ExpressionNotTakenError("'word-count' needs 'min' or 'max'")
     else:
         try:
             bounds = dict.fromkeys(("min", "max"), int(str(value)))
         except ValueError:
-            raise NotTakenError("'word-count' needs a whole number") from None
-    return Made({"length": {"unit": "words", **bounds}})
+            raise ExpressionNotTakenError("'word-count' needs a whole number") from None
+    return ConvertedAssertion({"length": {"unit": "words", **bounds}})
 
 
-def _told(heading: str, warning: str = "") -> Callable[[Value, float | None, str], Made]:
-    def make(value: Value, bound: float | None, name: str) -> Made:
+def _told(
+    heading: str, warning: str = ""
+) -> Callable[[Value, float | None, str], ConvertedAssertion]:
+    def make(value: Value, bound: float | None, name: str) -> ConvertedAssertion:
         if not isinstance(value, str) or not value.strip():
-            raise NotTakenError(f"'{name}' needs a text as its value")
+            raise ExpressionNotTakenError(f"'{name}' needs a text as its value")
         words = warning
         if bound is not None and name == "llm-rubric":
             words = "the 'threshold' of 'llm-rubric' is not taken over: the judge passes or fails"
-        return Made(instruction=f"{heading}\n\n{value}" if heading else value, warning=words)
+        return ConvertedAssertion(
+            instruction=f"{heading}\n\n{value}" if heading else value, warning=words
+        )
 
     return make
 
 
 _OTHER_PROMPT = "a judge reads it in a prompt of evalstore's, not in promptfoo's"
 _WORDS_DIFFER = "words are told apart by another rule, so scores near the bound may differ"
-MAKERS: Mapping[str, Callable[[Value, float | None, str], Made]] = {
+MAKERS: Mapping[str, Callable[[Value, float | None, str], ConvertedAssertion]] = {
     "equals": _equals,
     "contains": _text("contains"),
     "icontains": _text("contains", ignoreCase=True),
@@ -119,7 +127,7 @@ MAKERS: Mapping[str, Callable[[Value, float | None, str], Made]] = {
     "bleu": _graded("bleu", 0.5, _WORDS_DIFFER),
     "word-count": _words,
     "finish-reason": _text("finishReason"),
-    "is-refusal": lambda _value, _bound, _name: Made("refusal"),
+    "is-refusal": lambda _value, _bound, _name: ConvertedAssertion("refusal"),
     "llm-rubric": _told(""),
     "model-graded-closedqa": _told("The answer must meet this criterion:", _OTHER_PROMPT),
     "factuality": _told("The answer must agree in its facts with this:", _OTHER_PROMPT),
@@ -138,21 +146,21 @@ TYPES = frozenset((*MAKERS, *_REASONS, *_TOOL_CALLS, "perplexity", "is-sql", "is
 """Names that are read as types in the cells of tables."""
 
 
-def make(kind: str, value: Value, threshold: Any) -> Made:
-    """What an assertion comes to; raises `NotTakenError`."""
+def make(kind: str, value: Value, threshold: Any) -> ConvertedAssertion:
+    """What an assertion comes to; raises `ExpressionNotTakenError`."""
     negated = kind.startswith("not-")
     bare = kind.removeprefix("not-")
     if bare not in MAKERS:
         reason = _REASONS.get(bare, "has no check here")
-        raise NotTakenError(f"the assertion '{kind}' {reason}")
+        raise ExpressionNotTakenError(f"the assertion '{kind}' {reason}")
     if threshold is not None and (
         isinstance(threshold, bool) or not isinstance(threshold, int | float)
     ):
-        raise NotTakenError(f"the 'threshold' of '{kind}' is not a number")
+        raise ExpressionNotTakenError(f"the 'threshold' of '{kind}' is not a number")
     made = MAKERS[bare](value, threshold, bare)
     if not negated:
         return made
     if made.check is None:
-        raise NotTakenError(f"the assertion '{kind}': write what must be so instead")
+        raise ExpressionNotTakenError(f"the assertion '{kind}': write what must be so instead")
     check = {"type": made.check} if isinstance(made.check, str) else made.check
-    return Made({**check, "not": True}, warning=made.warning)
+    return ConvertedAssertion({**check, "not": True}, warning=made.warning)

@@ -14,7 +14,7 @@ from evalstore.errors import FileProblem
 from evalstore.files.yaml12 import Document, read_yaml
 from evalstore.importers.coerce import parse_json
 from evalstore.importers.json_lines import json_as_yaml
-from evalstore.importers.promptfoo.nunjucks import NotTakenError
+from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.importers.source_files import (
     read_source,
     reason_of,
@@ -40,15 +40,15 @@ class Nesting:
 
     @contextmanager
     def enter(self, path: Path) -> Iterator[None]:
-        """Read a file and what it names; raises `NotTakenError` when that would not end."""
+        """Read a file and what it names; `ExpressionNotTakenError` when that would not end."""
         real = path.resolve()
         if real in self._open:
-            raise NotTakenError(f"'{path.name}' names itself")
+            raise ExpressionNotTakenError(f"'{path.name}' names itself")
         self._count += 1
         if self._count > _MOST_FILES:
-            raise NotTakenError(f"more than {_MOST_FILES:,} files of tests are named")
+            raise ExpressionNotTakenError(f"more than {_MOST_FILES:,} files of tests are named")
         if len(self._open) >= _DEEPEST:
-            raise NotTakenError(f"'{path.name}' is named by a file of a file, and so on")
+            raise ExpressionNotTakenError(f"'{path.name}' is named by a file of a file, and so on")
         self._open.add(real)
         try:
             yield
@@ -63,9 +63,9 @@ def is_code(name: str) -> bool:
 
 
 def find(name: str, folder: Path) -> list[Path]:
-    """The files a name stands for, one or those of a pattern; raises `NotTakenError`."""
+    """The files a name stands for, one or those of a pattern; raises `ExpressionNotTakenError`."""
     if is_code(name):
-        raise NotTakenError(f"'{name}' is code, which is not run")
+        raise ExpressionNotTakenError(f"'{name}' is code, which is not run")
     bare = name.removeprefix(PREFIX)
     path = folder / bare
     try:
@@ -77,29 +77,31 @@ def find(name: str, folder: Path) -> list[Path]:
             if found := sorted(folder.glob(bare)):
                 return found
     except FileProblem as problem:
-        raise NotTakenError(f"'{bare}' {reason_of(problem)}") from problem
-    raise NotTakenError(f"there is no file '{bare}'")
+        raise ExpressionNotTakenError(f"'{bare}' {reason_of(problem)}") from problem
+    raise ExpressionNotTakenError(f"there is no file '{bare}'")
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; raises `NotTakenError`."""
+    """The text of a file; raises `ExpressionNotTakenError`."""
     try:
         return read_source(path).decode("utf-8-sig").replace("\r\n", "\n")
     except FileProblem as problem:
-        raise NotTakenError(f"'{path.name}' {reason_of(problem)}") from problem
+        raise ExpressionNotTakenError(f"'{path.name}' {reason_of(problem)}") from problem
     except UnicodeDecodeError:
-        raise NotTakenError(f"'{path.name}' is not text") from None
+        raise ExpressionNotTakenError(f"'{path.name}' is not text") from None
 
 
 def read_document(path: Path) -> Document:
-    """YAML or JSON with its lines; raises `NotTakenError`."""
+    """YAML or JSON with its lines; raises `ExpressionNotTakenError`."""
     text = read_text(path)
     try:
         document = read_yaml(
             json_as_yaml(text) if path.suffix == ".json" else text, merge_keys=True
         )
     except FileProblem as problem:
-        raise NotTakenError(f"'{path.name}': {problem.message}", problem.line) from problem
+        raise ExpressionNotTakenError(
+            f"'{path.name}': {problem.message}", problem.line
+        ) from problem
     return replace(document, value=_merged(document.value))
 
 
@@ -125,7 +127,7 @@ def read_value(path: Path) -> Any:
 
 
 def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """The rows of a table or of JSON lines, with their lines; raises `NotTakenError`."""
+    """The rows of a table or of JSON lines, with their lines; raises `ExpressionNotTakenError`."""
     text = read_text(path)
     if path.suffix == ".csv":
         reader = csv.DictReader(io.StringIO(text), restval="")
@@ -134,11 +136,11 @@ def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
         try:
             for row in reader:
                 if None in row:
-                    raise NotTakenError(f"'{path.name}': a row has too many cells", start)
+                    raise ExpressionNotTakenError(f"'{path.name}': a row has too many cells", start)
                 rows.append((start, {name.strip(): cell.strip() for name, cell in row.items()}))
                 start = reader.line_num + 1
         except csv.Error as error:
-            raise NotTakenError(f"'{path.name}': {error}", start) from error
+            raise ExpressionNotTakenError(f"'{path.name}': {error}", start) from error
         return rows
     rows = []
     for number, line in enumerate(text.split("\n"), 1):
@@ -146,5 +148,7 @@ def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
             try:
                 rows.append((number, parse_json(line)))
             except ValueError as error:
-                raise NotTakenError(f"'{path.name}': not JSON: {error}", number) from error
+                raise ExpressionNotTakenError(
+                    f"'{path.name}': not JSON: {error}", number
+                ) from error
     return rows

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from evalstore.importers.coerce import parse_json
-from evalstore.importers.promptfoo.nunjucks import NotTakenError
+from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.importers.template_parts import expression_in, replace_parts, without_filter
 
 _OF_JSON = r"\\.|\""
@@ -19,14 +19,16 @@ _IS_CHAT = re.compile(r"[\"']role[\"']\s*:")
 def messages_in(text: str) -> list[Any] | None:
     """The list in a text, with its templates; None for a text that is none.
 
-    Raises `NotTakenError` for messages that only a filled template has.
+    Raises `ExpressionNotTakenError` for messages that only a filled template has.
     """
     kept: list[str] = []
     try:
         found = parse_json(_marked(text, kept))
     except ValueError:
         if _IS_CHAT.search(text):
-            raise NotTakenError("its messages are not JSON before its template is filled") from None
+            raise ExpressionNotTakenError(
+                "its messages are not JSON before its template is filled"
+            ) from None
         return None
     if not isinstance(found, list) or not found:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from evalstore.errors import FileProblem
 from evalstore.files.datasets.columns import stable_names
 from evalstore.files.jinja_sandbox import is_global, undeclared
-from evalstore.importers.base import Left
+from evalstore.importers.base import SkippedItem
 from evalstore.importers.template_parts import find_parts
 from evalstore.importers.template_writer import quoted
 
@@ -20,27 +20,29 @@ _TAKEN = frozenset({"item", "sample", "answer", "answers", "response"})
 """Names that mean something else here."""
 
 
-class NotTakenError(Exception):
+class ExpressionNotTakenError(Exception):
     """Why something cannot be taken over."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
         super().__init__(reason)
         self.line = line
 
-    def at(self, file: str, what: str, line: int | None = None) -> Left:
+    def at(self, file: str, what: str, line: int | None = None) -> SkippedItem:
         """The same as a line of the report."""
-        return Left(file, f"{what}: {self}", self.line or line)
+        return SkippedItem(file, f"{what}: {self}", self.line or line)
 
 
 def names_in(template: str) -> frozenset[str]:
-    """The variables of a template; raises `NotTakenError` for what is none here."""
+    """The variables of a template; raises `ExpressionNotTakenError` for what is none here."""
     try:
         found = undeclared(_for_jinja(template), 1)
     except FileProblem as problem:
-        raise NotTakenError(f"its template cannot be read: {problem.message}") from problem
+        raise ExpressionNotTakenError(
+            f"its template cannot be read: {problem.message}"
+        ) from problem
     names = frozenset(one for one in found if not is_global(one))
     if "env" in names:
-        raise NotTakenError("it takes something from the environment ('env')")
+        raise ExpressionNotTakenError("it takes something from the environment ('env')")
     return names
 
 

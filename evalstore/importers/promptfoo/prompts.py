@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from evalstore.importers.chat_messages import ROLES
 from evalstore.importers.promptfoo import files
 from evalstore.importers.promptfoo.json_prompts import messages_in
-from evalstore.importers.promptfoo.nunjucks import NotTakenError, names_in
+from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError, names_in
 from evalstore.importers.template_parts import find_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from evalstore.files.yaml12 import Document
-    from evalstore.importers.base import Left
+    from evalstore.importers.base import SkippedItem
 
 _SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _ADDRESS = re.compile(r"https?://|\{\{")
@@ -27,7 +27,7 @@ _LOOKS_LIKE_FILE = re.compile(r"[^\s{}]+\.(?:txt|md|j2|json|ya?ml|csv)")
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class PromptfooPrompt:
     """One prompt, as messages with templates of promptfoo."""
 
     label: str
@@ -38,19 +38,21 @@ class Prompt:
     """The address of the picture that is shown behind each message."""
 
 
-def read_prompts(document: Document, folder: Path, file: str, left: list[Left]) -> list[Prompt]:
+def read_prompts(
+    document: Document, folder: Path, file: str, left: list[SkippedItem]
+) -> list[PromptfooPrompt]:
     """All prompts that can be read; the others go to `left`."""
-    prompts: list[Prompt] = []
+    prompts: list[PromptfooPrompt] = []
     for line, one in _listed(document):
         try:
             texts = list(_texts(one, folder))
-        except NotTakenError as problem:
+        except ExpressionNotTakenError as problem:
             left.append(problem.at(file, "a prompt", line))
             continue
         for label, text in texts:
             try:
                 prompts.append(_prompt(label, text))
-            except NotTakenError as problem:
+            except ExpressionNotTakenError as problem:
                 what = f"the prompt '{label}'" if label else "a prompt"
                 left.append(problem.at(file, what, line))
     return prompts
@@ -75,12 +77,12 @@ def _texts(given: Any, folder: Path) -> Iterator[tuple[str, str]]:
         label = str(given.get("label") or given.get("display") or "")
         given = next((given[name] for name in ("raw", "id", "path") if name in given), None)
     if not isinstance(given, str):
-        raise NotTakenError("it is neither a text nor the name of a file")
+        raise ExpressionNotTakenError("it is neither a text nor the name of a file")
     is_name = given.startswith(files.PREFIX) or (
         "\n" not in given and (files.is_code(given) or _LOOKS_LIKE_FILE.fullmatch(given))
     )
     if re.match(r"[a-z]+://", given) and not given.startswith(files.PREFIX):
-        raise NotTakenError(f"'{given}' is kept by another service")
+        raise ExpressionNotTakenError(f"'{given}' is kept by another service")
     if not is_name:
         yield label, given
         return
@@ -97,15 +99,17 @@ def _texts(given: Any, folder: Path) -> Iterator[tuple[str, str]]:
                 yield (name if len(texts) == 1 else f"{name}-{number}"), text
 
 
-def _prompt(label: str, text: str) -> Prompt:
+def _prompt(label: str, text: str) -> PromptfooPrompt:
     parts = [part.text for part in find_parts(text) if not part.text.startswith("{#")]
     if any(map(_SO_FAR.search, parts)):
-        raise NotTakenError("it shows the answers to other tests ('_conversation')")
+        raise ExpressionNotTakenError("it shows the answers to other tests ('_conversation')")
     turns = list(_turns(text))
     images = tuple(image for _, _, image in turns)
     templates = [one for _, content, image in turns for one in (content, image or "")]
     names = frozenset(name for template in templates for name in names_in(template))
-    return Prompt(label, tuple((role, content) for role, content, _ in turns), names, images)
+    return PromptfooPrompt(
+        label, tuple((role, content) for role, content, _ in turns), names, images
+    )
 
 
 def _turns(text: str) -> Iterator[tuple[str, str, str | None]]:
@@ -121,14 +125,16 @@ def _turns(text: str) -> Iterator[tuple[str, str, str | None]]:
         if isinstance(content, list):
             content, image = _parts(content, role)
         if role not in ROLES or not isinstance(content, str):
-            raise NotTakenError("one of its messages is not a text of system, user or assistant")
+            raise ExpressionNotTakenError(
+                "one of its messages is not a text of system, user or assistant"
+            )
         yield str(role), content, image
     if role == "assistant":
-        raise NotTakenError("its conversation ends with an answer")
+        raise ExpressionNotTakenError("its conversation ends with an answer")
 
 
 def _parts(content: list[Any], role: object) -> tuple[str, str | None]:
-    """The text and the picture of a message in parts; raises `NotTakenError` for others."""
+    """The text and picture of a message in parts; raises `ExpressionNotTakenError` for others."""
     texts, images = [], []
     for part in content:
         kind = part.get("type") if isinstance(part, dict) else None
@@ -138,12 +144,12 @@ def _parts(content: list[Any], role: object) -> tuple[str, str | None]:
             address = part.get("image_url")
             images.append(address.get("url") if isinstance(address, dict) else address)
         else:
-            raise NotTakenError(f"a message has a part of the type '{kind}'")
+            raise ExpressionNotTakenError(f"a message has a part of the type '{kind}'")
     if len(images) > 1 or (images and role != "user"):
-        raise NotTakenError("a message shows several pictures, or is not the user's")
+        raise ExpressionNotTakenError("a message shows several pictures, or is not the user's")
     image = images[0] if images else None
     if image is not None and not (isinstance(image, str) and _ADDRESS.match(image)):
-        raise NotTakenError("a picture has no address ('https://…' or a variable)")
+        raise ExpressionNotTakenError("a picture has no address ('https://…' or a variable)")
     return "\n\n".join(texts), image
 
 
@@ -159,6 +165,8 @@ def _messages(text: str) -> list[Any] | None:
         try:
             found = read_yaml(text).value
         except FileProblem as problem:
-            raise NotTakenError(f"its YAML cannot be read: {problem.message}") from problem
+            raise ExpressionNotTakenError(
+                f"its YAML cannot be read: {problem.message}"
+            ) from problem
         return found if isinstance(found, list) else None
     return None

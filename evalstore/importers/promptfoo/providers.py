@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from evalstore.importers.base import Imported, Left
+from evalstore.importers.base import Imported, SkippedItem
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> No
     if id is None:
         what = "a provider" if name is None else f"the provider '{name}'"
         reason = f"{what} names no model that can be taken over"
-        imported.left.append(Left(file, reason, line))
+        imported.left.append(SkippedItem(file, reason, line))
         return
     entry: Json = id
     temperature = config.get("temperature") if isinstance(config, dict) else None
@@ -81,12 +81,12 @@ def _add(field: str, given: Any, file: str, line: int, imported: Imported) -> No
         listed.append(entry)
     if isinstance(given, dict) and given.get("prompts"):
         reason = f"the provider '{name}' is for some prompts only: here every candidate gets all"
-        imported.warnings.append(Left(file, reason, line))
+        imported.warnings.append(SkippedItem(file, reason, line))
     others = set(config) - {"temperature"} if isinstance(config, dict) else set()
     if others:
         names = ", ".join(sorted(others))
         reason = f"the provider '{name}': {names} of its 'config' are not taken over"
-        imported.warnings.append(Left(file, reason, line))
+        imported.warnings.append(SkippedItem(file, reason, line))
 
 
 def _model_id(name: Any) -> str | None:

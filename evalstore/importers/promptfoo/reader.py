@@ -6,13 +6,13 @@ import json
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError
-from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.promptfoo import files
-from evalstore.importers.promptfoo.nunjucks import NotTakenError
-from evalstore.importers.promptfoo.prompts import Prompt, read_prompts
+from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
+from evalstore.importers.promptfoo.prompts import PromptfooPrompt, read_prompts
 from evalstore.importers.promptfoo.providers import read_providers
 from evalstore.importers.promptfoo.test_writer import group, needed_rows, write
-from evalstore.importers.promptfoo.tests import Case, Tests
+from evalstore.importers.promptfoo.tests import PromptfooCase, PromptfooTests
 from evalstore.importers.template_writer import file_name, unique
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _QUIET = (
 """Fields that are about promptfoo itself, or that others refer to."""
 
 
-def read(paths: list[Path], options: Options) -> Imported:
+def read(paths: list[Path], options: ImportOptions) -> Imported:
     """The tests of configurations, or of the folders with them."""
     imported = Imported()
     configs = [config for path in paths for config in _configs(path)]
@@ -51,8 +51,8 @@ def read(paths: list[Path], options: Options) -> Imported:
         prefix = file_name(config.parent.name) if len(configs) > 1 else ""
         try:
             _read(config, f"{prefix}/" if prefix else "", imported)
-        except NotTakenError as problem:
-            imported.left.append(Left(str(config), str(problem), problem.line))
+        except ExpressionNotTakenError as problem:
+            imported.left.append(SkippedItem(str(config), str(problem), problem.line))
     return imported
 
 
@@ -65,35 +65,39 @@ def _configs(path: Path) -> list[Path]:
 
 def _read(config: Path, prefix: str, imported: Imported) -> None:
     if files.is_code(config.name):
-        raise NotTakenError("the configuration is code, which is not run")
+        raise ExpressionNotTakenError("the configuration is code, which is not run")
     document = files.read_document(config)
     if not isinstance(document.value, dict):
-        raise NotTakenError("the configuration must be a mapping of fields", 1)
+        raise ExpressionNotTakenError("the configuration must be a mapping of fields", 1)
     file = str(config)
     _told(document, file, imported)
     if not any(document.value.get(name) for name in ("prompts", "tests", "scenarios")):
-        raise NotTakenError("it has neither prompts nor tests", 1)
+        raise ExpressionNotTakenError("it has neither prompts nor tests", 1)
     prompts = _prompts(document, config.parent, file, imported)
-    tests = Tests(config.parent, file, imported.left, imported.warnings, document.value)
+    tests = PromptfooTests(config.parent, file, imported.left, imported.warnings, document.value)
     if "defaultTest" in document.value:
         tests.take_default(document.at("defaultTest"))
-    cases: list[Case] = []
+    cases: list[PromptfooCase] = []
     if document.value.get("tests"):
         cases += tests.read(document.at("tests"))
     if document.value.get("scenarios"):
         cases += tests.scenarios(document.at("scenarios"))
     if not any(document.value.get(name) for name in ("tests", "scenarios")):
-        cases = [Case(tests.default.values, tests.default.assertions, file=file)]
+        cases = [PromptfooCase(tests.default.values, tests.default.assertions, file=file)]
     _write(prompts, cases, prefix, imported)
     read_providers(document, file, imported)
 
 
-def _prompts(document: Document, folder: Path, file: str, imported: Imported) -> list[Prompt]:
+def _prompts(
+    document: Document, folder: Path, file: str, imported: Imported
+) -> list[PromptfooPrompt]:
     if not document.value.get("prompts"):
-        return [Prompt("", (("user", "{{prompt}}"),), frozenset({"prompt"}))]
+        return [PromptfooPrompt("", (("user", "{{prompt}}"),), frozenset({"prompt"}))]
     prompts = read_prompts(document.at("prompts"), folder, file, imported.left)
     if not prompts:
-        raise NotTakenError("none of its prompts can be taken over", document.line("prompts"))
+        raise ExpressionNotTakenError(
+            "none of its prompts can be taken over", document.line("prompts")
+        )
     return prompts
 
 
@@ -108,10 +112,12 @@ def _told(document: Document, file: str, imported: Imported) -> None:
             if isinstance(repeat, int) and repeat > 1:
                 imported.settings["attempts"] = repeat
             continue
-        imported.left.append(Left(file, f"the field '{name}' is not taken over", line))
+        imported.left.append(SkippedItem(file, f"the field '{name}' is not taken over", line))
 
 
-def _write(prompts: list[Prompt], cases: list[Case], prefix: str, imported: Imported) -> None:
+def _write(
+    prompts: list[PromptfooPrompt], cases: list[PromptfooCase], prefix: str, imported: Imported
+) -> None:
     groups = group(cases, imported)
     labels: list[str] = []
     for number, prompt in enumerate(prompts, 1):

@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from evalstore.errors import FileProblem
 from evalstore.files.jinja_sandbox import run
-from evalstore.importers.base import Imported, Left
+from evalstore.importers.base import Imported, SkippedItem
 from evalstore.importers.promptfoo import assertion_types
-from evalstore.importers.promptfoo.nunjucks import NotTakenError, as_template, is_template, names_in
+from evalstore.importers.promptfoo.nunjucks import (
+    ExpressionNotTakenError,
+    as_template,
+    is_template,
+    names_in,
+)
 from evalstore.importers.template_writer import as_section, file_name, literal, write_test
 from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.importers.promptfoo.assertion_reader import Assertion
-    from evalstore.importers.promptfoo.prompts import Prompt
-    from evalstore.importers.promptfoo.tests import Case
+    from evalstore.importers.promptfoo.prompts import PromptfooPrompt
+    from evalstore.importers.promptfoo.tests import PromptfooCase
 
 _LONE = re.compile(r"\s*\{\{\s*(\w+)\s*\}\}\s*")
 _LONGEST_NAME = 3
@@ -27,49 +32,49 @@ _LONGEST_NAME = 3
 
 
 @dataclass
-class Group:
+class PromptfooGroup:
     """Cases with assertions of the same kinds."""
 
-    cases: list[Case] = field(default_factory=list)
+    cases: list[PromptfooCase] = field(default_factory=list)
     rows: list[dict[str, Json]] = field(default_factory=list)
     checks: list[Json] = field(default_factory=list)
     instructions: list[str] = field(default_factory=list)
     name: str = ""
 
 
-def group(cases: Iterable[Case], imported: Imported) -> list[Group]:
+def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooGroup]:
     """The groups, each with the rows and checks of its cases."""
-    found: dict[str, Group] = {}
+    found: dict[str, PromptfooGroup] = {}
     for case in cases:
         kept = replace(case, assertions=tuple(_usable(case, imported)))
         if case.assertions and not kept.assertions:
-            imported.left.append(Left(case.file, "a test: no assertion is left", case.line))
+            imported.left.append(SkippedItem(case.file, "a test: no assertion is left", case.line))
             continue
         shape = [
             [one.kind, one.threshold, one.weight, one.metric, _value_shape(one)]
             for one in kept.assertions
         ]
         key = json.dumps([shape, kept.threshold, kept.prefix, kept.suffix], default=str)
-        found.setdefault(key, Group()).cases.append(kept)
+        found.setdefault(key, PromptfooGroup()).cases.append(kept)
     for one in found.values():
         _fill(one, imported)
     _name(list(found.values()))
     return list(found.values())
 
 
-def _usable(case: Case, imported: Imported) -> Iterable[Assertion]:
+def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
     """The assertions that can be taken over; the others are told."""
     for one in case.assertions:
         file, line = (one.file, one.line) if one.line else (case.file, case.line)
         try:
             if one.problem:
-                raise NotTakenError(one.problem)
+                raise ExpressionNotTakenError(one.problem)
             made = assertion_types.make(one.kind, one.value, one.threshold)
             if isinstance(one.value, str):
                 names_in(one.value)
             if not one.weight:
-                raise NotTakenError(f"'{one.kind}' has the weight 0: it only measures")
-        except NotTakenError as problem:
+                raise ExpressionNotTakenError(f"'{one.kind}' has the weight 0: it only measures")
+        except ExpressionNotTakenError as problem:
             imported.left.append(problem.at(file, "an assertion", line))
         else:
             others = list(one.others)
@@ -80,7 +85,7 @@ def _usable(case: Case, imported: Imported) -> Iterable[Assertion]:
                 reason = (
                     f"{names} of '{one.kind}' {'is' if len(others) == 1 else 'are'} not taken over"
                 )
-                imported.warnings.append(Left(file, reason, line))
+                imported.warnings.append(SkippedItem(file, reason, line))
             yield one
 
 
@@ -91,7 +96,7 @@ def _value_shape(one: Assertion) -> Json:
     return [one.value is None, isinstance(one.value, list)]
 
 
-def _fill(found: Group, imported: Imported) -> None:
+def _fill(found: PromptfooGroup, imported: Imported) -> None:
     """Make the rows, with a column for each value that differs, and the checks."""
     found.rows = [dict(case.values) for case in found.cases]
     taken = {name.lower() for row in found.rows for name in row}
@@ -111,7 +116,9 @@ def _fill(found: Group, imported: Imported) -> None:
         if made.warning:
             first = found.cases[0]
             imported.warnings.append(
-                Left(assertion.file or first.file, made.warning, assertion.line or first.line)
+                SkippedItem(
+                    assertion.file or first.file, made.warning, assertion.line or first.line
+                )
             )
         if made.instruction:
             found.instructions.append(made.instruction)
@@ -127,7 +134,7 @@ def _fill(found: Group, imported: Imported) -> None:
             row["description"] = text
 
 
-def _is_empty(value: Json, case: Case) -> bool:
+def _is_empty(value: Json, case: PromptfooCase) -> bool:
     """Whether nothing is expected in a row, as when the cell of a column is empty."""
     if isinstance(value, str) and (found := _LONE.fullmatch(value)):
         value = case.values.get(found[1], "")
@@ -149,7 +156,7 @@ def _filled(value: Json, columns: list[str]) -> Json:
     return value
 
 
-def _rendered(value: Json, case: Case, imported: Imported) -> Json:
+def _rendered(value: Json, case: PromptfooCase, imported: Imported) -> Json:
     """A value of one row, which is data: its own templates are filled now."""
     if isinstance(value, list):
         return [_rendered(one, case, imported) for one in value]
@@ -161,7 +168,7 @@ def _rendered(value: Json, case: Case, imported: Imported) -> Json:
         return run(as_template(value, ()), 1, scope)
     except FileProblem as problem:
         reason = f"a value cannot be filled: {problem.message}"
-        imported.left.append(Left(case.file, reason, case.line))
+        imported.left.append(SkippedItem(case.file, reason, case.line))
         return value
 
 
@@ -192,7 +199,7 @@ def _labelled(check: Json, assertion: Assertion) -> Json:
     return {**({"type": check} if isinstance(check, str) else check), **more}
 
 
-def _name(groups: Sequence[Group]) -> None:
+def _name(groups: Sequence[PromptfooGroup]) -> None:
     """Names after the kinds of assertions that not all of them have, each once."""
     names: set[str] = set()
     listed = [[one.kind for one in found.cases[0].assertions] for found in groups]
@@ -205,7 +212,9 @@ def _name(groups: Sequence[Group]) -> None:
 # --- the test of a prompt and a group -----------------------------------------------------
 
 
-def write(prompt: Prompt, found: Group, dataset: str, imported: Imported) -> bytes:
+def write(
+    prompt: PromptfooPrompt, found: PromptfooGroup, dataset: str, imported: Imported
+) -> bytes:
     """The test file of a prompt with the cases of a group."""
     first = found.cases[0]
     columns = _columns(found.rows)
@@ -233,7 +242,7 @@ def write(prompt: Prompt, found: Group, dataset: str, imported: Imported) -> byt
     if not found.checks and not found.instructions:
         checks = [{"length": {"min": 0}}]
         reason = "tests without assertions: every answer passes"
-        imported.warnings.append(Left(first.file, reason, first.line))
+        imported.warnings.append(SkippedItem(first.file, reason, first.line))
     if first.threshold is not None and found.checks:
         checks = {"pass": f">= {first.threshold:g}", "checks": found.checks}
     instructions = "\n\n".join(
@@ -246,7 +255,7 @@ def _shown(image: str | None, columns: list[str]) -> dict[str, Json]:
     return {} if image is None else {"image": as_template(image, columns)}
 
 
-def needed_rows(found: Group, prompts: Iterable[Prompt]) -> list[dict[str, Any]]:
+def needed_rows(found: PromptfooGroup, prompts: Iterable[PromptfooPrompt]) -> list[dict[str, Any]]:
     """The rows, with an empty text for what is shown and has no value, as Nunjucks has it."""
     shown = {name for prompt in prompts for name in prompt.names}
     for case in found.cases:

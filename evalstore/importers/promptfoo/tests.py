@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from evalstore.importers.base import Left
+from evalstore.importers.base import SkippedItem
 from evalstore.importers.coerce import mapping
 from evalstore.importers.promptfoo import files
 from evalstore.importers.promptfoo.assertion_reader import Assertion, Assertions, compact, number_of
-from evalstore.importers.promptfoo.nunjucks import NotTakenError
+from evalstore.importers.promptfoo.nunjucks import ExpressionNotTakenError
 from evalstore.values import Json
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _CHANGING = ("transform", "postprocess", "transformVars")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PromptfooCase:
     """One test with one value for each variable."""
 
     values: dict[str, Json]
@@ -48,19 +48,19 @@ class Case:
 
 
 @dataclass
-class Tests:
+class PromptfooTests:
     """Reads the tests of a configuration."""
 
     folder: Path
     file: str
-    left: list[Left]
-    warnings: list[Left]
+    left: list[SkippedItem]
+    warnings: list[SkippedItem]
     root: Any = None
     """The whole configuration, which `$ref` points into."""
-    default: Case = field(default_factory=lambda: Case({}, ()))
+    default: PromptfooCase = field(default_factory=lambda: PromptfooCase({}, ()))
     nesting: files.Nesting = field(default_factory=files.Nesting)
 
-    def read(self, document: Document) -> Iterator[Case]:
+    def read(self, document: Document) -> Iterator[PromptfooCase]:
         """All cases of the tests, in their order."""
         given = document.value
         if isinstance(given, str | dict):
@@ -68,7 +68,7 @@ class Tests:
         for number in range(len(given) if isinstance(given, list) else 0):
             yield from self._entry(document.at(number), self.folder, self.file)
 
-    def _entry(self, document: Document, folder: Path, file: str) -> Iterator[Case]:
+    def _entry(self, document: Document, folder: Path, file: str) -> Iterator[PromptfooCase]:
         try:
             given = document.value
             if isinstance(given, str):
@@ -78,38 +78,38 @@ class Tests:
             elif isinstance(given, dict):
                 yield from self.case(given, folder, file, document)
             else:
-                raise NotTakenError("it is not a mapping")
-        except NotTakenError as problem:
+                raise ExpressionNotTakenError("it is not a mapping")
+        except ExpressionNotTakenError as problem:
             self.left.append(problem.at(file, "a test", document.line()))
 
-    def _file(self, name: str, folder: Path) -> Iterator[Case]:
+    def _file(self, name: str, folder: Path) -> Iterator[PromptfooCase]:
         if re.match(r"(?:https?|huggingface|az|s3|gs)://", name):
-            raise NotTakenError(f"'{name}' is elsewhere: nothing is downloaded")
+            raise ExpressionNotTakenError(f"'{name}' is elsewhere: nothing is downloaded")
         for path in files.find(name, folder):
             with self.nesting.enter(path):
                 yield from self._listed(path)
 
-    def _listed(self, path: Path) -> Iterator[Case]:
+    def _listed(self, path: Path) -> Iterator[PromptfooCase]:
         if path.suffix in (".csv", ".jsonl"):
             for line, row in files.read_rows(path):
                 yield from self._row(row, path, line)
             return
         if path.suffix not in (".yaml", ".yml", ".json"):
-            raise NotTakenError(f"'{path.name}' is not a table, YAML or JSON")
+            raise ExpressionNotTakenError(f"'{path.name}' is not a table, YAML or JSON")
         document = files.read_document(path)
         listed = document.value if isinstance(document.value, list) else []
         if not listed:
-            raise NotTakenError(f"'{path.name}' holds no list of tests")
+            raise ExpressionNotTakenError(f"'{path.name}' holds no list of tests")
         for number in range(len(listed)):
             yield from self._entry(document.at(number), path.parent, str(path))
 
-    def _row(self, given: Any, path: Path, line: int) -> Iterator[Case]:
+    def _row(self, given: Any, path: Path, line: int) -> Iterator[PromptfooCase]:
         try:
             if not isinstance(given, dict):
-                raise NotTakenError("it is not a mapping", line)
+                raise ExpressionNotTakenError("it is not a mapping", line)
             given = _from_row(given) if path.suffix == ".csv" else given
             yield from self.case(given, path.parent, str(path), None, line)
-        except NotTakenError as problem:
+        except ExpressionNotTakenError as problem:
             self.left.append(problem.at(str(path), "a test", line))
 
     def case(
@@ -121,28 +121,32 @@ class Tests:
         line: int | None = None,
         *,
         is_default: bool = False,
-    ) -> Iterator[Case]:
+    ) -> Iterator[PromptfooCase]:
         """A test, once for each combination of values that are lists."""
         line = document.line() if document else line
         options = mapping(given.get("options"))
         for name in options:
             if name in _CHANGING:
-                raise NotTakenError(f"'options.{name}' changes what is asked or judged by code")
+                raise ExpressionNotTakenError(
+                    f"'options.{name}' changes what is asked or judged by code"
+                )
             if name == "provider" and is_default:
                 continue  # the evaluators of the settings
             if name in _OF_JUDGES:
                 reason = f"a test's 'options.{name}' is not taken over"
-                self.warnings.append(Left(file, reason, line))
+                self.warnings.append(SkippedItem(file, reason, line))
             elif name not in _OPTIONS:
-                raise NotTakenError(f"'options.{name}' has no counterpart here")
+                raise ExpressionNotTakenError(f"'options.{name}' has no counterpart here")
         for name in given:
             if name not in _KNOWN:
-                self.warnings.append(Left(file, f"a test's '{name}' is not taken over", line))
+                self.warnings.append(
+                    SkippedItem(file, f"a test's '{name}' is not taken over", line)
+                )
         if (number_of(given, "threshold", None) or 0) > 1:
-            raise NotTakenError("its 'threshold' is above 1, which no score reaches")
+            raise ExpressionNotTakenError("its 'threshold' is above 1, which no score reaches")
         variables = {**self.default.values, **self._variables(given.get("vars"), folder)}
         reader = Assertions((folder, self.folder), self.root, file)
-        base = Case(
+        base = PromptfooCase(
             values={},
             assertions=(*self.default.assertions, *reader.read(given.get("assert"), document)),
             description=str(given.get("description") or ""),
@@ -158,7 +162,9 @@ class Tests:
             for one in variables.values()
         ]
         if math.prod(map(len, lists)) > _MOST_CASES:
-            raise NotTakenError(f"the lists of its 'vars' make more than {_MOST_CASES:,} cases")
+            raise ExpressionNotTakenError(
+                f"the lists of its 'vars' make more than {_MOST_CASES:,} cases"
+            )
         for values in itertools.product(*lists):
             yield replace(base, values=_filled(dict(zip(variables, values, strict=True))))
 
@@ -178,7 +184,7 @@ class Tests:
         found = next(cases)
         self.default = replace(found, values={**self.default.values, **variables})
 
-    def scenarios(self, document: Document) -> Iterator[Case]:
+    def scenarios(self, document: Document) -> Iterator[PromptfooCase]:
         """The cases of scenarios: every test with every set of variables."""
         given = document.value
         parts = (
@@ -195,25 +201,25 @@ class Tests:
                             yield from inner.scenarios(files.read_document(path))
                 else:
                     yield from self._scenario(part)
-            except NotTakenError as problem:
+            except ExpressionNotTakenError as problem:
                 self.left.append(problem.at(self.file, "a scenario", part.line()))
 
-    def _scenario(self, document: Document) -> Iterator[Case]:
+    def _scenario(self, document: Document) -> Iterator[PromptfooCase]:
         given = document.value
         if not isinstance(given, dict) or not isinstance(given.get("config"), list):
-            raise NotTakenError("it needs a list 'config'")
+            raise ExpressionNotTakenError("it needs a list 'config'")
         for number, one in enumerate(given["config"]):
             part = document.at("config", number)
             if not isinstance(one, dict) or any(name.startswith("$") for name in one):
                 what = "a set of variables that is not a mapping, or is elsewhere ('$values')"
-                self.left.append(Left(self.file, f"a scenario: {what}", part.line()))
+                self.left.append(SkippedItem(self.file, f"a scenario: {what}", part.line()))
                 continue
             inner = replace(self)
             inner.take_default(part)
             if given.get("tests"):
                 yield from inner.read(document.at("tests"))
             else:
-                yield Case(
+                yield PromptfooCase(
                     inner.default.values, inner.default.assertions, file=self.file, line=part.line()
                 )
 
@@ -223,7 +229,7 @@ class Tests:
         if given is None:
             return {}
         if not isinstance(given, dict):
-            raise NotTakenError("its 'vars' are not a mapping")
+            raise ExpressionNotTakenError("its 'vars' are not a mapping")
         return {str(name): self._variable(value, folder) for name, value in given.items()}
 
     def _variable(self, value: Any, folder: Path) -> Json:
@@ -283,4 +289,4 @@ def _cell_number(cell: str, what: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise NotTakenError(f"{what} is not a number: '{cell}'") from None
+        raise ExpressionNotTakenError(f"{what} is not a number: '{cell}'") from None

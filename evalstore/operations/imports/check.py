@@ -9,7 +9,7 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import LARGEST_SOURCE, read_file
 from evalstore.files.atomic_write import write_whole
 from evalstore.files.yaml12 import read_yaml
-from evalstore.importers.base import Left
+from evalstore.importers.base import SkippedItem
 from evalstore.workspace.catalogue import read_catalogue
 from evalstore.workspace.reader import read_workspace
 
@@ -35,14 +35,14 @@ def read_older(path: Path, place: str) -> Older:
 
 def take_refused_back(
     workspace: Workspace, written: Collection[str], older: Mapping[str, Older]
-) -> list[Left]:
+) -> list[SkippedItem]:
     """Take back those of these files that have errors, and what then has; say why.
 
     `written` are paths relative to the workspace. A test goes with the prompt that it names.
     What a file has replaced, by path, is put back in its place; any other is removed. Raises
     `EvalstoreError` when that cannot be done.
     """
-    left: list[Left] = []
+    left: list[SkippedItem] = []
     there = set(written)
     while there:
         refused = [one for one in read_workspace(workspace).errors if one.file in there]
@@ -50,7 +50,7 @@ def take_refused_back(
             break
         for problem in refused:
             reason = f"it is not written, as 'check' would refuse it: {problem.message}"
-            left.append(Left(problem.file, reason, problem.line, problem.column))
+            left.append(SkippedItem(problem.file, reason, problem.line, problem.column))
             if problem.file in there:
                 _take_back(workspace.root / problem.file, problem.file, older.get(problem.file))
                 there.discard(problem.file)
@@ -69,7 +69,7 @@ def _take_back(path: Path, place: str, older: Older | None) -> None:
         raise EvalstoreError(f"{place}: cannot be written: {error.strerror}") from error
 
 
-def find_taken(workspace: Workspace, models: Mapping[str, bytes]) -> dict[str, Left]:
+def find_taken(workspace: Workspace, models: Mapping[str, bytes]) -> dict[str, SkippedItem]:
     """Which of these model files have the id of another file of the workspace, and what to say.
 
     `models` are paths relative to the workspace, with what is to be written there.
@@ -86,5 +86,5 @@ def find_taken(workspace: Workspace, models: Mapping[str, bytes]) -> dict[str, L
         id = given.get("id") if isinstance(given, dict) else None
         if isinstance(id, str) and files.get(id, path) != path:
             reason = f"there is a model '{id}' in '{files[id]}', which stays as it is"
-            found[path] = Left(path, reason)
+            found[path] = SkippedItem(path, reason)
     return found

@@ -15,8 +15,8 @@ from evalstore import hashing
 from evalstore.checks import implied_checks
 from evalstore.errors import FileProblem
 from evalstore.files.markdown import SPACE
-from evalstore.importers.base import By, Conversed, Left, Ruling
-from evalstore.operations.imports.records import IMPORTED, History
+from evalstore.importers.base import RecordedAnswer, RecordedModel, RecordedVerdict, SkippedItem
+from evalstore.operations.imports.records import IMPORTED, ImportedHistory
 from evalstore.values import (
     Evaluation,
     EvaluationVersion,
@@ -35,7 +35,7 @@ from evalstore.workspace.testfiles.parser import parse_prompt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
     from evalstore.workspace.model_files import Model, Part
 
 
@@ -50,35 +50,37 @@ class _NotTakenError(Exception):
 
 
 def adopt_answers(
-    desk: Desk, system: str, given: Sequence[Conversed], source: str
-) -> tuple[History, list[Left]]:
+    project: Project, system: str, given: Sequence[RecordedAnswer], source: str
+) -> tuple[ImportedHistory, list[SkippedItem]]:
     """The history of these answers, and what is left of them."""
-    adopter = _Adopter(desk, History(system))
+    adopter = _Adopter(project, ImportedHistory(system))
     for one in given:
         adopter.add(one)
     left = [
-        Left(source, f"{reason} ({first}" + (f" and {more - 1:,} more)" if more > 1 else ")"))
+        SkippedItem(
+            source, f"{reason} ({first}" + (f" and {more - 1:,} more)" if more > 1 else ")")
+        )
         for reason, (first, more) in adopter.left.items()
     ]
     return adopter.history, left
 
 
 class _Adopter:
-    def __init__(self, desk: Desk, history: History) -> None:
+    def __init__(self, project: Project, history: ImportedHistory) -> None:
         self.history = history
         self.left: dict[str, tuple[str, int]] = {}
         """Reason -> the first place, and how many."""
-        self._desk = desk
+        self._project = project
         self._models: dict[tuple[str, str, Part], list[Model]] = {}
         """Models by provider, by their code there and by what they are called for."""
-        for model in desk.reading.models.values():
+        for model in project.reading.models.values():
             for part in _PARTS:
                 place = (model.provider.code, model.version(part).code, part)
                 self._models.setdefault(place, []).append(model)
         self._judge_prompts: dict[tuple[str, tuple[str, ...]], str] = {}
         self._times: Counter[tuple[str, str, int]] = Counter()
 
-    def add(self, given: Conversed) -> None:
+    def add(self, given: RecordedAnswer) -> None:
         """Add an answer and the verdicts on it; or remember why not."""
         try:
             session = self._session(given)
@@ -98,7 +100,7 @@ class _Adopter:
 
     # --- the answer
 
-    def _session(self, given: Conversed) -> str:
+    def _session(self, given: RecordedAnswer) -> str:
         model = self._model(given.by, "candidate")
         prompt = PromptVersion((Message("system", _text(given.prompt)),))
         try:
@@ -115,7 +117,7 @@ class _Adopter:
         except UnicodeEncodeError:
             raise _NotTakenError("a text holds half a surrogate pair") from None
 
-    def _test(self, given: Conversed) -> TestVersion:
+    def _test(self, given: RecordedAnswer) -> TestVersion:
         return TestVersion(
             messages=tuple([Message(role, (Text(text),)) for role, text in given.messages]),
             special_tags=given.special_tags,
@@ -135,7 +137,7 @@ class _Adopter:
 
     # --- verdicts
 
-    def _evaluation(self, ruling: Ruling, session: str, test: TestVersion) -> None:
+    def _evaluation(self, ruling: RecordedVerdict, session: str, test: TestVersion) -> None:
         if "{{_file:" in ruling.instructions:
             raise _NotTakenError("its instructions name a file, which the database does not keep")
         told = EvaluationVersion(_text(ruling.instructions), implied_checks(test))
@@ -163,15 +165,15 @@ class _Adopter:
             )
         )
 
-    def _judge_prompt(self, ruling: Ruling) -> str:
+    def _judge_prompt(self, ruling: RecordedVerdict) -> str:
         """The version of an evaluator prompt, read as a file of the workspace would be."""
         place = (ruling.prompt, ruling.tags)
         if place not in self._judge_prompts:
-            assert self._desk.reading.library is not None
+            assert self._project.reading.library is not None
             front = json.dumps({"id": "judge", "tags": list(ruling.tags)})
             try:
                 prompt = parse_prompt("judge.md", f"---\n{front}\n---\n\n{ruling.prompt}\n")
-                (id,), expansion = expand_prompt(prompt, self._desk.reading.library)
+                (id,), expansion = expand_prompt(prompt, self._project.reading.library)
             except (FileProblem, ValueError):
                 raise _NotTakenError("its evaluator prompt cannot be read") from None
             self.history.contents |= expansion.contents
@@ -180,7 +182,7 @@ class _Adopter:
 
     # --- models
 
-    def _model(self, by: By, part: Part) -> str:
+    def _model(self, by: RecordedModel, part: Part) -> str:
         """The version of the model that has this name here, if it is still called the same way."""
         models = self._models.get((by.provider, by.code, part), [])
         if not models:
@@ -202,7 +204,7 @@ def _text(text: str) -> tuple[Text, ...]:
     return (Text(text.strip(SPACE)),)
 
 
-def _is_same(by: By, model: Model, part: Part) -> bool:
+def _is_same(by: RecordedModel, model: Model, part: Part) -> bool:
     """Whether a model is called with what it was called with, as far as that is known."""
     extra = str(model.options.get("extraIdentifier") or "").strip()
     if by.extra_identifier is not None and by.extra_identifier != extra:

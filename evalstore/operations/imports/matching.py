@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.display import plural
 from evalstore.errors import EvalstoreError
-from evalstore.importers.base import Left, Recorded
+from evalstore.importers.base import JudgedAnswer, SkippedItem
 from evalstore.judging.aggregation import combine
 from evalstore.operations.imports.older_cases import OlderVersions, by_age
-from evalstore.operations.imports.records import IMPORTED, History, Told
+from evalstore.operations.imports.records import IMPORTED, ImportedCase, ImportedHistory
 from evalstore.operations.imports.row_lookup import NotPlacedError, Rows, read_rows
 from evalstore.planning.cells import Candidate, ask_of
 from evalstore.planning.contents import in_portions
-from evalstore.planning.options import Wanted
+from evalstore.planning.options import SelectionOptions
 from evalstore.planning.selection import suits
 from evalstore.values import Case, Evaluation, Json, Question, Reply, Session, Verdict
 
 if TYPE_CHECKING:
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
 
 
 class _Place(NamedTuple):
@@ -42,38 +42,38 @@ class _Held(NamedTuple):
 
 
 @dataclass
-class Placed:
+class MatchedAnswers:
     """What the recorded answers come to."""
 
-    history: History
-    left: list[Left]
-    warnings: list[Left]
+    history: ImportedHistory
+    left: list[SkippedItem]
+    warnings: list[SkippedItem]
     temperatures: dict[str, list[float]]
     """Model -> temperatures of answers to tests of today that no candidate has."""
 
 
 def place(
-    desk: Desk,
+    project: Project,
     system: str,
-    recorded: Sequence[Recorded],
+    recorded: Sequence[JudgedAnswer],
     files: Mapping[str, str],
     suggested: Sequence[Mapping[str, Json]] = (),
-) -> Placed:
+) -> MatchedAnswers:
     """The history of these answers; `files` are test files of the workspace by what they were.
 
     An answer is put under the temperature at which it was given, whatever the settings say.
     `suggested` are the candidates that the import wants in the settings.
     """
-    placer = _Placer(desk, files, suggested, Placed(History(system), [], [], {}))
+    placer = _Placer(project, files, suggested, MatchedAnswers(ImportedHistory(system), [], [], {}))
     for entries in _together(recorded):
         placer.add(entries)
     placer.finish()
     return placer.placed
 
 
-def _together(recorded: Iterable[Recorded]) -> Iterator[list[Recorded]]:
+def _together(recorded: Iterable[JudgedAnswer]) -> Iterator[list[JudgedAnswer]]:
     """Entries that belong to one row at one time: their runs count up."""
-    group: list[Recorded] = []
+    group: list[JudgedAnswer] = []
     for one in recorded:
         if group and (one.run != len(group) or _origin(one) != _origin(group[0])):
             yield group
@@ -83,19 +83,19 @@ def _together(recorded: Iterable[Recorded]) -> Iterator[list[Recorded]]:
         yield group
 
 
-def _origin(one: Recorded) -> tuple[Json, ...]:
+def _origin(one: JudgedAnswer) -> tuple[Json, ...]:
     return one.file, one.source, one.line, one.model, one.values
 
 
 class _Placer:
     def __init__(
         self,
-        desk: Desk,
+        project: Project,
         files: Mapping[str, str],
         suggested: Sequence[Mapping[str, Json]],
-        placed: Placed,
+        placed: MatchedAnswers,
     ) -> None:
-        self._desk = desk
+        self._project = project
         self._files = files
         self._suggested = suggested
         self.placed = placed
@@ -104,7 +104,7 @@ class _Placer:
         self._turns: dict[str, int] = {}
         """Test version -> how many answers its conversation has."""
         self._times: Counter[tuple[str, str, str, int]] = Counter()
-        self._older = OlderVersions(desk, placed.history)
+        self._older = OlderVersions(project, placed.history)
         self._numbers: dict[tuple[str, str, tuple[str, ...]], int] = {}
         self._older_cases: dict[_Place, Case] = {}
         """Places of answers to a test as it was before, with its case then."""
@@ -117,7 +117,7 @@ class _Placer:
         self._left: dict[tuple[str, str], tuple[int | None, int]] = {}
         """File and reason -> the first line, and how many answers."""
 
-    def add(self, entries: list[Recorded]) -> None:
+    def add(self, entries: list[JudgedAnswer]) -> None:
         """Place the answers to all conversations of a row; or tell why they have no place."""
         first = entries[0]
         try:
@@ -127,7 +127,7 @@ class _Placer:
             line, count = self._left.get(place, (first.line, 0))
             self._left[place] = (line, count + len(entries))
 
-    def _add(self, first: Recorded, entries: list[Recorded]) -> None:
+    def _add(self, first: JudgedAnswer, entries: list[JudgedAnswer]) -> None:
         file = self._files.get(first.file)
         if file is None:
             raise NotPlacedError("the test file was edited since, or not written")
@@ -165,8 +165,8 @@ class _Placer:
     def _sessions(
         self,
         file: str,
-        first: Recorded,
-        entries: list[Recorded],
+        first: JudgedAnswer,
+        entries: list[JudgedAnswer],
         case: Case,
         candidate: Candidate,
     ) -> tuple[str, ...]:
@@ -207,7 +207,7 @@ class _Placer:
         return sessions
 
     def _evaluations(
-        self, first: Recorded, sessions: tuple[str, ...], told: str
+        self, first: JudgedAnswer, sessions: tuple[str, ...], told: str
     ) -> tuple[str, ...]:
         history = self.placed.history
         if first.verdict is None:
@@ -236,17 +236,17 @@ class _Placer:
 
     def _rows_of(self, file: str) -> Rows:
         if file not in self._rows:
-            self._rows[file] = rows = read_rows(self._desk, file)
+            self._rows[file] = rows = read_rows(self._project, file)
             self._read_turns(dict.fromkeys(test for case in rows.cases for test in case.tests))
         return self._rows[file]
 
     def _read_turns(self, tests: Iterable[str]) -> None:
         """Note how many answers each of these conversations has."""
         for some in in_portions(tests):
-            for test, content in self._desk.load_contents("test", some).items():
+            for test, content in self._project.load_contents("test", some).items():
                 self._turns[test] = _count_turns(content)
 
-    def _candidate(self, first: Recorded, case: Case) -> Candidate:
+    def _candidate(self, first: JudgedAnswer, case: Case) -> Candidate:
         """The candidate that a later run asks, if one has the model and the temperature."""
         if first.model not in self._candidates:
             try:
@@ -281,9 +281,9 @@ class _Placer:
 
     def _candidates_of(self, model: str) -> list[Candidate]:
         """The candidates with a model: of the settings, else those that the import suggests."""
-        found = self._desk.candidates(Wanted(models=(model,)))
+        found = self._project.candidates(SelectionOptions(models=(model,)))
         suggested = [one for one in self._suggested if one["id"] == model]
-        if not suggested or any(one.id == model for one in self._desk.settings.candidates):
+        if not suggested or any(one.id == model for one in self._project.settings.candidates):
             return found
         temperatures = [self._temperature_of(one) for one in suggested]
         return [
@@ -298,18 +298,18 @@ class _Placer:
         ]
 
     def _temperature_of(self, suggested: Mapping[str, Json]) -> float:
-        default = self._desk.settings.candidates_temperature
+        default = self._project.settings.candidates_temperature
         return float(suggested.get("temperature", default))
 
     # --- the end
 
     def finish(self) -> None:
         """Make cells of what was placed, and words of what was not."""
-        settings = self._desk.settings
+        settings = self._project.settings
         more: Counter[tuple[str, int]] = Counter()
-        older: list[tuple[Told, Case, int]] = []
+        older: list[tuple[ImportedCase, Case, int]] = []
         for where, held in self._held.items():
-            file = self._desk.reading.files[where.file]
+            file = self._project.reading.files[where.file]
             attempts = file.attempts or settings.attempts
             counted = sorted(held, key=self._began)[:attempts]
             cell = self._told_of(where, counted)
@@ -318,28 +318,28 @@ class _Placer:
                 older.append((cell, case, self._began(counted[0])))
             else:
                 self.placed.history.cells.append(cell)
-        self.placed.history.older = by_age(older, self._desk)
-        self._desk.reading.blobs |= self._older.files
+        self.placed.history.older = by_age(older, self._project)
+        self._project.reading.blobs |= self._older.files
         for path, lines in self._repeated.items():
             words = f"{len(lines):,} lines repeat" if len(lines) > 1 else "this line repeats"
             reason = f"{words} an answer of another test or file: each answer is stored once"
-            self.placed.warnings.append(Left(path, reason, lines[0]))
+            self.placed.warnings.append(SkippedItem(path, reason, lines[0]))
         for (source, reason), (line, count) in self._left.items():
             words = f"{reason} ({count:,} answers are not stored)" if count > 1 else reason
-            self.placed.left.append(Left(source, words, line))
+            self.placed.left.append(SkippedItem(source, words, line))
         for (name, attempts), count in more.items():
             if count:
                 has = "has" if count == 1 else "have"
                 words = f"{plural(count, 'row')} {has} more recorded answers than are judged"
                 hint = f"'attempts: {attempts}' takes the oldest"
-                self.placed.warnings.append(Left(name, f"{words}: {hint}"))
+                self.placed.warnings.append(SkippedItem(name, f"{words}: {hint}"))
 
-    def _told_of(self, where: _Place, counted: Sequence[_Held]) -> Told:
+    def _told_of(self, where: _Place, counted: Sequence[_Held]) -> ImportedCase:
         """The cell of a place, with the verdict that the answers which count had there."""
         verdicts = [(one.verdict, None) for one in counted if one.verdict]
         is_judged = len(verdicts) == len(counted)
-        judged = combine(verdicts, self._desk.settings.verdict) if is_judged else None
-        return Told(
+        judged = combine(verdicts, self._project.settings.verdict) if is_judged else None
+        return ImportedCase(
             where.file,
             where.number,
             where.candidate,

@@ -17,21 +17,21 @@ from evalstore.values import Case, FileRef, FileVersion, Message, Part, Text
 from evalstore.workspace.testfiles.replacements import shorten_label
 
 if TYPE_CHECKING:
-    from evalstore.importers.base import Recorded, ShownMessage
-    from evalstore.operations.imports.records import History, Told
-    from evalstore.planning.project import Desk
+    from evalstore.importers.base import JudgedAnswer, ShownMessage
+    from evalstore.operations.imports.records import ImportedCase, ImportedHistory
+    from evalstore.planning.project import Project
 
 
 class OlderVersions:
     """Makes the test versions that answers were given to, when they are not those of today."""
 
-    def __init__(self, desk: Desk, history: History) -> None:
-        self._desk = desk
+    def __init__(self, project: Project, history: ImportedHistory) -> None:
+        self._project = project
         self._history = history
         self.files: dict[str, FileVersion] = {}
         """Pictures by the ids of their addresses."""
 
-    def case(self, rows: Rows, entries: Sequence[Recorded]) -> Case:
+    def case(self, rows: Rows, entries: Sequence[JudgedAnswer]) -> Case:
         """The case that these answers were given to, all conversations of it.
 
         Everything but the messages is as the test has it now: nobody kept the rest.
@@ -45,8 +45,10 @@ class OlderVersions:
 
     def _test(self, now: str, messages: Sequence[ShownMessage]) -> str:
         """The id of a test version with these messages, kept in the history."""
-        fresh = self._desk.reading.contents.get(now)
-        content = json.loads(fresh[1]) if fresh else self._desk.store.load_any("test", now).content
+        fresh = self._project.reading.contents.get(now)
+        content = (
+            json.loads(fresh[1]) if fresh else self._project.store.load_any("test", now).content
+        )
         version = replace(
             restore_test(content), messages=tuple([self._message(one) for one in messages])
         )
@@ -67,7 +69,7 @@ class OlderVersions:
         return Message(given.role, tuple(parts))
 
 
-def _base(rows: Rows, given: Recorded) -> Case:
+def _base(rows: Rows, given: JudgedAnswer) -> Case:
     """The case of the same row; else the first one, called after the values that are known."""
     try:
         return rows.cases[rows.find(given.values)[0]]
@@ -77,7 +79,7 @@ def _base(rows: Rows, given: Recorded) -> Case:
         return replace(rows.cases[0], row=label, key=hashing.row_key(dict(given.values)))
 
 
-def by_age(told: Iterable[tuple[Told, Case, int]], desk: Desk) -> list[OlderCases]:
+def by_age(told: Iterable[tuple[ImportedCase, Case, int]], project: Project) -> list[OlderCases]:
     """Older cases by how many changes ago they were, newest first.
 
     `told` has cells with their cases, and when their first answer was given.
@@ -96,7 +98,7 @@ def by_age(told: Iterable[tuple[Told, Case, int]], desk: Desk) -> list[OlderCase
         index = gathered.setdefault((age, cell.file), _Gathered()).add(case)
         found[age].cells.append(replace(cell, index=index))
     for (age, file), cases in gathered.items():
-        found[age].files[file] = replace(desk.reading.files[file], cases=tuple(cases.cases))
+        found[age].files[file] = replace(project.reading.files[file], cases=tuple(cases.cases))
     return found
 
 

@@ -16,8 +16,8 @@ from evalstore.workspace.catalogue import is_known_kind, is_listed_model, read_c
 from evalstore.workspace.model_files import Model, bare_model
 
 if TYPE_CHECKING:
-    from evalstore.importers.base import Recorded
-    from evalstore.planning.options import Where
+    from evalstore.importers.base import JudgedAnswer
+    from evalstore.planning.options import Location
     from evalstore.workspace.folder import Workspace
 
 _WORDS = (
@@ -27,9 +27,9 @@ _WORDS = (
 
 
 def write_models(
-    where: Where,
+    where: Location,
     workspace: Workspace,
-    recorded: Iterable[Recorded],
+    recorded: Iterable[JudgedAnswer],
     place_of: Callable[[str], str],
 ) -> dict[str, bytes]:
     """The model files for those models of recorded answers that have no other description.
@@ -56,7 +56,7 @@ def write_models(
     return found
 
 
-def _stored_as_called(where: Where, workspace: Workspace, models: dict[str, Model]) -> set[str]:
+def _stored_as_called(where: Location, workspace: Workspace, models: dict[str, Model]) -> set[str]:
     """Those of the models that the store has as models to be called: they stay what they are."""
     if not models or not store_path(workspace, where).is_file():
         return set()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from evalstore.planning.cells import Candidate
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
     from evalstore.store import Store
 
 IMPORTED = "import"
@@ -39,7 +39,7 @@ _AT_ONCE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ImportedCase:
     """A case with the verdict it had elsewhere."""
 
     file: str
@@ -61,11 +61,11 @@ class OlderCases:
     """Cases as tests had them before, with the verdicts that their answers got."""
 
     files: dict[str, CaseFile] = field(default_factory=dict)
-    cells: list[Told] = field(default_factory=list)
+    cells: list[ImportedCase] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ImportSummary:
     """What of a history is in the store now."""
 
     sessions: int = 0
@@ -97,7 +97,7 @@ class Kept:
 
 
 @dataclass
-class History:
+class ImportedHistory:
     """Everything that is to be stored of another system's answers and verdicts."""
 
     system: str
@@ -105,7 +105,7 @@ class History:
     """By id: kind and canonical content of versions that the workspace may lack."""
     sessions: dict[str, tuple[Session, str]] = field(default_factory=dict)
     evaluations: dict[str, tuple[Evaluation, str]] = field(default_factory=dict)
-    cells: list[Told] = field(default_factory=list)
+    cells: list[ImportedCase] = field(default_factory=list)
     older: list[OlderCases] = field(default_factory=list)
     """What tests were before, newest first: one entry for each change of a test."""
     older_sessions: set[str] = field(default_factory=set)
@@ -141,11 +141,11 @@ class History:
         return id
 
 
-def store_history(desk: Desk, history: History) -> Kept:
+def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
     """Store what is not there yet, and a run whose results are the recorded verdicts."""
     if not history.sessions:
-        return Kept()
-    store = desk.store
+        return ImportSummary()
+    store = project.store
     new = len(history.sessions) - len(store.find_sessions(history.sessions))
     new += len(history.evaluations) - len(store.find_evaluations(history.evaluations))
     displaced = _count_displaced(store, history)
@@ -153,10 +153,10 @@ def store_history(desk: Desk, history: History) -> Kept:
     run = None
     if history.cells:
         current = [one for id, (one, _) in history.sessions.items() if id not in older]
-        run = _describe_run(desk, history, desk.reading.files, history.cells, _span(current))
-    before = _describe_older(desk, history, run["started"] if run else None)
+        run = _describe_run(project, history, project.reading.files, history.cells, _span(current))
+    before = _describe_older(project, history, run["started"] if run else None)
     store.ensure_versions(
-        {**desk.reading.contents, **desk.contents, **history.contents}, desk.reading.blobs
+        {**project.reading.contents, **project.contents, **history.contents}, project.reading.blobs
     )
     sessions, evaluations = list(history.sessions.items()), list(history.evaluations.items())
     for start in range(0, len(sessions), _AT_ONCE):
@@ -165,9 +165,9 @@ def store_history(desk: Desk, history: History) -> Kept:
         store.record(evaluations=dict(evaluations[start : start + _AT_ONCE]))
     older_runs = tuple([store.record_run(one) for one in before])
     versions = {history.sessions[id][0].question.test for id in older}
-    files = desk.reading.files.values()
+    files = project.reading.files.values()
     today = {test for file in files for case in file.cases for test in case.tests}
-    return Kept(
+    return ImportSummary(
         len(history.sessions),
         len(history.evaluations),
         new,
@@ -180,7 +180,7 @@ def store_history(desk: Desk, history: History) -> Kept:
     )
 
 
-def _count_displaced(store: Store, history: History) -> int:
+def _count_displaced(store: Store, history: ImportedHistory) -> int:
     """Questions that have answers, all of them younger than one of the history."""
     begun: dict[str, int] = {}
     for session, _ in history.sessions.values():
@@ -198,7 +198,7 @@ def _span(sessions: Iterable[Session]) -> tuple[int, int]:
     return min(started), max(started)
 
 
-def _describe_older(desk: Desk, history: History, before: int | None) -> list[Json]:
+def _describe_older(project: Project, history: ImportedHistory, before: int | None) -> list[Json]:
     """The contents of the runs of older cases, oldest first.
 
     Each is older than the run that follows it, also when an answer of it is not: so `log` tells
@@ -211,22 +211,22 @@ def _describe_older(desk: Desk, history: History, before: int | None) -> list[Js
         if before is not None:
             started = max(min(started, before - 1), 0)
         before = started
-        run = _describe_run(desk, history, one.files, one.cells, (started, ended), older=True)
+        run = _describe_run(project, history, one.files, one.cells, (started, ended), older=True)
         runs.insert(0, run)
     return runs
 
 
 def _describe_run(
-    desk: Desk,
-    history: History,
+    project: Project,
+    history: ImportedHistory,
     files: Mapping[str, CaseFile],
-    told: Sequence[Told],
+    told: Sequence[ImportedCase],
     span: tuple[int, int],
     *,
     older: bool = False,
 ) -> Json:
     """The content of a run; its snapshot and results join the contents of the history."""
-    by_file: dict[str, list[Told]] = {}
+    by_file: dict[str, list[ImportedCase]] = {}
     for cell in told:
         by_file.setdefault(cell.file, []).append(cell)
     keep = collect(history.contents)
@@ -247,7 +247,7 @@ def _describe_run(
     words: Counter[str] = Counter(cell.verdict or "pending" for cell in told)
     candidates = {cell.candidate.id: cell.candidate for cell in told}
     message = f"imported from {history.system}"
-    settings = desk.settings
+    settings = project.settings
     return hashing.describe(
         "run",
         origin=IMPORTED,
@@ -272,11 +272,11 @@ def _describe_run(
     )
 
 
-def _place(cell: Told) -> tuple[int, str, str]:
+def _place(cell: ImportedCase) -> tuple[int, str, str]:
     return cell.index, cell.prompt or "", cell.candidate.id
 
 
-def _as_told(file: CaseFile, cells: list[Told]) -> CaseFile:
+def _as_told(file: CaseFile, cells: list[ImportedCase]) -> CaseFile:
     """The cases of a file, judged as they were elsewhere."""
     told = {cell.index: cell.evaluation for cell in cells}
     return replace(
@@ -296,7 +296,7 @@ def _as_told(file: CaseFile, cells: list[Told]) -> CaseFile:
     )
 
 
-def _describe_cell(file: CaseFile, cell: Told) -> Json:
+def _describe_cell(file: CaseFile, cell: ImportedCase) -> Json:
     described = {
         "case": cell.index,
         "prompt": file.cases[cell.index].prompts.index(cell.prompt) or None,

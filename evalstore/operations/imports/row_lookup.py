@@ -11,11 +11,11 @@ from evalstore import hashing
 from evalstore.display import as_text
 from evalstore.files.access import LARGEST_TEXT, normalise
 from evalstore.values import Case, Json
-from evalstore.workspace.testfiles.case_builder import Drafter
+from evalstore.workspace.testfiles.case_builder import CaseBuilder
 from evalstore.workspace.testfiles.parser import parse_test
 
 if TYPE_CHECKING:
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
 
 _LONGEST = 80
 """Characters of values in a message."""
@@ -49,14 +49,14 @@ class Rows:
         return found
 
 
-def read_rows(desk: Desk, file: str) -> Rows:
+def read_rows(project: Project, file: str) -> Rows:
     """The rows of a test file of the workspace; raises `NotPlacedError` for one with errors."""
-    known, library = desk.reading.files.get(file), desk.reading.library
+    known, library = project.reading.files.get(file), project.reading.library
     if known is None or library is None:
         raise NotPlacedError("the test file has errors: 'evalstore check' lists them")
-    test = parse_test(file, normalise(desk.workspace.read_bytes(file, LARGEST_TEXT)))
+    test = parse_test(file, normalise(project.workspace.read_bytes(file, LARGEST_TEXT)))
     data = library.open_data(test.dataset, file)[0] if test.dataset else None
-    filler = Drafter(test, data, (), None).filler
+    filler = CaseBuilder(test, data, (), None).filler
     numbers: dict[str, list[int]] = {}
     for number, case in enumerate(known.cases):
         numbers.setdefault(case.key, []).append(number)

@@ -17,14 +17,14 @@ from evalstore.errors import EvalstoreError, StoreError
 from evalstore.operations.failures import hint_for
 from evalstore.operations.show import cells_with
 from evalstore.operations.views.failed_results import asked_in_run
-from evalstore.operations.views.judgements import Opinion, opinions_on
+from evalstore.operations.views.judgements import JudgementView, opinions_on
 from evalstore.operations.views.rendering import answer_text, check_text, joined, text_of
-from evalstore.planning.opening import open_desk, open_store
-from evalstore.planning.options import Wanted
+from evalstore.planning.opening import open_project, open_store
+from evalstore.planning.options import SelectionOptions
 from evalstore.values import Json, Reply
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.store import Store
     from evalstore.values import Result, Session
 
@@ -32,7 +32,7 @@ _FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TurnView:
     """One turn of a conversation."""
 
     role: str
@@ -44,7 +44,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Criteria:
     """Instructions and checks."""
 
     instructions: str
@@ -53,7 +53,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class SessionFacts:
     """What a session took, and by what it was asked for."""
 
     started: int
@@ -78,19 +78,19 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionView:
+class AnswerView:
     """An answer with all that belongs to it; without an answer, what is asked."""
 
     id: str | None
     """None: there is no answer."""
     file: str
     row: str
-    said: tuple[Said, ...]
+    said: tuple[TurnView, ...]
     answer: str
     """The last answer, with JSON laid out."""
-    opinions: tuple[Opinion, ...]
+    opinions: tuple[JudgementView, ...]
     """What the verdict is made of first, of these what people say; then the newest."""
-    told: Mapping[str, Told]
+    told: Mapping[str, Criteria]
     """By the id of the evaluation version, that of the case first."""
     together: tuple[tuple[str, str], ...]
     """All sessions that are judged together with this one: id and answer; or empty."""
@@ -98,12 +98,12 @@ class SessionView:
     """Why an answer or a judgement is missing, newest first."""
     offered: tuple[str, ...]
     """What else the candidate is shown or held to: its tools, the schema, options."""
-    facts: Facts | None
+    facts: SessionFacts | None
     ids: tuple[tuple[str, str], ...]
     """Kinds and ids."""
 
 
-def session_of(where: Where, id: str, result: Result | None = None) -> SessionView:
+def session_of(where: Location, id: str, result: Result | None = None) -> AnswerView:
     """An answer as the case has it whose result this is; without one, as the newest run has it.
 
     Raises `EvalstoreError` when the store does not have it.
@@ -128,7 +128,7 @@ def session_of(where: Where, id: str, result: Result | None = None) -> SessionVi
         asked = session.question
         contents = _Contents(where, store)
         together = next((one for one in subjects if len(one) > 1), ())
-        return SessionView(
+        return AnswerView(
             id=id,
             file=file,
             row=row,
@@ -166,7 +166,7 @@ def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[
     return {one.evaluation for one in others if one.evaluation}
 
 
-def question_of(where: Where, result: Result, run: str | None) -> SessionView:
+def question_of(where: Location, result: Result, run: str | None) -> AnswerView:
     """What is asked of a candidate that has not answered, and why it has not."""
     with open_store(where) as store:
         contents = _Contents(where, store)
@@ -175,7 +175,7 @@ def question_of(where: Where, result: Result, run: str | None) -> SessionView:
         else:
             asked = asked_in_run(store, store.load_any("run", run).content, [result])
             questions = next(iter(asked.values()), ())
-        return SessionView(
+        return AnswerView(
             id=None,
             file=result.file,
             row=result.row,
@@ -195,7 +195,7 @@ def question_of(where: Where, result: Result, run: str | None) -> SessionView:
         )
 
 
-def last_asked(where: Where, tests: Sequence[str]) -> dict[str, str]:
+def last_asked(where: Location, tests: Sequence[str]) -> dict[str, str]:
     """The last thing that a user says in each of these test versions, if the store has it."""
     with open_store(where) as store:
         found = store.load_contents("test", tests)
@@ -210,7 +210,7 @@ def last_asked(where: Where, tests: Sequence[str]) -> dict[str, str]:
 class _Contents:
     """Contents of versions; those that no run has stored yet are read from the workspace."""
 
-    def __init__(self, where: Where, store: Store) -> None:
+    def __init__(self, where: Location, store: Store) -> None:
         self._where = where
         self._store = store
         self.fresh: Mapping[str, tuple[str, str]] | None = None
@@ -222,8 +222,8 @@ class _Contents:
         missing = [id for id in ids if id not in found]
         if missing and self.fresh is None:
             self.fresh = {}
-            with suppress(EvalstoreError), open_desk(self._where) as desk:
-                self.fresh = desk.reading.contents
+            with suppress(EvalstoreError), open_project(self._where) as project:
+                self.fresh = project.reading.contents
         fresh = self.fresh or {}
         return found | {id: json.loads(fresh[id][1]) for id in missing if id in fresh}
 
@@ -234,7 +234,7 @@ class _Contents:
 
 def _said(
     contents: _Contents, test: str, prompt: str | None, turns: Sequence[Reply]
-) -> Iterator[Said]:
+) -> Iterator[TurnView]:
     """The conversation with the candidate's answers in their places."""
     messages = joined(
         deserialize.restore_messages(contents.find("prompt", prompt).get("messages", ())),
@@ -243,21 +243,21 @@ def _said(
     number = 0
     for message in messages:
         if not message.filled:
-            yield Said(message.role, text_of(message.parts), message.name or "")
+            yield TurnView(message.role, text_of(message.parts), message.name or "")
         elif number < len(turns) - 1:
             number += 1
-            yield Said("assistant", answer_text(turns[number - 1]), answer=number)
+            yield TurnView("assistant", answer_text(turns[number - 1]), answer=number)
         else:
-            yield Said("assistant", "", answer=0)
+            yield TurnView("assistant", "", answer=0)
     if turns:
-        yield Said("assistant", answer_text(turns[-1]), answer=len(turns))
+        yield TurnView("assistant", answer_text(turns[-1]), answer=len(turns))
 
 
-def _told(contents: _Contents, ids: Iterable[str]) -> dict[str, Told]:
+def _told(contents: _Contents, ids: Iterable[str]) -> dict[str, Criteria]:
     wanted = list(dict.fromkeys(ids))
     found = contents.load("evaluation", wanted)
     return {
-        id: Told(
+        id: Criteria(
             text_of(deserialize.restore_parts(found[id].get("instructions", ()))),
             tuple(map(check_text, found[id].get("checks", ()))),
         )
@@ -286,12 +286,12 @@ def _failures(
     return tuple(found)[:_FAILURES]
 
 
-def _asked_now(where: Where, result: Result, contents: _Contents) -> tuple[str, ...]:
+def _asked_now(where: Location, result: Result, contents: _Contents) -> tuple[str, ...]:
     """The questions of a case as the workspace has it; none when the case is gone."""
-    with suppress(EvalstoreError), open_desk(where) as desk:
-        contents.fresh = desk.reading.contents
-        here = Wanted(paths=(f"{result.file}::{result.row}",), models=(result.model,))
-        for cell in desk.lay_out(here).cells:
+    with suppress(EvalstoreError), open_project(where) as project:
+        contents.fresh = project.reading.contents
+        here = SelectionOptions(paths=(f"{result.file}::{result.row}",), models=(result.model,))
+        for cell in project.lay_out(here).cells:
             if (cell.file, cell.case.row, cell.prompt) == (result.file, result.row, result.prompt):
                 return tuple(dict.fromkeys(cell.questions))
     return ()
@@ -312,14 +312,14 @@ def _offered(contents: _Contents, test: str, model: Json) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _facts(session: Session) -> Facts:
+def _facts(session: Session) -> SessionFacts:
     usages = [turn.usage for turn in session.turns]
 
     def total(name: str) -> int | None:
         counted = [getattr(one, name) for one in usages if getattr(one, name) is not None]
         return sum(counted) if counted else None
 
-    return Facts(
+    return SessionFacts(
         started=session.started,
         origin=session.origin,
         input_tokens=total("input_tokens"),

@@ -12,20 +12,22 @@ from evalstore.values import AnswerRef, Case, Json, Message, Part, SampleRef, Te
 from evalstore.workspace.testfiles.parser import read_test
 
 if TYPE_CHECKING:
-    from evalstore.planning.project import Desk
-    from evalstore.workspace.testfiles.conversations import Run
+    from evalstore.planning.project import Project
+    from evalstore.workspace.testfiles.conversations import RepeatedConversation
 
 
 class CaseDescriber:
     """Describes cases of a workspace; the runs of the last test file are kept."""
 
-    def __init__(self, desk: Desk, cases: Sequence[Case]) -> None:
+    def __init__(self, project: Project, cases: Sequence[Case]) -> None:
         """What `cases` are made of is read at once; raises `StoreError` when a part is missing."""
-        self._desk = desk
+        self._project = project
         tests = [id for case in cases for id in case.tests]
         told = [case.evaluation for case in cases if case.evaluation]
-        self._contents = desk.load_contents("test", tests) | desk.load_contents("evaluation", told)
-        self._runs: tuple[str, tuple[Run, ...]] = ("", ())
+        self._contents = project.load_contents("test", tests) | project.load_contents(
+            "evaluation", told
+        )
+        self._runs: tuple[str, tuple[RepeatedConversation, ...]] = ("", ())
 
     def describe(self, path: str, case: Case) -> dict[str, Json]:
         """The messages, system prompts, instructions and checks of a case of a test file."""
@@ -45,7 +47,7 @@ class CaseDescriber:
 
     def _runs_of(
         self, path: str, conversations: Sequence[tuple[Message, ...]]
-    ) -> Iterator[Run | None]:
+    ) -> Iterator[RepeatedConversation | None]:
         """The run of its file that each conversation is one of: versions do not have the names."""
         if not any(message.filled for messages in conversations for message in messages):
             yield from [None] * len(conversations)
@@ -57,21 +59,21 @@ class CaseDescriber:
             in_order = held[number : number + 1] if len(held) == len(conversations) else []
             yield next((run for run in (*in_order, *held) if _is_of(messages, run)), None)
 
-    def _read(self, path: str) -> tuple[Run, ...]:
+    def _read(self, path: str) -> tuple[RepeatedConversation, ...]:
         try:
-            text = normalise(self._desk.workspace.read_bytes(path, LARGEST_TEXT))
+            text = normalise(self._project.workspace.read_bytes(path, LARGEST_TEXT))
             return read_test(path, text)[0].runs
         except FileProblem:  # it has just gone, or been edited
             return ()
 
 
-def _is_of(messages: Sequence[Message], run: Run) -> bool:
+def _is_of(messages: Sequence[Message], run: RepeatedConversation) -> bool:
     """Whether messages have the roles of a run, and the same turns to fill."""
     shown = [(message.role, message.filled) for message in messages]
     return shown == [(turn.role, turn.name is not None) for turn in run.turns]
 
 
-def _messages(messages: Sequence[Message], run: Run | None) -> Iterator[Json]:
+def _messages(messages: Sequence[Message], run: RepeatedConversation | None) -> Iterator[Json]:
     names = iter(run.turn_names if run else ())
     for message in messages:
         if message.filled:

@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING
 from evalstore.operations.log import in_order
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, place_of
-from evalstore.operations.views.labels import Opinions, read_opinions
+from evalstore.operations.views.labels import LabelIndex, read_opinions
 from evalstore.operations.views.prompt_names import prompt_label
 from evalstore.planning.opening import (
     open_catalogue,
-    open_desk,
+    open_project,
     open_store,
     open_workspace,
     require_store,
     store_path,
 )
-from evalstore.planning.options import Wanted, describe_selection, is_partial
+from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
 from evalstore.planning.portions import take_out
-from evalstore.planning.results import as_result, settle
-from evalstore.store.results import Placed, iterate_leaves
+from evalstore.planning.results import as_result, compute_results
+from evalstore.store.results import TaggedResult, iterate_leaves
 from evalstore.store.revisions import resolve_run
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
     from evalstore.operations.views.failed_results import Place
-    from evalstore.planning.options import Where
-    from evalstore.planning.project import Desk
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
     from evalstore.values import Json, Result
 
 
@@ -103,21 +103,21 @@ class Cases:
     models: tuple[str, ...]
     """By name; recorded answers come last."""
     rows: Sequence[CaseRow]
-    said: Opinions = field(default_factory=Opinions)
+    said: LabelIndex = field(default_factory=LabelIndex)
     """What people have said of the answers."""
     labelled: frozenset[str] = frozenset()
     """The candidates of whose answers that is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class StoreStamp:
     """What the store looks like from outside; it differs when anybody has written to it."""
 
     seen: tuple[object, ...]
     is_there: bool
 
 
-def runs(where: Where) -> list[RunLine]:
+def runs(where: Location) -> list[RunLine]:
     """All runs, newest first."""
     with open_store(where) as store:
         return [_line(id, content) for id, content in store.find_runs()]
@@ -148,47 +148,49 @@ def _line(id: str, content: Json) -> RunLine:
     )
 
 
-def cases(where: Where, revision: str | None) -> Cases:
+def cases(where: Location, revision: str | None) -> Cases:
     """The cases of a run; of the workspace as it is now when there is no revision."""
     if revision is None:
-        with open_desk(where) as desk:
-            desk.require_sound(Wanted())
-            return _of_workspace(desk)
-    with open_catalogue(where) as desk:
-        id, content = resolve_run(desk.store, revision)
-        found = _arranged(desk, id, iterate_leaves(desk.store, content))
+        with open_project(where) as project:
+            project.require_sound(SelectionOptions())
+            return _of_workspace(project)
+    with open_catalogue(where) as project:
+        id, content = resolve_run(project.store, revision)
+        found = _arranged(project, id, iterate_leaves(project.store, content))
         if content.get("failed"):
             missing = [one for row in found.rows for one in row.results if one and one.is_missing]
-            found = _with_failed(found, failed_in_run(desk.store, content, missing))
+            found = _with_failed(found, failed_in_run(project.store, content, missing))
         return found
 
 
-def _of_workspace(desk: Desk) -> Cases:
+def _of_workspace(project: Project) -> Cases:
     """In portions: what is planned of one is forgotten before the next."""
-    layout = desk.lay_out(Wanted())
-    has_failures = desk.store.count_failures() > 0
+    layout = project.lay_out(SelectionOptions())
+    has_failures = project.store.count_failures() > 0
 
-    def settled() -> Iterator[tuple[str, Placed]]:
+    def settled() -> Iterator[tuple[str, TaggedResult]]:
         cells = take_out(layout.cells)
         while some := list(islice(cells, _CELLS_AT_ONCE)):
-            plan = desk.fill(layout, some)
-            found = settle(plan, desk.settings.verdict)
-            failed = failed_now(desk, plan, found) if has_failures else ()
+            plan = project.fill(layout, some)
+            found = compute_results(plan, project.settings.verdict)
+            failed = failed_now(project, plan, found) if has_failures else ()
             for one in found:
                 result = _marked(as_result(one), failed)
-                yield one.cell.file, Placed(one.cell.index, result, one.cell.case.tags)
+                yield one.cell.file, TaggedResult(one.cell.index, result, one.cell.case.tags)
 
     by_file = groupby(settled(), key=itemgetter(0))
     files = ((path, (one for _, one in some)) for path, some in by_file)
-    return _arranged(desk, None, files)
+    return _arranged(project, None, files)
 
 
-def _arranged(desk: Desk, run: str | None, files: Iterable[tuple[str, Iterable[Placed]]]) -> Cases:
+def _arranged(
+    project: Project, run: str | None, files: Iterable[tuple[str, Iterable[TaggedResult]]]
+) -> Cases:
     """Results side by side, one row for each case and system prompt."""
     numbers: dict[str, int] = {}
     names: dict[str | None, str] = {}
     rows: list[CaseRow] = []
-    said = read_opinions(desk.store)
+    said = read_opinions(project.store)
     labelled: set[str] = set()
     for path, cells in files:
         places: dict[int, list[Result | None]] = {}
@@ -207,7 +209,7 @@ def _arranged(desk: Desk, run: str | None, files: Iterable[tuple[str, Iterable[P
             if one.model not in labelled and said.of(one):
                 labelled.add(one.model)
         if len(prompts) > 1:
-            names |= {one: prompt_label(desk, one) for one in prompts - names.keys()}
+            names |= {one: prompt_label(project, one) for one in prompts - names.keys()}
         for found, tagged in zip(places.values(), tags, strict=True):
             result = next(one for one in found if one)
             prompt = names[result.prompt] if len(prompts) > 1 else ""
@@ -238,21 +240,21 @@ def _in_order(found: tuple[Result | None, ...], order: Sequence[int]) -> tuple[R
     return tuple(found[number] if number < len(found) else None for number in order)
 
 
-def test_files(where: Where) -> list[str]:
+def test_files(where: Location) -> list[str]:
     """The test files of the workspace."""
     return list(open_workspace(where).find_files("tests", ".md"))
 
 
-def feedback(where: Where, evaluations: Sequence[str]) -> dict[str, str]:
+def feedback(where: Location, evaluations: Sequence[str]) -> dict[str, str]:
     """The feedback of these judgements by id, of those that have some."""
     with open_store(where) as store:
         return store.find_feedback(evaluations)
 
 
-def stamp(where: Where) -> Stamp:
+def stamp(where: Location) -> StoreStamp:
     """What the store looks like now."""
     path = store_path(open_workspace(where), where)
     require_store(path, where)
     log = see(f"{path}-wal")
     # Whoever only reads makes an empty log, and takes it away again.
-    return Stamp((see(str(path)), log if log[1] else None), path.exists())
+    return StoreStamp((see(str(path)), log if log[1] else None), path.exists())

@@ -12,7 +12,7 @@ from evalstore.values import Question
 
 if TYPE_CHECKING:
     from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Desk
+    from evalstore.planning.project import Project
     from evalstore.planning.results import CellResult
     from evalstore.store import Store
     from evalstore.values import Json, Result
@@ -26,11 +26,11 @@ def place_of(one: Result) -> Place:
     return one.file, one.row, one.prompt_number, one.model
 
 
-def failed_now(desk: Desk, plan: Plan, settled: Iterable[CellResult]) -> set[Place]:
+def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> set[Place]:
     """Of the workspace's results those whose last call failed."""
-    questions = failed_questions(desk, plan)
+    questions = failed_questions(project, plan)
     wanted = {(one.subject, one.cell.case.evaluation, one.evaluator) for one in plan.judgements}
-    subjects = {one[0] for one in wanted & failed_judgements(desk, plan).keys()}
+    subjects = {one[0] for one in wanted & failed_judgements(project, plan).keys()}
     if not questions and not subjects:
         return set()
     return {

@@ -10,17 +10,17 @@ from evalstore.errors import NothingSelectedError
 from evalstore.operations.diff import diff
 from evalstore.operations.failures import hint_for
 from evalstore.operations.run import offer_run, run
-from evalstore.planning.opening import open_desk, open_store, open_workspace
-from evalstore.planning.options import Orders, Wanted, is_partial
+from evalstore.planning.opening import open_project, open_store, open_workspace
+from evalstore.planning.options import RunOptions, SelectionOptions, is_partial
 from evalstore.store.results import read_results
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evalstore.operations.progress import Watcher
+    from evalstore.operations.progress import ProgressListener
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
-    from evalstore.planning.options import Agreed, Where
+    from evalstore.planning.options import ApprovedPlan, Location
     from evalstore.store import Store
     from evalstore.values import Json, Result
 
@@ -30,28 +30,28 @@ _LOOKED_THROUGH = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class RunRequest:
     """What a person wants to be done, in words and as a command line would say it."""
 
     title: str
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: SelectionOptions = field(default_factory=SelectionOptions)
     judge_only: bool = False
     before: tuple[Result, ...] = ()
     """What is to be judged again, as it was."""
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlanPreview:
     """What would be done, and the bound on its cost."""
 
     status: Status
     max_cost: float | None
-    agreed: Agreed
+    agreed: ApprovedPlan
     """What a person agrees to who is shown this."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class CallFailures:
     """Calls that brought nothing, in the same way."""
 
     count: int
@@ -64,7 +64,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RunEnd:
     """How a run ended."""
 
     run: str
@@ -80,14 +80,14 @@ class Ended:
     time_is_up: bool
     again: tuple[tuple[Result, Result], ...]
     """What was judged again: as it was, and as it is in this run."""
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[CallFailures, ...]
     warnings: tuple[str, ...]
     waiting: tuple[str, ...]
     """Python files that checks wait for, each with what allows it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Flips:
+class VerdictChanges:
     """How many verdicts are others than in a run before."""
 
     was: str
@@ -97,27 +97,29 @@ class Flips:
     fixed: int
 
 
-ALL = Intent("run what is missing")
+ALL = RunRequest("run what is missing")
 
 
-def of_file(where: Where, file: str) -> Intent:
+def of_file(where: Location, file: str) -> RunRequest:
     """What a file asks for: what is missing of a test file, of everything for any other."""
     workspace = open_workspace(where)
     if file not in workspace.find_files("tests", ".md"):
         return ALL
-    return Intent(f"run what is missing of {file}", Wanted(paths=(str(workspace.root / file),)))
+    return RunRequest(
+        f"run what is missing of {file}", SelectionOptions(paths=(str(workspace.root / file),))
+    )
 
 
-def again(where: Where, results: Sequence[Result]) -> Intent:
+def again(where: Location, results: Sequence[Result]) -> RunRequest:
     """To judge cells again, whose rows the workspace must still have.
 
     Raises `NothingSelectedError` when it has none of them.
     """
-    with open_desk(where) as desk:
+    with open_project(where) as project:
         rows = {
-            (path, case.row) for path, file in desk.reading.files.items() for case in file.cases
+            (path, case.row) for path, file in project.reading.files.items() for case in file.cases
         }
-        root = desk.workspace.root
+        root = project.workspace.root
     places = list(dict.fromkeys((one.file, one.row) for one in results))
     here = [place for place in places if place in rows]
     if not here:
@@ -130,9 +132,9 @@ def again(where: Where, results: Sequence[Result]) -> Intent:
     every = len(cells) == len(places) * len(models)
     count = len(here)
     whose = f" of {models[0]}" if len(models) == 1 else ""
-    return Intent(
+    return RunRequest(
         f"judge {count:,} case{'s' * (count != 1)}{whose} again",
-        Wanted(
+        SelectionOptions(
             paths=tuple(f"{root / file}::{row}" if row else str(root / file) for file, row in here),
             models=models if every else (),
             refresh=True,
@@ -143,40 +145,40 @@ def again(where: Where, results: Sequence[Result]) -> Intent:
 
 
 def plan(
-    where: Where, intent: Intent, *, offline: bool = False, max_cost: float | None = None
-) -> Planned:
+    where: Location, intent: RunRequest, *, offline: bool = False, max_cost: float | None = None
+) -> PlanPreview:
     """What would be done, why, and its price; raises `EvalstoreError`."""
     wanted = replace(intent.wanted, offline=offline)
     found, agreed = offer_run(where, wanted, judge_only=intent.judge_only)
     settled = open_workspace(where).settings.max_cost
-    return Planned(found, settled if max_cost is None else max_cost, agreed)
+    return PlanPreview(found, settled if max_cost is None else max_cost, agreed)
 
 
 def carry_out(
-    where: Where,
-    intent: Intent,
-    watcher: Watcher,
-    planned: Planned,
+    where: Location,
+    intent: RunRequest,
+    listener: ProgressListener,
+    planned: PlanPreview,
     *,
     offline: bool = False,
-) -> Ended:
+) -> RunEnd:
     """Do it, unless it would by now be more than was planned: that was shown and agreed to."""
-    orders = Orders(
+    orders = RunOptions(
         judge_only=intent.judge_only,
         yes=True,
         agreed=planned.agreed,
         max_cost=planned.max_cost,
         fail_on="none",
     )
-    report = run(where, replace(intent.wanted, offline=offline), orders, watcher)
+    report = run(where, replace(intent.wanted, offline=offline), orders, listener)
     return _ended(where, intent, report)
 
 
-def _ended(where: Where, intent: Intent, report: RunReport) -> Ended:
+def _ended(where: Location, intent: RunRequest, report: RunReport) -> RunEnd:
     with open_store(where) as store:
         troubles = tuple(_troubles(store, report)) if report.failures else ()
         pairs = tuple(_pairs(store, intent, report.run)) if intent.before else ()
-    return Ended(
+    return RunEnd(
         run=report.run,
         status=report.status,
         asked=report.asked,
@@ -184,7 +186,7 @@ def _ended(where: Where, intent: Intent, report: RunReport) -> Ended:
         judged=report.judged,
         reused=report.reused,
         failed=report.failed,
-        verdicts=report.tally.verdicts,
+        verdicts=report.totals.verdicts,
         cost=report.cost,
         seconds=report.seconds,
         time_is_up=report.time_is_up,
@@ -195,7 +197,7 @@ def _ended(where: Where, intent: Intent, report: RunReport) -> Ended:
     )
 
 
-def _troubles(store: Store, report: RunReport) -> list[Trouble]:
+def _troubles(store: Store, report: RunReport) -> list[CallFailures]:
     """The failures of a run, those that read the same together, the most frequent first.
 
     The report counts them; the store has their classes, and also what others met meanwhile.
@@ -210,14 +212,14 @@ def _troubles(store: Store, report: RunReport) -> list[Trouble]:
     return [_trouble(line, count, known.get(line, {})) for line, count in found]
 
 
-def _trouble(line: str, count: int, stored: Json) -> Trouble:
+def _trouble(line: str, count: int, stored: Json) -> CallFailures:
     """What a line of the report is about; what was never called is not stored."""
     model, _, message = line.partition(": ")
     kind, status = stored.get("type", "not called"), stored.get("status")
-    return Trouble(count, model, kind, status, message, hint_for(kind, status, message))
+    return CallFailures(count, model, kind, status, message, hint_for(kind, status, message))
 
 
-def _pairs(store: Store, intent: Intent, run: str) -> Iterator[tuple[Result, Result]]:
+def _pairs(store: Store, intent: RunRequest, run: str) -> Iterator[tuple[Result, Result]]:
     found = read_results(store, store.load_any("run", run).content)
     now = {(one.file, one.row, one.prompt_number, one.model): one for one in found}
     for was in intent.before:
@@ -226,7 +228,7 @@ def _pairs(store: Store, intent: Intent, run: str) -> Iterator[tuple[Result, Res
             yield was, one
 
 
-def flips(where: Where, run: str) -> Flips | None:
+def flips(where: Location, run: str) -> VerdictChanges | None:
     """What broke and what was fixed since the run before, of those that were about all cases.
 
     Runs that were stopped are passed over. None when there is no run to compare with.
@@ -239,13 +241,13 @@ def flips(where: Where, run: str) -> Flips | None:
         return None
     was, content = before
     compared = diff(where, was, run).comparison
-    return Flips(was, content["started"], len(compared.broke), len(compared.fixed))
+    return VerdictChanges(was, content["started"], len(compared.broke), len(compared.fixed))
 
 
 def _is_whole(run: Json) -> bool:
     return run["status"] in ("complete", "incomplete") and not is_partial(run)
 
 
-def path_of(where: Where, file: str) -> Path:
+def path_of(where: Location, file: str) -> Path:
     """Where a file of the workspace is."""
     return open_workspace(where).root / file

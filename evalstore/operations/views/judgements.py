@@ -26,7 +26,7 @@ TAKES_BACK_AFTER = "takes the label back in the workspace; here it counts"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CheckResult:
     """What one check found."""
 
     verdict: str
@@ -35,7 +35,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class JudgementView:
     """One judgement of a session, or of several together."""
 
     id: str
@@ -53,7 +53,7 @@ class Opinion:
     label: str
     feedback: str
     reasoning: str
-    checks: tuple[Found, ...]
+    checks: tuple[CheckResult, ...]
     sessions: tuple[str, ...]
     cost: float | None
     """USD"""
@@ -67,7 +67,7 @@ def opinions_on(
     judged: Sequence[str],
     current: Collection[str],
     of_others: Callable[[], Collection[str]] = frozenset,
-) -> tuple[list[tuple[str, ...]], tuple[Opinion, ...]]:
+) -> tuple[list[tuple[str, ...]], tuple[JudgementView, ...]]:
     """What is judged with this session in it, and all that was ever said of it.
 
     `current` are the evaluation versions of what it is shown for; `of_others` reads those of
@@ -83,7 +83,7 @@ def opinions_on(
     last = {_of_whom(vote, subject): vote for subject, some in votes.items() for vote in some}
     counts = {_of_whom(one, hashing.subject_of(one.sessions)) for one in counted.values()}
     first = min((one.started for one in found.values() if one.evaluation in current), default=None)
-    listed: list[Opinion] = []
+    listed: list[JudgementView] = []
     others: Collection[str] | None = None
     for key, one in found.items():
         why_not = ""
@@ -118,8 +118,8 @@ def _why_not(id: str, one: Evaluation, last: Vote, *, counts: bool) -> str:
     return AFTER
 
 
-def _opinion(id: str, one: Evaluation, by: str, is_person: bool, why_not: str) -> Opinion:
-    return Opinion(
+def _opinion(id: str, one: Evaluation, by: str, is_person: bool, why_not: str) -> JudgementView:
+    return JudgementView(
         id=id,
         verdict=one.verdict,
         by=by,
@@ -132,7 +132,7 @@ def _opinion(id: str, one: Evaluation, by: str, is_person: bool, why_not: str) -
         feedback=one.feedback,
         reasoning=one.reasoning,
         checks=tuple(
-            Found(
+            CheckResult(
                 str(check.get("verdict", "")),
                 str(check.get("name") or check.get("type") or ""),
                 str(check.get("feedback") or ""),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PersonLabel:
     """A word of a person on an answer."""
 
     id: str
@@ -31,13 +31,13 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Opinions:
+class LabelIndex:
     """All words of people, by what they are about."""
 
-    by_place: Mapping[tuple[str, str], Sequence[Said]] = field(default_factory=dict)
+    by_place: Mapping[tuple[str, str], Sequence[PersonLabel]] = field(default_factory=dict)
     """By the evaluation version and the first session of what was judged; oldest first."""
 
-    def of(self, result: Result) -> list[Said]:
+    def of(self, result: Result) -> list[PersonLabel]:
         """What people have said of a cell, under what it was judged by.
 
         That is what counts in its verdict, and the last word of each person since then. A label
@@ -65,7 +65,7 @@ class Opinions:
             )
         ]
 
-    def later(self, result: Result) -> list[Said]:
+    def later(self, result: Result) -> list[PersonLabel]:
         """Those of them that its verdict does not count: they were said after the run."""
         return [one for one in self.of(result) if one.id not in result.evaluations]
 
@@ -80,11 +80,13 @@ class Opinions:
         return any(one.id in result.evaluations for one in self.of(result))
 
 
-def read_opinions(store: Store) -> Opinions:
+def read_opinions(store: Store) -> LabelIndex:
     """What people have said, of everything that is stored."""
-    found: dict[tuple[str, str], list[Said]] = {}
+    found: dict[tuple[str, str], list[PersonLabel]] = {}
     for label in store.find_labels():
         one = label.evaluation
-        said = Said(label.id, label.person, one.verdict, one.feedback, label.at, one.sessions)
+        said = PersonLabel(
+            label.id, label.person, one.verdict, one.feedback, label.at, one.sessions
+        )
         found.setdefault((one.evaluation, one.sessions[0]), []).append(said)
-    return Opinions(found)
+    return LabelIndex(found)

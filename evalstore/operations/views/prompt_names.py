@@ -12,25 +12,25 @@ from evalstore.planning.results import CellResult
 from evalstore.values import Result
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Where
-    from evalstore.planning.plan import Item
-    from evalstore.planning.project import Desk
+    from evalstore.planning.options import Location
+    from evalstore.planning.plan import PlanItem
+    from evalstore.planning.project import Project
 
 
-def name_prompts(where: Where, ids: Collection[str | None]) -> dict[str | None, str]:
+def name_prompts(where: Location, ids: Collection[str | None]) -> dict[str | None, str]:
     """The names that files use for system prompts now, else the first digits of their ids.
 
     No file is read when there are no ids.
     """
     if not ids:
         return {}
-    with suppress(EvalstoreError), open_catalogue(where) as desk:
-        return {id: prompt_label(desk, id) for id in ids}
+    with suppress(EvalstoreError), open_catalogue(where) as project:
+        return {id: prompt_label(project, id) for id in ids}
     return {id: "no prompt" if id is None else id[:8] for id in ids}
 
 
 def prompt_labels(
-    desk: Desk, places: Iterable[CellResult | Result | Item]
+    project: Project, places: Iterable[CellResult | Result | PlanItem]
 ) -> dict[str, dict[str | None, str]]:
     """What to call each system prompt, for the test files that have several."""
     prompts: dict[str, dict[str | None, None]] = {}
@@ -39,18 +39,18 @@ def prompt_labels(
         prompt = one.cell.prompt if isinstance(one, CellResult) else one.prompt
         prompts.setdefault(file, {})[prompt] = None
     return {
-        file: {prompt: prompt_label(desk, prompt) for prompt in found}
+        file: {prompt: prompt_label(project, prompt) for prompt in found}
         for file, found in prompts.items()
         if len(found) > 1
     }
 
 
-def prompt_label(desk: Desk, prompt: str | None) -> str:
+def prompt_label(project: Project, prompt: str | None) -> str:
     """What to call a system prompt: its name now, else its id."""
     if prompt is None:
         return "no prompt"
-    place = desk.place_of_version("prompt", prompt)
+    place = project.place_of_version("prompt", prompt)
     if place is None:
         return prompt[:8]
     name, number = place
-    return name if len(desk.reading.names["prompts"][name]) == 1 else f"{name} {number + 1}"
+    return name if len(project.reading.names["prompts"][name]) == 1 else f"{name} {number + 1}"

@@ -44,7 +44,7 @@ def joined(prompt: tuple[Message, ...], test: tuple[Message, ...]) -> tuple[Mess
 def answer_text(reply: Reply) -> str:
     """An answer with its calls of tools and its refusal; JSON is laid out."""
     parts = [
-        lay_out(reply.text) if reply.text else None,
+        pretty_json(reply.text) if reply.text else None,
         *(f"call {call.name} {_arguments(call.arguments)}" for call in reply.tool_calls),
         f"[The candidate refused: {reply.refusal}]" if reply.refusal else None,
     ]
@@ -52,7 +52,7 @@ def answer_text(reply: Reply) -> str:
 
 
 def _arguments(value: Json) -> str:
-    return value if isinstance(value, str) else lay_out(json.dumps(value, ensure_ascii=False))
+    return value if isinstance(value, str) else pretty_json(json.dumps(value, ensure_ascii=False))
 
 
 def settings_of(check: Json) -> dict[str, Json]:
@@ -71,7 +71,7 @@ def check_text(check: Json) -> str:
     return f"{check.get('type', '')} {told}".rstrip()
 
 
-def lay_out(text: str) -> str:
+def pretty_json(text: str) -> str:
     """A JSON object or list with a line for each value; any other text as it is.
 
     Nothing but white space differs, and what is too large or too deep is left as it is.

@@ -14,20 +14,20 @@ from evalstore import deserialize
 from evalstore.errors import EvalstoreError
 from evalstore.operations.views.prompt_names import prompt_label
 from evalstore.operations.views.rendering import settings_of, text_of
-from evalstore.planning.opening import open_desk, open_store, open_workspace
-from evalstore.planning.options import Wanted
+from evalstore.planning.opening import open_project, open_store, open_workspace
+from evalstore.planning.options import SelectionOptions
 from evalstore.planning.reasons import RowIndex
 from evalstore.planning.renames import follow_file, name_in_newest_run, name_in_workspace
-from evalstore.planning.results import as_result, settle
-from evalstore.reports.word_diff import Changed, lines_apart
+from evalstore.planning.results import as_result, compute_results
+from evalstore.reports.word_diff import ChangedLine, lines_apart
 from evalstore.store.case_tree import find_same
 from evalstore.store.results import results_of
 from evalstore.store.trees import find_entry
 from evalstore.values import Case, CaseFile, Json
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Where
-    from evalstore.planning.project import Desk
+    from evalstore.planning.options import Location
+    from evalstore.planning.project import Project
     from evalstore.store import Store
     from evalstore.values import Result
 
@@ -65,7 +65,7 @@ class Edit:
     """What differs in one part of a test."""
 
     part: str
-    hunks: tuple[tuple[Changed, ...], ...]
+    hunks: tuple[tuple[ChangedLine, ...], ...]
 
 
 Asked = Mapping[str, tuple[str, Json]]
@@ -86,25 +86,25 @@ class _Span:
     results: list[Result] = field(default_factory=list)
 
 
-def versions_of(where: Where, file: str, row: str) -> list[Version]:
+def versions_of(where: Location, file: str, row: str) -> list[Version]:
     """The versions of a case since its first run, newest first; none when no run knows it."""
     with ExitStack() as stack:
-        desk: Desk | None = None
+        project: Project | None = None
         with suppress(EvalstoreError):  # what is wrong with the workspace does not matter here
-            desk = stack.enter_context(open_desk(where))
-        store = desk.store if desk else stack.enter_context(open_store(where))
+            project = stack.enter_context(open_project(where))
+        store = project.store if project else stack.enter_context(open_store(where))
         folder = open_workspace(where).settings.paths["tests"]
-        spans = _spans(store, name_in_newest_run(desk, file) if desk else file, folder)
-        now = name_in_workspace(desk, file) if desk else file
+        spans = _spans(store, name_in_newest_run(project, file) if project else file, folder)
+        now = name_in_workspace(project, file) if project else file
         files = store.load_case_files(list({one.node for one in spans if one.node}))
         spans = _joined(spans, files)
-        _add_now(spans, files, desk, now)
+        _add_now(spans, files, project, now)
         _follow(spans, files, row)
         _add_results(store, spans, file)
-        if desk and spans and spans[-1].run is None and spans[-1].case:
-            spans[-1].results = _results_now(desk, now, spans[-1].case.row)
-        contents = _load(store, desk, [one.case for one in spans if one.case])
-        found = list(_versions(spans, files, contents, partial(_prompt_name, desk)))
+        if project and spans and spans[-1].run is None and spans[-1].case:
+            spans[-1].results = _results_now(project, now, spans[-1].case.row)
+        contents = _load(store, project, [one.case for one in spans if one.case])
+        found = list(_versions(spans, files, contents, partial(_prompt_name, project)))
     return found[::-1]
 
 
@@ -170,20 +170,22 @@ def _joined(spans: Iterable[_Span], files: Mapping[str, CaseFile]) -> list[_Span
     return found
 
 
-def _add_now(spans: list[_Span], files: dict[str, CaseFile], desk: Desk | None, file: str) -> None:
+def _add_now(
+    spans: list[_Span], files: dict[str, CaseFile], project: Project | None, file: str
+) -> None:
     """Add the file as the workspace has it, when no run has had it so."""
-    if desk is None or (file in desk.reading.tests and file not in desk.reading.files):
+    if project is None or (file in project.reading.tests and file not in project.reading.files):
         return
-    node = desk.reading.nodes.get(file)
+    node = project.reading.nodes.get(file)
     last = spans[-1].node if spans else None
     if node == last or (
-        node and last and find_same(node, desk.reading.files[file], {last: files[last]})
+        node and last and find_same(node, project.reading.files[file], {last: files[last]})
     ):
         return
     asked = spans[-1].asked if spans else {}
     now = _Span(None, 0, node, asked)
     if node is not None:
-        files[node] = desk.reading.files[file]
+        files[node] = project.reading.files[file]
     spans.append(now)
 
 
@@ -236,11 +238,11 @@ def _ends(span: _Span) -> list[str]:
     return list(dict.fromkeys(leaves))
 
 
-def _results_now(desk: Desk, file: str, row: str) -> list[Result]:
+def _results_now(project: Project, file: str, row: str) -> list[Result]:
     """What stored answers make of a case as it is now."""
     with suppress(EvalstoreError):
-        plan = desk.plan(Wanted(paths=(f"{file}::{row}",)))
-        settled = settle(plan, desk.settings.verdict)
+        plan = project.plan(SelectionOptions(paths=(f"{file}::{row}",)))
+        settled = compute_results(plan, project.settings.verdict)
         return [
             as_result(one) for one in settled if (one.cell.file, one.cell.case.row) == (file, row)
         ]
@@ -327,16 +329,16 @@ def _verdicts(
     )
 
 
-def _prompt_name(desk: Desk | None, prompt: str | None) -> str:
-    if desk is None:
+def _prompt_name(project: Project | None, prompt: str | None) -> str:
+    if project is None:
         return "no prompt" if prompt is None else prompt[:8]
-    return prompt_label(desk, prompt)
+    return prompt_label(project, prompt)
 
 
 # --- what was shown and told
 
 
-def _load(store: Store, desk: Desk | None, cases: Sequence[Case]) -> dict[str, Json]:
+def _load(store: Store, project: Project | None, cases: Sequence[Case]) -> dict[str, Json]:
     """The contents of all versions that these cases are made of."""
     wanted = {
         "test": {id for case in cases for id in case.tests},
@@ -346,8 +348,8 @@ def _load(store: Store, desk: Desk | None, cases: Sequence[Case]) -> dict[str, J
     found: dict[str, Json] = {}
     for kind, ids in wanted.items():
         found |= store.load_contents(kind, ids)
-    if desk is not None:
-        fresh = desk.reading.contents
+    if project is not None:
+        fresh = project.reading.contents
         ids = {id for some in wanted.values() for id in some} - found.keys()
         found |= {id: json.loads(fresh[id][1]) for id in ids if id in fresh}
     tools = {id for one in found.values() for id in one.get("tools", ())}

@@ -15,7 +15,7 @@ from evalstore.files.fields import nearest, suggest
 from evalstore.workspace.settings import BrowserSettings, browser_settings
 
 if TYPE_CHECKING:
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
 
 FIXED = ("ctrl+q", "ctrl+c")
 """Keys that do what they do whatever else is said, so that everybody gets out."""
@@ -25,14 +25,14 @@ _KEYS_HINT = "write a character or a name such as ctrl+x, f5, pagedown; several 
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Appearance:
     """The theme and the keys of the browser, all of them known and without conflicts."""
 
     theme: str | None = None
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_look(where: Where, theme: str | None, keys: Sequence[str]) -> Look:
+def read_look(where: Location, theme: str | None, keys: Sequence[str]) -> Appearance:
     """What the settings say, and over it a person's own theme and keys (`ID=KEYS`).
 
     Settings that cannot be read say nothing here: the screens tell what is wrong with them.
@@ -50,7 +50,7 @@ def read_look(where: Where, theme: str | None, keys: Sequence[str]) -> Look:
         if own := next((one for one in found if one.line is None), None):
             raise EvalstoreError(f"{own.file}: {own.message}", hint=own.hint)
         raise WorkspaceError(found)
-    return Look(
+    return Appearance(
         theme or shared.theme,
         {id: ",".join(normal(text)) for id, text in {**shared.keys, **chosen}.items()},
     )

@@ -79,7 +79,7 @@ def _plain(command: Command) -> str:
     return clip(command.name, _WIDTH)
 
 
-class Actions(_Listed):
+class ActionCommands(_Listed):
     """What the keys of the screen and of the program do."""
 
     async def startup(self) -> None:
@@ -98,7 +98,7 @@ class Actions(_Listed):
                     self.commands.append(Command(action.description, f"key {key}", run))
 
 
-class Places(_Listed):
+class PlaceCommands(_Listed):
     """Runs, test files and themes."""
 
     shown_first = 0

@@ -9,13 +9,20 @@ from evalstore.display import clip, money, safe, short
 from evalstore.reports.word_diff import words_apart
 from evalstore.tui.render.pair import ALIKE, question_lines
 from evalstore.tui.render.verdicts import verdict, when
-from evalstore.tui.widgets.text_view import BLANK, Line, Span, changed, heading, text_lines
+from evalstore.tui.widgets.text_view import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    changed,
+    heading,
+    text_lines,
+)
 from evalstore.values import RECORDED
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.answer import Facts, Said, SessionView
+    from evalstore.operations.views.answer import AnswerView, SessionFacts, TurnView
     from evalstore.operations.views.cases import CaseRow
-    from evalstore.operations.views.judgements import Opinion
+    from evalstore.operations.views.judgements import JudgementView
     from evalstore.reports.word_diff import Pieces
     from evalstore.values import Result
 
@@ -24,16 +31,16 @@ _SHOWN = 120
 """Characters of an answer that others are judged together with."""
 
 
-def tell_place(case: CaseRow, result: Result, number: int) -> Iterator[Line]:
+def tell_place(case: CaseRow, result: Result, number: int) -> Iterator[StyledLine]:
     """Where the reader is, and what the case came to; `number` is that of the answer, from 0."""
     parts = [case.file, case.row, f"({case.prompt})" if case.prompt else "", *case.tags]
     yield heading("  ".join(part for part in parts if part))
     cell = verdict(result.word)
-    yield Line(
+    yield StyledLine(
         (
-            Span(f"{cell.text}  ", cell.colour),
-            Span(safe(result.model)),
-            Span(safe("".join(f"  {one}" for one in facts_of(result, number))), "faint"),
+            StyledSpan(f"{cell.text}  ", cell.colour),
+            StyledSpan(safe(result.model)),
+            StyledSpan(safe("".join(f"  {one}" for one in facts_of(result, number))), "faint"),
         )
     )
 
@@ -48,7 +55,7 @@ def facts_of(result: Result, number: int) -> list[str]:
     return facts
 
 
-def tell(view: SessionView) -> Iterator[Line]:
+def tell(view: AnswerView) -> Iterator[StyledLine]:
     """All of an answer but the verdicts."""
     yield from _conversation(view)
     yield from _told(view)
@@ -63,7 +70,14 @@ def tell(view: SessionView) -> Iterator[Line]:
         for number, (id, answer) in enumerate(view.together, 1):
             mark = "▸" if id == view.id else " "
             text = clip(answer[: 4 * _SHOWN], _SHOWN)
-            yield Line((Span(f"{mark} {number}  "), Span(f"{short(id)}  ", "faint"), Span(text)), 2)
+            yield StyledLine(
+                (
+                    StyledSpan(f"{mark} {number}  "),
+                    StyledSpan(f"{short(id)}  ", "faint"),
+                    StyledSpan(text),
+                ),
+                2,
+            )
     yield BLANK
     for text in (*view.offered, *(_facts(view.facts) if view.facts else ())):
         yield from text_lines(text, "faint")
@@ -71,7 +85,7 @@ def tell(view: SessionView) -> Iterator[Line]:
     yield from text_lines(ids, "faint")
 
 
-def tell_verdicts(view: SessionView, result: Result, helps: str) -> Iterator[Line]:
+def tell_verdicts(view: AnswerView, result: Result, helps: str) -> Iterator[StyledLine]:
     """What was said of it; of what is missing it is said what `helps`."""
     missing = ""
     if view.id is None:
@@ -90,7 +104,7 @@ def tell_verdicts(view: SessionView, result: Result, helps: str) -> Iterator[Lin
         yield from _opinion(one)
 
 
-def _opinion(one: Opinion) -> Iterator[Line]:
+def _opinion(one: JudgementView) -> Iterator[StyledLine]:
     cell = verdict(one.verdict)
     facts = [] if one.score is None else [f"score {one.score:g}"]
     facts += [f"choice {one.label}"] if one.label else []
@@ -98,12 +112,12 @@ def _opinion(one: Opinion) -> Iterator[Line]:
     marks += [f"{len(one.sessions)} judged together"] if len(one.sessions) > 1 else []
     person = " (a person)" if one.is_person else ""
     yield BLANK
-    yield Line(
+    yield StyledLine(
         (
-            Span(f"{cell.text}  ", cell.colour),
-            Span(safe(f"by {one.by}{person}" + "".join(f"  {fact}" for fact in facts))),
-            Span(f"  ({one.why_not})" if one.why_not else "", "pending"),
-            Span(safe("".join(f"  {mark}" for mark in marks)), "faint"),
+            StyledSpan(f"{cell.text}  ", cell.colour),
+            StyledSpan(safe(f"by {one.by}{person}" + "".join(f"  {fact}" for fact in facts))),
+            StyledSpan(f"  ({one.why_not})" if one.why_not else "", "pending"),
+            StyledSpan(safe("".join(f"  {mark}" for mark in marks)), "faint"),
         )
     )
     for check in one.checks:
@@ -112,13 +126,13 @@ def _opinion(one: Opinion) -> Iterator[Line]:
         if not told.startswith(check.name):
             told = f"{check.name}: {told}"
         for number, line in enumerate(text_lines(told)):
-            sign = (Span(f"{found.text}  ", found.colour),) if found and not number else ()
-            yield Line((*sign, *line.spans), 2 * _INDENT)
+            sign = (StyledSpan(f"{found.text}  ", found.colour),) if found and not number else ()
+            yield StyledLine((*sign, *line.spans), 2 * _INDENT)
     if one.feedback and not any(check.feedback for check in one.checks):
         yield from text_lines(one.feedback, indent=_INDENT)
 
 
-def _conversation(view: SessionView) -> Iterator[Line]:
+def _conversation(view: AnswerView) -> Iterator[StyledLine]:
     if not view.said:
         yield BLANK
         yield from text_lines("What was asked is not in the store.", "faint")
@@ -135,7 +149,7 @@ def _conversation(view: SessionView) -> Iterator[Line]:
             yield from text_lines("(filled by the candidate)", "faint", _INDENT)
 
 
-def title_of(one: Said, view: SessionView) -> str:
+def title_of(one: TurnView, view: AnswerView) -> str:
     """Who says this, or which of the candidate's answers it is."""
     if one.answer is None:
         return f"{one.role} {one.name}".rstrip()
@@ -144,7 +158,7 @@ def title_of(one: Said, view: SessionView) -> str:
     return which if one.answer else "assistant"
 
 
-def _told(view: SessionView) -> Iterator[Line]:
+def _told(view: AnswerView) -> Iterator[StyledLine]:
     """What evaluators were told: that of the case first."""
     from evalstore.operations.views.judgements import EARLIER  # not before an answer is read
 
@@ -163,7 +177,7 @@ def _told(view: SessionView) -> Iterator[Line]:
                 yield from text_lines(check, "faint" if number else "", _INDENT)
 
 
-def _facts(facts: Facts) -> Iterator[str]:
+def _facts(facts: SessionFacts) -> Iterator[str]:
     tokens = ""
     if facts.input_tokens is not None or facts.output_tokens is not None:
         tokens = f"{facts.input_tokens or 0:,} in + {facts.output_tokens or 0:,} out tokens"
@@ -188,7 +202,7 @@ def _facts(facts: Facts) -> Iterator[str]:
 # --- two answers side by side
 
 
-def tell_beside(one: SessionView, other: SessionView) -> tuple[list[Line], list[Line]]:
+def tell_beside(one: AnswerView, other: AnswerView) -> tuple[list[StyledLine], list[StyledLine]]:
     """Two answers below the question, with the words marked that the other one does not have."""
     apart = words_apart(one.answer, other.answer)
     note = "" if apart else "(too long to be compared word by word)"
@@ -196,7 +210,7 @@ def tell_beside(one: SessionView, other: SessionView) -> tuple[list[Line], list[
         same = sum(len(piece.text) for line in apart[0] for piece in line if not piece.differs)
         if same < ALIKE * max(len(one.answer), len(other.answer)):
             note = "(too little in common to be compared word by word)"
-    sides: list[list[Line]] = []
+    sides: list[list[StyledLine]] = []
     for number, view in enumerate((one, other)):
         users = [said.text for said in view.said if said.role == "user" and said.answer is None]
         lines = [*question_lines(users[-1] if users else ""), BLANK]
@@ -213,9 +227,9 @@ def tell_beside(one: SessionView, other: SessionView) -> tuple[list[Line], list[
     return sides[0], sides[1]
 
 
-def _pieces(pieces: Pieces, colour: str) -> Line:
-    spans: list[Span] = []
+def _pieces(pieces: Pieces, colour: str) -> StyledLine:
+    spans: list[StyledSpan] = []
     for one in pieces:
         text = safe(one.text, lines=True).expandtabs(4)
-        spans += changed(text, colour) if one.differs else [Span(text)]
-    return Line(tuple(spans))
+        spans += changed(text, colour) if one.differs else [StyledSpan(text)]
+    return StyledLine(tuple(spans))

@@ -27,7 +27,7 @@ _MARKUP = re.compile(r"([\\`*_<\[\]|])")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ExportedTable:
     """A table that is shown."""
 
     titles: Sequence[str]
@@ -35,7 +35,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ExportedAnswer:
     """An answer with all that is said of it."""
 
     text: str
@@ -43,13 +43,19 @@ class Told:
     markdown: str
 
 
-Shown = Table | Told | str
+Shown = ExportedTable | ExportedAnswer | str
 
 
 def forms(shown: Shown) -> Sequence[str]:
     """The endings that a file of it can have, the usual one first."""
     tables, texts, answers = FORMS
-    return tables if isinstance(shown, Table) else answers if isinstance(shown, Told) else texts
+    return (
+        tables
+        if isinstance(shown, ExportedTable)
+        else answers
+        if isinstance(shown, ExportedAnswer)
+        else texts
+    )
 
 
 def name_for(what: str, shown: Shown) -> str:
@@ -79,9 +85,9 @@ def save(folder: Path, name: str, shown: Shown) -> Path:
 
 def as_text(suffix: str, shown: Shown) -> str:
     """In the form that the suffix stands for."""
-    if not isinstance(shown, Table):
+    if not isinstance(shown, ExportedTable):
         text = shown if isinstance(shown, str) else shown.text
-        if isinstance(shown, Told) and suffix == ".md":
+        if isinstance(shown, ExportedAnswer) and suffix == ".md":
             return shown.markdown
         return json.dumps(text, ensure_ascii=False) + "\n" if suffix == ".json" else f"{text}\n"
     if suffix == ".csv":
@@ -93,7 +99,7 @@ def as_text(suffix: str, shown: Shown) -> str:
     return _as_markdown(shown)
 
 
-def _as_markdown(table: Table) -> str:
+def _as_markdown(table: ExportedTable) -> str:
     lines = [list(table.titles), ["---"] * len(table.titles), *table.rows]
     return "".join(
         "| "
@@ -108,7 +114,7 @@ def in_line(text: str) -> str:
     return _MARKUP.sub(r"\\\1", safe(" ".join(text.split())))
 
 
-def _as_csv(table: Table) -> str:
+def _as_csv(table: ExportedTable) -> str:
     into = io.StringIO()
     writer = csv.writer(into, lineterminator="\n")
     for line in (table.titles, *table.rows):
@@ -126,7 +132,7 @@ def _plain(text: str) -> str:
     return f"{found[1]}, by a person" if found[2] else found[1]
 
 
-def _filled(line: Sequence[str], table: Table) -> list[str]:
+def _filled(line: Sequence[str], table: ExportedTable) -> list[str]:
     return [*line, *[""] * (len(table.titles) - len(line))][: len(table.titles)]
 
 

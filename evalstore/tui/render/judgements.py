@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from evalstore.display import plural
 from evalstore.tui.render.verdicts import verdict, when
 from evalstore.tui.state.verdict_order import PERSON
-from evalstore.tui.widgets.text_view import Line, Span, heading, text_lines
+from evalstore.tui.widgets.text_view import StyledLine, StyledSpan, heading, text_lines
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
-    from evalstore.operations.views.labels import Said
+    from evalstore.operations.views.labels import PersonLabel
     from evalstore.values import Result
 
 
 def said_of(
     cases: Cases, case: CaseRow, picked: int, feedback: Mapping[str, str]
-) -> Iterator[Line]:
+) -> Iterator[StyledLine]:
     """Of the picked candidate first; the feedback by the ids of the judgements."""
     tags = f"  {' '.join(case.tags)}" if case.tags else ""
     place = (case.file, case.row, f"({case.prompt})" if case.prompt else "")
@@ -28,7 +28,9 @@ def said_of(
         if one is None:
             continue
         cell = verdict(one.word)
-        yield Line((Span(f"{cell.text}  ", cell.colour), Span(cases.models[number])))
+        yield StyledLine(
+            (StyledSpan(f"{cell.text}  ", cell.colour), StyledSpan(cases.models[number]))
+        )
         said = cases.said.of(one)
         ids = [id for id in one.evaluations if id not in {label.id for label in said}]
         for text in dict.fromkeys(feedback[id] for id in ids if feedback.get(id)):
@@ -36,9 +38,9 @@ def said_of(
         yield from _labels(said, one)
 
 
-def _labels(said: Sequence[Said], result: Result) -> Iterator[Line]:
+def _labels(said: Sequence[PersonLabel], result: Result) -> Iterator[StyledLine]:
     """What people have said of a cell; the same of several answers once."""
-    alike: dict[tuple[str, str, str, bool], list[Said]] = {}
+    alike: dict[tuple[str, str, str, bool], list[PersonLabel]] = {}
     for one in said:
         is_later = one.id not in result.evaluations
         alike.setdefault((one.person, one.verdict, one.note, is_later), []).append(one)

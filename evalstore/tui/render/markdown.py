@@ -11,18 +11,18 @@ from evalstore.tui.render.export import in_line
 from evalstore.tui.render.verdicts import verdict
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.answer import SessionView
+    from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow
-    from evalstore.operations.views.judgements import Opinion
+    from evalstore.operations.views.judgements import JudgementView
     from evalstore.values import Result
 
 
-def as_markdown(case: CaseRow, result: Result, number: int, view: SessionView) -> str:
+def as_markdown(case: CaseRow, result: Result, number: int, view: AnswerView) -> str:
     """All of it; `number` is that of the answer, from 0."""
     return "\n".join(_lines(case, result, number, view)).rstrip() + "\n"
 
 
-def _lines(case: CaseRow, result: Result, number: int, view: SessionView) -> Iterator[str]:
+def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iterator[str]:
     place = (case.file, case.row, f"({case.prompt})" if case.prompt else "")
     yield f"# {in_line(' '.join(part for part in place if part))}\n"
     came_to = (verdict(result.word).text, result.model, *facts_of(result, number))
@@ -46,7 +46,7 @@ def _lines(case: CaseRow, result: Result, number: int, view: SessionView) -> Ite
         yield f"session {short(view.id)}"
 
 
-def _opinion(one: Opinion) -> Iterator[str]:
+def _opinion(one: JudgementView) -> Iterator[str]:
     why_not = f" ({one.why_not})" if one.why_not else ""
     score = "" if one.score is None else f", score {one.score:g}"
     feedback = "" if any(check.feedback for check in one.checks) else one.feedback

@@ -9,7 +9,14 @@ from evalstore.display import clip, safe
 from evalstore.reports.line_diff import Stretch, compare_words
 from evalstore.reports.version_diff import focus
 from evalstore.tui.render.verdicts import verdict
-from evalstore.tui.widgets.text_view import BLANK, Line, Span, changed, heading, text_lines
+from evalstore.tui.widgets.text_view import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    changed,
+    heading,
+    text_lines,
+)
 
 if TYPE_CHECKING:
     from evalstore.operations.diff import Diff
@@ -40,7 +47,7 @@ def describe_pair(
     feedback: Mapping[str, str],
     answers: Mapping[str, str] | None = None,
     question: str = "",
-) -> Iterator[Line]:
+) -> Iterator[StyledLine]:
     """All that is to be said of a pair; the answers and the question, when they are at hand."""
     one = pair.either
     prompt = found.prompts.get(one.file, {}).get(one.prompt)
@@ -49,7 +56,7 @@ def describe_pair(
     yield from question_lines(question)
     reason = found.reason(pair)
     if reason:
-        yield Line((Span(safe(reason), "undecided"),))
+        yield StyledLine((StyledSpan(safe(reason), "undecided"),))
         yield from _edits(found, one.file, reason)
     for name, side in zip(found.names, (pair.was, pair.now), strict=True):
         if side is not None:
@@ -59,14 +66,14 @@ def describe_pair(
         yield from _answers(pair, answers)
 
 
-def question_lines(question: str) -> Iterator[Line]:
+def question_lines(question: str) -> Iterator[StyledLine]:
     """What was asked, in one line."""
     if question:
         text = clip(" ".join(question[: 4 * _WIDTH].split()), _WIDTH)
-        yield Line((Span("user  ", "faint"), Span(safe(text))))
+        yield StyledLine((StyledSpan("user  ", "faint"), StyledSpan(safe(text))))
 
 
-def _edits(found: Diff, file: str, reason: str) -> Iterator[Line]:
+def _edits(found: Diff, file: str, reason: str) -> Iterator[StyledLine]:
     """What was edited in the test file, when the case changed with it."""
     edits = found.edits.get(file, []) if "changed" in reason else []
     for edit in edits[:_EDITS]:
@@ -79,15 +86,17 @@ def _edits(found: Diff, file: str, reason: str) -> Iterator[Line]:
         yield from text_lines(f"… {len(edits) - _EDITS} more edits", "faint", indent=2)
 
 
-def _side(name: str, side: Result, feedback: Mapping[str, str]) -> Iterator[Line]:
+def _side(name: str, side: Result, feedback: Mapping[str, str]) -> Iterator[StyledLine]:
     cell = verdict(side.word)
     score = "" if side.score is None else f"  score {side.score:.2g}"
-    yield Line((Span(f"{cell.text}{score}  ", cell.colour), Span(safe(name), "faint")))
+    yield StyledLine(
+        (StyledSpan(f"{cell.text}{score}  ", cell.colour), StyledSpan(safe(name), "faint"))
+    )
     for text in dict.fromkeys(feedback[id] for id in side.evaluations if feedback.get(id)):
         yield from text_lines(text, indent=2)
 
 
-def _answers(pair: Pair, answers: Mapping[str, str]) -> Iterator[Line]:
+def _answers(pair: Pair, answers: Mapping[str, str]) -> Iterator[StyledLine]:
     was, now = pick_answers(pair)
     old = answers.get(was) if was else None
     new = answers.get(now) if now else None
@@ -105,7 +114,7 @@ def _answers(pair: Pair, answers: Mapping[str, str]) -> Iterator[Line]:
             yield from stretch_lines(stretches)
         else:
             for what, text, colour in (("was", old, "old"), ("now", new, "new")):
-                yield Line((Span(f"answer, {what}{_number(pair)}", colour),))
+                yield StyledLine((StyledSpan(f"answer, {what}{_number(pair)}", colour),))
                 yield from text_lines(text)
 
 
@@ -120,13 +129,13 @@ def _number(pair: Pair) -> str:
     return f" ({number} of {len(one.sessions)})"
 
 
-def stretch_lines(stretches: Iterable[Stretch]) -> Iterator[Line]:
+def stretch_lines(stretches: Iterable[Stretch]) -> Iterator[StyledLine]:
     """Two texts as one: what is gone and what is new, each in its signs."""
-    spans: list[Span] = []
+    spans: list[StyledSpan] = []
     for kind, text in stretches:
         for number, part in enumerate(safe(text, lines=True).expandtabs(4).split("\n")):
             if number:
-                yield Line(tuple(spans))
+                yield StyledLine(tuple(spans))
                 spans = []
-            spans += [Span(part)] if kind == "same" else changed(part, kind)
-    yield Line(tuple(spans))
+            spans += [StyledSpan(part)] if kind == "same" else changed(part, kind)
+    yield StyledLine(tuple(spans))

@@ -11,13 +11,18 @@ from evalstore.errors import EvalstoreError, WorkspaceError
 from evalstore.reports.version_diff import Difference, focus
 from evalstore.tui.render.verdicts import bar, verdict, when
 from evalstore.tui.state.verdict_order import SIGNS, counted
-from evalstore.tui.widgets.text_view import BLANK, Line, Span, heading, text_lines
+from evalstore.tui.widgets.text_view import BLANK, StyledLine, StyledSpan, heading, text_lines
 
 if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
-    from evalstore.operations.views.interactive_run import Ended, Flips, Intent, Planned
-    from evalstore.planning.plan import Item
-    from evalstore.tui.state.background_run import Runner
+    from evalstore.operations.views.interactive_run import (
+        PlanPreview,
+        RunEnd,
+        RunRequest,
+        VerdictChanges,
+    )
+    from evalstore.planning.plan import PlanItem
+    from evalstore.tui.state.background_run import BackgroundRun
 
 _REASONS = 12
 """More are only counted."""
@@ -28,7 +33,7 @@ _WIDTH = 70
 # --- the plan
 
 
-def plan_lines(intent: Intent, planned: Planned) -> Iterator[Line]:
+def plan_lines(intent: RunRequest, planned: PlanPreview) -> Iterator[StyledLine]:
     """What would be done, by whom, why and at which price."""
     found = planned.status
     if not found.items:
@@ -68,17 +73,19 @@ def what_to_do(found: Status) -> str:
     return ", ".join(f"{verb} {plural(count, word)}" for count, verb, word in parts if count)
 
 
-def _kind_lines(title: str, items: list[Item]) -> Iterator[Line]:
+def _kind_lines(title: str, items: list[PlanItem]) -> Iterator[StyledLine]:
     who = Counter[str]()
     reasons = Counter[str]()
-    first: dict[str, Item] = {}
+    first: dict[str, PlanItem] = {}
     for one in items:
         who[one.evaluator or one.model if one.kind == "judge" else one.model] += one.count
         reasons[one.reason] += one.count
         first.setdefault(one.reason, one)
     by = "by " if items[0].kind == "judge" else ""
     names = ", ".join(f"{safe(name)} {count:,}" for name, count in who.most_common())
-    yield Line((Span(f"{title} {sum(who.values()):,}  ", "heading"), Span(f"{by}{names}")))
+    yield StyledLine(
+        (StyledSpan(f"{title} {sum(who.values()):,}  ", "heading"), StyledSpan(f"{by}{names}"))
+    )
     for reason, count in reasons.most_common(_REASONS):
         yield from text_lines(f"{count:>5,} x  {reason}", indent=2)
         yield from values_lines(first[reason], indent=11)
@@ -86,16 +93,16 @@ def _kind_lines(title: str, items: list[Item]) -> Iterator[Line]:
         yield from text_lines(f"… {len(reasons) - _REASONS} more reasons (w lists all)", "faint", 2)
 
 
-def values_lines(one: Item, indent: int = 0, width: int = _WIDTH) -> Iterator[Line]:
+def values_lines(one: PlanItem, indent: int = 0, width: int = _WIDTH) -> Iterator[StyledLine]:
     """The two values of an item, when its reason has no room for them."""
     if one.was is None or one.now is None or Difference("", one.was, one.now).fits:
         return
     was, now = focus(one.was, one.now, width)
-    yield Line((Span(f"- {safe(was)}", "old"),), indent)
-    yield Line((Span(f"+ {safe(now)}", "new"),), indent)
+    yield StyledLine((StyledSpan(f"- {safe(was)}", "old"),), indent)
+    yield StyledLine((StyledSpan(f"+ {safe(now)}", "new"),), indent)
 
 
-def _nothing(intent: Intent, found: Status) -> Iterator[Line]:
+def _nothing(intent: RunRequest, found: Status) -> Iterator[StyledLine]:
     yield heading("Nothing to do.")
     if intent.before:
         yield from text_lines(
@@ -109,7 +116,7 @@ def _nothing(intent: Intent, found: Status) -> Iterator[Line]:
         )
 
 
-def besides(found: Status) -> Iterator[Line]:
+def besides(found: Status) -> Iterator[StyledLine]:
     """What a run would leave, and what the user should know."""
     if found.left_asks or found.left_judgements:
         yield from text_lines(
@@ -130,7 +137,7 @@ def besides(found: Status) -> Iterator[Line]:
 # --- the progress
 
 
-def progress_lines(runner: Runner, width: int) -> Iterator[Line]:
+def progress_lines(runner: BackgroundRun, width: int) -> Iterator[StyledLine]:
     """How far a run is."""
     if not runner.is_planned:
         yield from text_lines("reading and planning …", "faint")
@@ -139,20 +146,20 @@ def progress_lines(runner: Runner, width: int) -> Iterator[Line]:
         if total:
             filled = bar(min(1.0, done / total), width)
             rest = "░" * (width - len(filled))
-            yield Line(
+            yield StyledLine(
                 (
-                    Span(f"{word}  "),
-                    Span(filled, "pass"),
-                    Span(rest, "faint"),
-                    Span(f"  {done:,}/{total:,}"),
+                    StyledSpan(f"{word}  "),
+                    StyledSpan(filled, "pass"),
+                    StyledSpan(rest, "faint"),
+                    StyledSpan(f"  {done:,}/{total:,}"),
                 )
             )
     failed = runner.done["failed"]
     usd = money(runner.usd) + ("" if runner.is_priced else " and what has no known price")
-    yield Line(
+    yield StyledLine(
         (
-            Span(f"{usd} so far, {_minutes(runner.seconds)}"),
-            *((Span(f", {SIGNS['error']} {failed:,} failed", "fail"),) if failed else ()),
+            StyledSpan(f"{usd} so far, {_minutes(runner.seconds)}"),
+            *((StyledSpan(f", {SIGNS['error']} {failed:,} failed", "fail"),) if failed else ()),
         )
     )
     for note in runner.notes[-5:]:
@@ -168,7 +175,7 @@ def _minutes(seconds: float) -> str:
 # --- the result
 
 
-def result_lines(ended: Ended, flips: Flips | None = None) -> Iterator[Line]:
+def result_lines(ended: RunEnd, flips: VerdictChanges | None = None) -> Iterator[StyledLine]:
     """How a run ended, and what flipped since the run before."""
     recorded = f"{ended.recorded:,} recorded, " if ended.recorded else ""
     yield heading(
@@ -187,10 +194,10 @@ def result_lines(ended: Ended, flips: Flips | None = None) -> Iterator[Line]:
     for one in ended.troubles:
         yield BLANK
         status = f" {one.status}" if one.status else ""
-        yield Line(
+        yield StyledLine(
             (
-                Span(f"{SIGNS['error']} failed {one.count:,} x  ", "fail"),
-                Span(f"{safe(one.kind)}{status}  {safe(one.model)}"),
+                StyledSpan(f"{SIGNS['error']} failed {one.count:,} x  ", "fail"),
+                StyledSpan(f"{safe(one.kind)}{status}  {safe(one.model)}"),
             )
         )
         yield from text_lines(one.message, indent=2)
@@ -200,18 +207,20 @@ def result_lines(ended: Ended, flips: Flips | None = None) -> Iterator[Line]:
         yield from text_lines(text, "pending")
 
 
-def _flips_line(flips: Flips) -> Line:
+def _flips_line(flips: VerdictChanges) -> StyledLine:
     since = f"  since run {flips.was[:8]} ({when(flips.started)})"
     parts = (
-        Span(f"{flips.broke:,} broke", "fail" if flips.broke else ""),
-        Span(", "),
-        Span(f"{flips.fixed:,} fixed", "pass" if flips.fixed else ""),
+        StyledSpan(f"{flips.broke:,} broke", "fail" if flips.broke else ""),
+        StyledSpan(", "),
+        StyledSpan(f"{flips.fixed:,} fixed", "pass" if flips.fixed else ""),
     )
-    flipped = parts if flips.broke or flips.fixed else (Span("nothing broke, nothing was fixed"),)
-    return Line((*flipped, Span(since, "faint")))
+    flipped = (
+        parts if flips.broke or flips.fixed else (StyledSpan("nothing broke, nothing was fixed"),)
+    )
+    return StyledLine((*flipped, StyledSpan(since, "faint")))
 
 
-def _again_lines(ended: Ended) -> Iterator[Line]:
+def _again_lines(ended: RunEnd) -> Iterator[StyledLine]:
     """What was judged again, with the verdict before."""
     if not ended.again:
         return
@@ -222,12 +231,12 @@ def _again_lines(ended: Ended) -> Iterator[Line]:
             same += 1
             continue
         before, after = verdict(was.word), verdict(now.word)
-        yield Line(
+        yield StyledLine(
             (
-                Span(before.text, before.colour),
-                Span(" -> "),
-                Span(after.text, after.colour),
-                Span(f"  {safe(' '.join(_known(now.file, now.row)))}  {safe(now.model)}"),
+                StyledSpan(before.text, before.colour),
+                StyledSpan(" -> "),
+                StyledSpan(after.text, after.colour),
+                StyledSpan(f"  {safe(' '.join(_known(now.file, now.row)))}  {safe(now.model)}"),
             )
         )
     if same:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstore.display import ago
 from evalstore.tui.state.verdict_order import SIGNS
-from evalstore.tui.widgets.grid import Cell
+from evalstore.tui.widgets.grid import StyledCell
 
 if TYPE_CHECKING:
     from evalstore.reports.statistics import Rate
@@ -18,10 +18,10 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def verdict(word: str | None) -> Cell:
+def verdict(word: str | None) -> StyledCell:
     """A verdict as a cell."""
     word = word or "answered"
-    return Cell(f"{SIGNS[word]} {word}", _COLOURS.get(word, word), word)
+    return StyledCell(f"{SIGNS[word]} {word}", _COLOURS.get(word, word), word)
 
 
 def bar(share: float | None, width: int) -> str:

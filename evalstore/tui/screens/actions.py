@@ -12,18 +12,18 @@ from textual.binding import Binding, BindingType
 from evalstore.display import plural, safe
 from evalstore.errors import EvalstoreError
 from evalstore.tui.editor import edit
-from evalstore.tui.render.export import Shown, Table, forms, name_for, save
+from evalstore.tui.render.export import ExportedTable, Shown, forms, name_for, save
 from evalstore.tui.render.run import words_of
 from evalstore.tui.render.verdicts import verdict
 from evalstore.tui.screens.base import Page
-from evalstore.tui.screens.dialogs import Prompt
+from evalstore.tui.screens.dialogs import PromptDialog
 from evalstore.tui.screens.run import PlanPage
 from evalstore.tui.state.verdict_order import counted
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.text_view import Reader
+from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
-    from evalstore.operations.label import Labelled
+    from evalstore.operations.label import LabelReport
     from evalstore.values import Result, Verdict, Word
 
 _SHOWN = 80
@@ -33,7 +33,7 @@ _TERMINALS_TAKE = 70_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Said:
+class LabelRequest:
     """What a person says of answers."""
 
     title: str
@@ -43,7 +43,7 @@ class Said:
     """Of the results, the answer that alone is meant."""
 
 
-class Doing(Page):
+class ActionsPage(Page):
     """A page from which things can be run, copied and saved."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -82,7 +82,7 @@ class Doing(Page):
 
     def action_copy(self) -> None:
         """Copy the text that is being read, or the id of the highlighted line."""
-        if isinstance(self.focused, Reader):
+        if isinstance(self.focused, TextView):
             self.copy("the text", self.focused.text)
         else:
             text, what = self.copied
@@ -105,20 +105,20 @@ class Doing(Page):
     @property
     def shown(self) -> Shown:
         """The text that is being read, else the table, else all texts."""
-        if isinstance(self.focused, Reader):
+        if isinstance(self.focused, TextView):
             return self.focused.laid_out
         grids = [one for one in self.query(Grid) if one.display]
         if grids:
             grid = self.focused if isinstance(self.focused, Grid) else grids[0]
             rows = map(grid.texts, range(grid.row_count))
-            return Table(grid.titles, [row for row in rows if row])
-        return "\n\n".join(one.laid_out for one in self.query(Reader) if one.display)
+            return ExportedTable(grid.titles, [row for row in rows if row])
+        return "\n\n".join(one.laid_out for one in self.query(TextView) if one.display)
 
     def action_save(self) -> None:
         """Ask for a name, and write what is shown into a new file."""
         shown = self.shown
         self.app.push_screen(
-            Prompt(
+            PromptDialog(
                 "Save what is shown as",
                 f"{', '.join(forms(shown))}  Enter writes it, Escape leaves it",
                 text=name_for(self.saved_as, shown),
@@ -131,7 +131,7 @@ class Doing(Page):
         self.notify(f"written: {path}", markup=False, timeout=10)
 
 
-class Acting(Doing):
+class CaseActionsPage(ActionsPage):
     """A page on which answers can be labelled, judged again, and their files edited."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -187,7 +187,7 @@ class Acting(Doing):
             what = " ".join(part for part in parts if part)
         else:
             what = f"{plural(count, 'answer')} of {first.model}"
-        said = Said(f"{verdict}: {what}", verdict, results, self.session)
+        said = LabelRequest(f"{verdict}: {what}", verdict, results, self.session)
         if len(results) > 1:
             self._ask_why(said)
             return
@@ -198,8 +198,8 @@ class Acting(Doing):
 
         self.fetch(lambda: self._read_note(first, said.session), fill, group="note")
 
-    def _ask_why(self, said: Said, note: str = "", *, waits: bool = False) -> Prompt:
-        window = Prompt(
+    def _ask_why(self, said: LabelRequest, note: str = "", *, waits: bool = False) -> PromptDialog:
+        window = PromptDialog(
             said.title,
             "Enter says so, with or without a note; Escape leaves it",
             text=note,
@@ -225,20 +225,20 @@ class Acting(Doing):
         """Take back what this person has said of what is chosen."""
         results = self._labelled
         if results:
-            self._label(Said("taking labels back", "none", results, self.session), "")
+            self._label(LabelRequest("taking labels back", "none", results, self.session), "")
 
-    def _label(self, said: Said, note: str) -> None:
+    def _label(self, said: LabelRequest, note: str) -> None:
         """Store it; when that fails it is asked again, and told at the end if nobody saw that."""
         lost = self.browser.lost
 
-        def write() -> list[Labelled] | EvalstoreError:
+        def write() -> list[LabelReport] | EvalstoreError:
             try:
                 return self.source.label(said.results, said.verdict, note, said.session)
             except EvalstoreError as problem:
                 lost.append(f"not stored: {said.title}: {problem}")
                 return problem
 
-        def show(found: list[Labelled] | EvalstoreError) -> None:
+        def show(found: list[LabelReport] | EvalstoreError) -> None:
             if not isinstance(found, EvalstoreError):
                 self._show_labelled(found)
                 return
@@ -249,7 +249,7 @@ class Acting(Doing):
 
         self.fetch(write, show, group=f"label {id(said)}")
 
-    def _show_labelled(self, labels: list[Labelled]) -> None:
+    def _show_labelled(self, labels: list[LabelReport]) -> None:
         if not labels:
             self.complain("There is no label of yours here. What other people say stays.")
             return
@@ -257,7 +257,7 @@ class Acting(Doing):
         self.browser.mark_stale(self)
         self.reload()
 
-    def _tell_labelled(self, labels: list[Labelled]) -> str:
+    def _tell_labelled(self, labels: list[LabelReport]) -> str:
         """What was said, and what the cases have come to by now."""
         one = labels[0]
         what = "label taken back" if one.verdict == "none" else one.verdict

@@ -9,13 +9,13 @@ from textual.containers import Container, VerticalScroll
 
 from evalstore.display import safe_markdown
 from evalstore.tui.render.answer import tell, tell_beside, tell_place, tell_verdicts
-from evalstore.tui.render.export import Told
+from evalstore.tui.render.export import ExportedAnswer
 from evalstore.tui.render.markdown import as_markdown
-from evalstore.tui.screens.actions import Acting
+from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.cases import CasesPage
-from evalstore.tui.state.navigation import Walk
-from evalstore.tui.widgets.footer import KeyLine
-from evalstore.tui.widgets.text_view import BLANK, Line, Reader, heading, text_lines
+from evalstore.tui.state.navigation import CaseNavigator
+from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.text_view import BLANK, StyledLine, TextView, heading, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.errors import EvalstoreError
-    from evalstore.operations.views.answer import SessionView
+    from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import CaseRow, Cases
     from evalstore.tui.render.export import Shown
-    from evalstore.tui.state.navigation import Stop
+    from evalstore.tui.state.navigation import Position
     from evalstore.values import Result
 
 _RENDERED = 150, 20_000
@@ -37,12 +37,12 @@ _MISSING_THEN = "The run ended without it; {page.run} gets what the workspace la
 
 
 class _Rendered(VerticalScroll, can_focus=True):
-    """Where an answer is shown as Markdown; it is moved in as in a `Reader`."""
+    """Where an answer is shown as Markdown; it is moved in as in a `TextView`."""
 
-    BINDINGS = Reader.BINDINGS
+    BINDINGS = TextView.BINDINGS
 
 
-class SessionPage(Acting):
+class AnswerPage(CaseActionsPage):
     """An answer of one candidate to one of the cases that are listed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -68,40 +68,40 @@ with what it said; then tokens, price and time. A case can have several answers 
 {session.next} the next of the cases that were listed. {session.beside} puts another candidate's
 answer beside this one, {session.markdown} lays the answer out as Markdown; each ends the other."""
     DEFAULT_CSS = """
-    SessionPage #texts { height: 1fr; layout: vertical; }
-    SessionPage.-wide #texts { layout: horizontal; }
-    SessionPage #texts > Reader { width: 1fr; }
-    SessionPage #other { display: none; border-top: solid $panel; }
-    SessionPage.-wide #other { border-top: none; border-left: solid $panel; }
-    SessionPage #rendered { height: 1fr; display: none; background: $surface; }
-    SessionPage #verdicts { height: auto; max-height: 40%; display: none; }
-    SessionPage.-markdown #texts { layout: vertical; }
-    SessionPage.-markdown #rendered, SessionPage.-markdown #verdicts { display: block; }
-    SessionPage.-markdown #text { display: none; }
+    AnswerPage #texts { height: 1fr; layout: vertical; }
+    AnswerPage.-wide #texts { layout: horizontal; }
+    AnswerPage #texts > TextView { width: 1fr; }
+    AnswerPage #other { display: none; border-top: solid $panel; }
+    AnswerPage.-wide #other { border-top: none; border-left: solid $panel; }
+    AnswerPage #rendered { height: 1fr; display: none; background: $surface; }
+    AnswerPage #verdicts { height: auto; max-height: 40%; display: none; }
+    AnswerPage.-markdown #texts { layout: vertical; }
+    AnswerPage.-markdown #rendered, AnswerPage.-markdown #verdicts { display: block; }
+    AnswerPage.-markdown #text { display: none; }
     """
 
     saved_as = "answer"
 
     def __init__(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
         super().__init__()
-        self.walk = Walk(cases, listed, number, model)
+        self.walk = CaseNavigator(cases, listed, number, model)
         self._wants_markdown = False
-        self._view: SessionView | None = None
+        self._view: AnswerView | None = None
 
     def compose(self) -> ComposeResult:
         """Two texts, of which mostly one is seen; or the verdicts above the answer as Markdown."""
         yield self.title_line()
         yield self.problem_line()
         with Container(id="texts"):
-            yield Reader(id="text")
-            yield Reader(id="other")
-            yield Reader(id="verdicts")
+            yield TextView(id="text")
+            yield TextView(id="other")
+            yield TextView(id="verdicts")
             yield _Rendered(id="rendered")
-        yield KeyLine()
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Read the answer."""
-        self.query_one("#text", Reader).focus()
+        self.query_one("#text", TextView).focus()
         self.read()
 
     # --- where the reader is
@@ -159,7 +159,7 @@ answer beside this one, {session.markdown} lays the answer out as Markdown; each
         if not stay:
             self._show_sides([*head, *text_lines("reading …", "faint")], ())
 
-        def view_of(one: Result, id: str | None) -> SessionView:
+        def view_of(one: Result, id: str | None) -> AnswerView:
             return source.session(id, one) if id else source.question(one, run)
 
         def work() -> Callable[[], None]:
@@ -178,27 +178,29 @@ answer beside this one, {session.markdown} lays the answer out as Markdown; each
 
     def _show(
         self,
-        stop: Stop,
-        view: SessionView,
-        lines: Sequence[Line],
-        others: Sequence[Line],
+        stop: Position,
+        view: AnswerView,
+        lines: Sequence[StyledLine],
+        others: Sequence[StyledLine],
         *,
         stay: bool,
-        verdicts: Sequence[Line] = (),
+        verdicts: Sequence[StyledLine] = (),
     ) -> None:
         if stop != self.walk.stop:  # the reader has moved on
             return
         self._view = view
         self._show_sides(lines, others, stay=stay)
-        self.query_one("#verdicts", Reader).show((*verdicts, BLANK, heading("▌ answer")), stay=stay)
+        self.query_one("#verdicts", TextView).show(
+            (*verdicts, BLANK, heading("▌ answer")), stay=stay
+        )
         self._tell_title()
         self._render_answer()
 
     def _show_sides(
-        self, lines: Sequence[Line], others: Sequence[Line], *, stay: bool = False
+        self, lines: Sequence[StyledLine], others: Sequence[StyledLine], *, stay: bool = False
     ) -> None:
-        self.query_one("#text", Reader).show(lines, stay=stay)
-        other = self.query_one("#other", Reader)
+        self.query_one("#text", TextView).show(lines, stay=stay)
+        other = self.query_one("#other", TextView)
         other.display = self.walk.other is not None
         other.show(others, stay=stay)
 
@@ -299,11 +301,11 @@ answer beside this one, {session.markdown} lays the answer out as Markdown; each
     @property
     def shown(self) -> Shown:
         """The answer; with another one beside it both texts."""
-        text = self.query_one("#text", Reader).laid_out
+        text = self.query_one("#text", TextView).laid_out
         if self.walk.other or self._view is None:
-            return f"{text}\n\n{self.query_one('#other', Reader).laid_out}".rstrip()
+            return f"{text}\n\n{self.query_one('#other', TextView).laid_out}".rstrip()
         walk = self.walk
-        return Told(text, as_markdown(walk.case, walk.result, walk.attempt, self._view))
+        return ExportedAnswer(text, as_markdown(walk.case, walk.result, walk.attempt, self._view))
 
     def action_versions(self) -> None:
         """Show the versions of this test."""

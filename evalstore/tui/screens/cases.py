@@ -13,14 +13,14 @@ from evalstore.tui.render.judgements import said_of
 from evalstore.tui.render.verdicts import verdict
 from evalstore.tui.screens.base import READING
 from evalstore.tui.screens.choice import Choice
-from evalstore.tui.screens.filterable import Filtered
-from evalstore.tui.state.case_filter import ORDERS, Listing, label_of
-from evalstore.tui.state.case_groups import Group, find, grouped, next_failure, place_of
+from evalstore.tui.screens.filterable import FilterablePage
+from evalstore.tui.state.case_filter import ORDERS, FilteredCases, label_of
+from evalstore.tui.state.case_groups import CaseGroup, find, grouped, next_failure, place_of
 from evalstore.tui.state.verdict_order import PERSON, SIGNS, counted
-from evalstore.tui.widgets.footer import KeyLine
-from evalstore.tui.widgets.grid import Cell, Grid
+from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.grid import Grid, StyledCell
 from evalstore.tui.widgets.grid_columns import NEVER, Column
-from evalstore.tui.widgets.text_view import Line, Reader
+from evalstore.tui.widgets.text_view import StyledLine, TextView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _GROUPS = ("", "file", "tag")
 
 
-class CasesPage(Filtered):
+class CasesPage(FilterablePage):
     """The cases of a run, or of the workspace as it is now."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -69,7 +69,7 @@ all of them, each with the answers of the candidate in the picked column.
 {cases.sort} sorts by verdict, then by row. {cases.group} groups by file, then by tag;
 {list.open} on the line of a group folds it, or unfolds it."""
     DEFAULT_CSS = """
-    CasesPage > Reader { height: 7; border-top: solid $panel; }
+    CasesPage > TextView { height: 7; border-top: solid $panel; }
     """
 
     saved_as = "cases"
@@ -82,13 +82,13 @@ all of them, each with the answers of the candidate in the picked column.
         self._begin = place
         self.revision = revision
         self._cases: Cases | None = None
-        self._listing: Listing | None = None
+        self._listing: FilteredCases | None = None
         self._shown = 0
         self._marked: set[tuple[str, ...]] = set()
         """The places of marked cases, also of those that the filter hides."""
         self._counts: Mapping[str, int] = {}
         self._read_again = False
-        self._listed: list[CaseRow | Group] = []
+        self._listed: list[CaseRow | CaseGroup] = []
         self._sort, self._group = "file", ""
         self._folded: set[str] = set()
 
@@ -98,9 +98,9 @@ all of them, each with the answers of the candidate in the picked column.
         yield self.problem_line()
         yield self.empty_state()
         yield Grid(id="cases", marks=True)
-        yield Reader(id="said").add_class("detail")
+        yield TextView(id="said").add_class("detail")
         yield self.filter_line()
-        yield KeyLine()
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Read the cases."""
@@ -121,13 +121,13 @@ all of them, each with the answers of the candidate in the picked column.
     def reload(self, *, stay: bool = True) -> None:
         """Read the cases again."""
 
-        def read() -> tuple[Cases, Listing]:
+        def read() -> tuple[Cases, FilteredCases]:
             cases = self.source.cases(self.revision)
-            return cases, Listing(cases)
+            return cases, FilteredCases(cases)
 
         self.fetch(read, lambda found: self.show_cases(*found))
 
-    def show_cases(self, cases: Cases, listing: Listing) -> None:
+    def show_cases(self, cases: Cases, listing: FilteredCases) -> None:
         """Show them."""
         self._cases, self._listing, self._read_again = cases, listing, True
         if self.query_typed.words or self.query_typed.without:
@@ -172,7 +172,7 @@ all of them, each with the answers of the candidate in the picked column.
         grid.display = bool(rows)
         self.tell()
         if not rows:
-            self.query_one("#said", Reader).show(())
+            self.query_one("#said", TextView).show(())
 
     def tell(self) -> None:
         """Say above the table what is in it."""
@@ -206,32 +206,32 @@ all of them, each with the answers of the candidate in the picked column.
             *models,
         ]
 
-    def _cells(self, row: int) -> Sequence[Cell]:
+    def _cells(self, row: int) -> Sequence[StyledCell]:
         one = self._listed[row]
-        if isinstance(one, Group):
+        if isinstance(one, CaseGroup):
             width = self.query_one("#cases", Grid).scrollable_content_region.width
-            return (Cell(one.text(width), "group"),)
+            return (StyledCell(one.text(width), "group"),)
         return (
-            Cell(one.file),
-            Cell(label_of(one)),
-            *(Cell("") if found is None else self._verdict(found) for found in one.results),
+            StyledCell(one.file),
+            StyledCell(label_of(one)),
+            *(StyledCell("") if found is None else self._verdict(found) for found in one.results),
         )
 
-    def _verdict(self, result: Result) -> Cell:
+    def _verdict(self, result: Result) -> StyledCell:
         """The verdict with the sign of a person who has decided it, or has spoken since the run."""
         assert self._cases is not None
         cell, said = verdict(result.word), self._cases.said
         if word := said.word(result):
             plain = f"{cell.plain}, labelled {word}"
-            return Cell(f"{cell.text} {PERSON}{SIGNS[word]}", cell.colour, plain)
+            return StyledCell(f"{cell.text} {PERSON}{SIGNS[word]}", cell.colour, plain)
         if said.decides(result):
-            return Cell(f"{cell.text} {PERSON}", cell.colour, f"{cell.plain}, labelled")
+            return StyledCell(f"{cell.text} {PERSON}", cell.colour, f"{cell.plain}, labelled")
         return cell
 
     # --- the highlighted case
 
     @property
-    def _line(self) -> CaseRow | Group | None:
+    def _line(self) -> CaseRow | CaseGroup | None:
         """The highlighted line."""
         number = self.query_one("#cases", Grid).cursor
         return self._listed[number] if number < len(self._listed) else None
@@ -239,12 +239,12 @@ all of them, each with the answers of the candidate in the picked column.
     @property
     def case(self) -> CaseRow | None:
         """The highlighted case."""
-        return None if isinstance(self._line, Group) else self._line
+        return None if isinstance(self._line, CaseGroup) else self._line
 
     @property
     def listed(self) -> list[CaseRow]:
         """The cases that are listed."""
-        return [one for one in self._listed if not isinstance(one, Group)]
+        return [one for one in self._listed if not isinstance(one, CaseGroup)]
 
     @property
     def result(self) -> Result | None:
@@ -257,7 +257,7 @@ all of them, each with the answers of the candidate in the picked column.
     def _chosen_cases(self) -> list[CaseRow]:
         """The marked cases, or the one under the cursor."""
         listed = (self._listed[number] for number in sorted(self.query_one(Grid).marked))
-        marked = list(dict.fromkeys(one for one in listed if not isinstance(one, Group)))
+        marked = list(dict.fromkeys(one for one in listed if not isinstance(one, CaseGroup)))
         return marked or ([self.case] if self.case else [])
 
     @property
@@ -307,10 +307,10 @@ all of them, each with the answers of the candidate in the picked column.
         """Say what was said of the highlighted case."""
         case = self.case
         if case is None:
-            self.query_one("#said", Reader).show(())
+            self.query_one("#said", TextView).show(())
             return
         ids = [id for one in case.results if one for id in one.evaluations]
-        self.query_one("#said", Reader).show(self._said(case, {}))
+        self.query_one("#said", TextView).show(self._said(case, {}))
         if ids:
             self.fetch(
                 lambda: self.source.feedback(ids),
@@ -320,16 +320,16 @@ all of them, each with the answers of the candidate in the picked column.
 
     def _show_said(self, case: CaseRow, feedback: dict[str, str]) -> None:
         if case is self.case:
-            self.query_one("#said", Reader).show(self._said(case, feedback))
+            self.query_one("#said", TextView).show(self._said(case, feedback))
 
-    def _said(self, case: CaseRow, feedback: dict[str, str]) -> Iterator[Line]:
+    def _said(self, case: CaseRow, feedback: dict[str, str]) -> Iterator[StyledLine]:
         assert self._cases is not None
         return said_of(self._cases, case, self.query_one("#cases", Grid).picked, feedback)
 
     @on(Grid.Chosen, "#cases")
     def open_case(self) -> None:
         """Show the session of the candidate under the cursor; fold or unfold a group."""
-        if isinstance(self._line, Group):
+        if isinstance(self._line, CaseGroup):
             self._folded ^= {self._line.name}
             self.show_filtered()
             return
@@ -347,7 +347,7 @@ all of them, each with the answers of the candidate in the picked column.
         if self._cases and model in self._cases.models:
             grid.picked = self._cases.models.index(model)
         for number, one in enumerate(self._listed):
-            if not isinstance(one, Group) and (one.file, one.row, one.prompt) == (
+            if not isinstance(one, CaseGroup) and (one.file, one.row, one.prompt) == (
                 case.file,
                 case.row,
                 case.prompt,

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from evalstore.display import safe
 from evalstore.tui.screens.base import HELP_KEYS
-from evalstore.tui.widgets.grid import Cell, Grid
+from evalstore.tui.widgets.grid import Grid, StyledCell
 from evalstore.tui.widgets.grid_columns import Column
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class Choice(ModalScreen[str | None]):
         grid.show((Column("", 10, grows=True),), len(self._names), self._cells)
         grid.focus()
 
-    def _cells(self, row: int) -> Sequence[Cell]:
-        return (Cell(self._names[row]),)
+    def _cells(self, row: int) -> Sequence[StyledCell]:
+        return (StyledCell(self._names[row]),)
 
     @on(Grid.Chosen)
     def choose(self, message: Grid.Chosen) -> None:

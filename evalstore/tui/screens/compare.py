@@ -11,12 +11,12 @@ from textual.binding import Binding, BindingType
 from evalstore.display import plural, widest
 from evalstore.tui.render.pair import describe_pair, pick_answers
 from evalstore.tui.render.verdicts import verdict
-from evalstore.tui.screens.actions import Acting
+from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.base import READING
-from evalstore.tui.widgets.footer import KeyLine
-from evalstore.tui.widgets.grid import Cell, Grid
+from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.grid import Grid, StyledCell
 from evalstore.tui.widgets.grid_columns import Column
-from evalstore.tui.widgets.text_view import Line, Reader, Span
+from evalstore.tui.widgets.text_view import StyledLine, StyledSpan, TextView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -44,7 +44,7 @@ class _Listed(NamedTuple):
         return one.file, one.row, one.prompt_number, one.model
 
 
-class ComparePage(Acting):
+class ComparePage(CaseActionsPage):
     """Two runs, a run and the workspace, or two candidates of one run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -87,13 +87,13 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         """The rates above the pairs, below them what is to be said of the highlighted one."""
         yield self.title_line()
         yield self.problem_line()
-        rates = Reader(id="rates")
+        rates = TextView(id="rates")
         rates.can_focus = False
         yield rates
         yield self.empty_state()
         yield Grid(id="pairs")
-        yield Reader(id="pair").add_class("detail")
-        yield KeyLine()
+        yield TextView(id="pair").add_class("detail")
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Compare."""
@@ -130,7 +130,7 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         cursor = next((n for n, one in enumerate(self._listed) if one.place == before), 0)
         within = f"run {found.was[:8]}" if found.models and found.was != "workspace" else ""
         self.set_title("compare", within, " -> ".join(found.names))
-        rates = self.query_one("#rates", Reader)
+        rates = self.query_one("#rates", TextView)
         rates.set_class(bool(found.notes), "-noted")
         rates.show(self._rates(found))
         self.set_empty("" if self._listed else self.with_keys(_EMPTY))
@@ -138,36 +138,36 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         grid.display = bool(self._listed)
         grid.show(self._columns(found), len(self._listed), self._cells, cursor=cursor)
         if not self._listed:
-            self.query_one("#pair", Reader).show(())
+            self.query_one("#pair", TextView).show(())
 
-    def _rates(self, found: Diff) -> Iterator[Line]:
+    def _rates(self, found: Diff) -> Iterator[StyledLine]:
         pairs = found.comparison
         counted = {what: len(getattr(pairs, what)) for what in (*_FLIPS, *_OTHERS)}
         spans = [
-            Span(f"{count:,} {what}, ", _FLIPS.get(what, ""))
+            StyledSpan(f"{count:,} {what}, ", _FLIPS.get(what, ""))
             for what, count in counted.items()
             if count
         ]
         hint = self.with_keys(" ({compare.unchanged} shows them)")
         if self._with_unchanged or not pairs.unchanged:
             hint = ""
-        yield Line((*spans, Span(f"{len(pairs.unchanged):,} unchanged{hint}", "faint")))
+        yield StyledLine((*spans, StyledSpan(f"{len(pairs.unchanged):,} unchanged{hint}", "faint")))
         before, after = pairs.rates()
         if not before.judged:
-            yield Line((Span("no case is judged on both sides", "pending"),))
+            yield StyledLine((StyledSpan("no case is judged on both sides", "pending"),))
             return
         change = pairs.change()
-        yield Line((Span(change.finding, "heading"),))
-        yield Line(
+        yield StyledLine((StyledSpan(change.finding, "heading"),))
+        yield StyledLine(
             (
-                Span(f"{before.text} -> {after.text}  "),
-                Span(f"of {plural(change.pairs, 'case')} judged on both sides", "faint"),
-                Span(f", in {plural(change.files, 'file')}", "faint"),
+                StyledSpan(f"{before.text} -> {after.text}  "),
+                StyledSpan(f"of {plural(change.pairs, 'case')} judged on both sides", "faint"),
+                StyledSpan(f", in {plural(change.files, 'file')}", "faint"),
             )
         )
-        yield Line((Span(change.points),))
+        yield StyledLine((StyledSpan(change.points),))
         if found.notes:
-            yield Line((Span("; ".join(found.notes), "pending"),))
+            yield StyledLine((StyledSpan("; ".join(found.notes), "pending"),))
 
     def _columns(self, found: Diff) -> list[Column]:
         was, now = _tails(*found.names) if found.models else ("was", "now")
@@ -181,17 +181,17 @@ that broke first, then those that were fixed, then the rest. Below is what both 
             Column(now, 11),
         ]
 
-    def _cells(self, row: int) -> Sequence[Cell]:
+    def _cells(self, row: int) -> Sequence[StyledCell]:
         assert self._diff
         what, pair = self._listed[row]
         one = pair.either
         return (
-            Cell(what, _FLIPS.get(what) or _OTHERS.get(what, "faint")),
-            Cell(one.file),
-            Cell(self._row_of(self._listed[row])),
-            *(() if self._diff.models else (Cell(one.model),)),
+            StyledCell(what, _FLIPS.get(what) or _OTHERS.get(what, "faint")),
+            StyledCell(one.file),
+            StyledCell(self._row_of(self._listed[row])),
+            *(() if self._diff.models else (StyledCell(one.model),)),
             *(
-                Cell("-", "faint") if side is None else verdict(side.word)
+                StyledCell("-", "faint") if side is None else verdict(side.word)
                 for side in (pair.was, pair.now)
             ),
         )
@@ -236,20 +236,20 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         if listed is None or found is None:
             return
         pair = listed.pair
-        told = self.query_one("#pair", Reader)
+        told = self.query_one("#pair", TextView)
         told.show(describe_pair(found, pair, found.feedback))
         sessions = pick_answers(pair)
         tests = [side.test for side in reversed(_sides(pair))]
         evaluations = [id for side in _sides(pair) for id in side.evaluations]
 
-        def read() -> list[Line]:
+        def read() -> list[StyledLine]:
             feedback = self.source.feedback(evaluations)
             answers = self.source.answers([id for id in sessions if id])
             asked = self.source.last_asked(tests)
             question = next((asked[id] for id in tests if id in asked), "")
             return list(describe_pair(found, pair, feedback, answers, question))
 
-        def show(lines: list[Line]) -> None:
+        def show(lines: list[StyledLine]) -> None:
             if self.listed and self.listed.pair is pair:
                 told.show(lines, stay=True)
 

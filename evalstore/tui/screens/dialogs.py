@@ -14,8 +14,8 @@ from evalstore.display import safe
 from evalstore.errors import EvalstoreError
 from evalstore.tui.render.run import words_of
 from evalstore.tui.screens.base import HELP_KEYS, Page
-from evalstore.tui.widgets.footer import KeyLine
-from evalstore.tui.widgets.text_view import Reader
+from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,12 +39,12 @@ class Dialog(Page, ModalScreen[None]):
         background: $background 60%;
         & > #box { height: auto; }
         & > #box { border: round $primary; background: $surface; }
-        & Reader { height: auto; }
+        & TextView { height: auto; }
         & .title { height: 1; padding: 0 1; text-style: bold; background: $panel; }
         & .problem { height: auto; max-height: 8; padding: 0 1; color: $text-error; }
         & .problem { display: none; }
         &.-short > #box { height: 100%; border: none; }
-        &.-short Reader { height: 1fr; }
+        &.-short TextView { height: 1fr; }
     }
     """
 
@@ -53,8 +53,8 @@ class Dialog(Page, ModalScreen[None]):
         with Vertical(id="box"):
             yield self.title_line()
             yield self.problem_line()
-            yield Reader(id="told")
-            yield KeyLine()
+            yield TextView(id="told")
+            yield KeyFooter()
 
     def on_resize(self) -> None:
         """The window is as high as its text, but the page below it can be seen."""
@@ -63,12 +63,12 @@ class Dialog(Page, ModalScreen[None]):
         self.told.styles.max_height = None if is_short else height * 6 // 10 - _AROUND
 
     @property
-    def told(self) -> Reader:
+    def told(self) -> TextView:
         """The text."""
-        return self.query_one("#told", Reader)
+        return self.query_one("#told", TextView)
 
 
-class Prompt(ModalScreen[str | None]):
+class PromptDialog(ModalScreen[str | None]):
     """Asks for a line of text; Escape is not an answer, an empty one is.
 
     With something to `do`, this is tried with what was typed; what is wrong with it is told here.
@@ -81,7 +81,7 @@ class Prompt(ModalScreen[str | None]):
         HELP_KEYS,
     ]
     DEFAULT_CSS = """
-    Prompt {
+    PromptDialog {
         align: center bottom;
         & > Vertical { height: auto; border: round $primary; background: $surface; }
         & Static { height: auto; padding: 0 1; }

@@ -8,7 +8,7 @@ from textual import on
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
-from evalstore.tui.screens.actions import Acting
+from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.state.case_query import read_query
 from evalstore.tui.widgets.grid import Grid
 
@@ -23,7 +23,7 @@ _PAUSE_SECONDS = 0.15
 """A search begins when nothing has been typed for so long."""
 
 
-class Filtered(Acting):
+class FilterablePage(CaseActionsPage):
     """A table that is filtered as somebody types.
 
     Names are looked at at once. Texts are searched in a thread after a pause in typing; until
@@ -31,7 +31,7 @@ class Filtered(Acting):
     """
 
     DEFAULT_CSS = """
-    Filtered > #filter { padding: 0 1; display: none; }
+    FilterablePage > #filter { padding: 0 1; display: none; }
     """
 
     def __init__(self, typed: str = "") -> None:

@@ -15,8 +15,15 @@ from evalstore.tui.keys.registry import own_actions, pages
 from evalstore.tui.render.verdicts import verdict
 from evalstore.tui.screens.base import Page
 from evalstore.tui.state.verdict_order import MEANINGS, OF_PEOPLE
-from evalstore.tui.widgets.footer import KeyLine
-from evalstore.tui.widgets.text_view import BLANK, Line, Reader, Span, heading, text_lines
+from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.text_view import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    TextView,
+    heading,
+    text_lines,
+)
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -60,17 +67,17 @@ class HelpPage(Page):
         """One long text."""
         yield self.title_line()
         yield self.problem_line()
-        yield Reader(id="help")
-        yield KeyLine()
+        yield TextView(id="help")
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Show it."""
         self.set_title("help", self._below.TITLE or "")
-        reader = self.query_one("#help", Reader)
+        reader = self.query_one("#help", TextView)
         reader.show(self._lines())
         reader.focus()
 
-    def _lines(self) -> Iterator[Line]:
+    def _lines(self) -> Iterator[StyledLine]:
         if self._below.TITLE:
             yield heading(self._below.TITLE)
             for paragraph in paragraphs(self.with_keys(self._below.HELP or "")):
@@ -95,8 +102,8 @@ class HelpPage(Page):
             yield self._row(signs, meaning)
 
     @staticmethod
-    def _row(name: str, text: str, colour: str = "heading") -> Line:
-        return Line((Span(f"{pad(name, _KEYS)} ", colour), Span(text)), indent=2)
+    def _row(name: str, text: str, colour: str = "heading") -> StyledLine:
+        return StyledLine((StyledSpan(f"{pad(name, _KEYS)} ", colour), StyledSpan(text)), indent=2)
 
     def _groups(self) -> Mapping[str, Mapping[str, list[str]]]:
         """For each place where keys are heard what they do, with the keys for it."""
@@ -120,7 +127,7 @@ class HelpPage(Page):
             return "On this screen" if is_own else "Everywhere"
         return _HERE["text" if (one.binding.id or "").startswith("text.") else "list"]
 
-    def _ways(self) -> Iterator[Line]:
+    def _ways(self) -> Iterator[StyledLine]:
         for page in pages():
             way = self.with_keys(page.WAY) or "what 'evalstore view' begins with"
             yield self._row(page.TITLE or "", way)

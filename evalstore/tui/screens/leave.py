@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from evalstore.tui.screens.dialogs import Dialog
-from evalstore.tui.widgets.text_view import Line, text_lines
+from evalstore.tui.widgets.text_view import StyledLine, text_lines
 
 if TYPE_CHECKING:
-    from evalstore.tui.state.background_run import Runner
+    from evalstore.tui.state.background_run import BackgroundRun
 
 _LOOK_SECONDS = 0.2
 """How often it is drawn."""
@@ -30,7 +30,7 @@ class LeavePage(Dialog):
 A run goes on, so {quit} asks first. {quit} again stops it and quits as soon as what is in flight
 is finished and stored; a third time it quits at once. {page.back} goes on, with the run."""
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: BackgroundRun) -> None:
         super().__init__()
         self._runner = runner
 
@@ -45,7 +45,7 @@ is finished and stored; a third time it quits at once. {page.back} goes on, with
         self.set_title("quit")
         self.told.show(self._lines(), stay=True)
 
-    def _lines(self) -> Iterator[Line]:
+    def _lines(self) -> Iterator[StyledLine]:
         key = self.browser.key_of("quit")
         done, total = self._runner.progress
         how_far = f"{done:,} of {total:,} are done" if self._runner.is_planned else "it is planned"

@@ -13,22 +13,22 @@ from evalstore.tui.render.run import plan_lines, progress_lines, result_lines, w
 from evalstore.tui.screens.base import Page, TitleLine
 from evalstore.tui.screens.dialogs import Dialog
 from evalstore.tui.screens.leave import LeavePage
-from evalstore.tui.state.background_run import Runner
+from evalstore.tui.state.background_run import BackgroundRun
 
 if TYPE_CHECKING:
-    from evalstore.operations.views.interactive_run import Flips, Intent, Planned
+    from evalstore.operations.views.interactive_run import PlanPreview, RunRequest, VerdictChanges
     from evalstore.tui.app import Browser
 
 _LOOK_SECONDS = 0.2
 """How often the progress is drawn."""
 
 
-class Runs:
+class BrowserRuns:
     """The runs of a browser: one at a time."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
-        self.runner: Runner | None = None
+        self.runner: BackgroundRun | None = None
         self.is_leaving = False
         """Whether the browser ends as soon as the run has stopped."""
         self._told = ""
@@ -68,17 +68,17 @@ class Runs:
             self._browser.notify(words, severity="warning", markup=False)
         return self.is_going
 
-    def begin(self, intent: Intent, planned: Planned) -> None:
+    def begin(self, intent: RunRequest, planned: PlanPreview) -> None:
         """Do what was planned, and show how far it is."""
         if self.refuse():
             return
-        self.runner = runner = Runner(intent, planned)
+        self.runner = runner = BackgroundRun(intent, planned)
         self._browser.push_screen(RunPage(runner))
         self._timer = self._browser.set_interval(_LOOK_SECONDS, self._tell)
         work = partial(self._carry_out, runner)
         self._browser.run_worker(work, thread=True, group="run", exit_on_error=False)
 
-    def _carry_out(self, runner: Runner) -> None:
+    def _carry_out(self, runner: BackgroundRun) -> None:
         try:
             runner.ended = self._browser.source.carry_out(runner.intent, runner, runner.planned)
         except EvalstoreError as problem:
@@ -89,7 +89,7 @@ class Runs:
             runner.is_over = True
             self._browser.call_later(self._end, runner)
 
-    def _end(self, runner: Runner) -> None:
+    def _end(self, runner: BackgroundRun) -> None:
         """Show how it ended, and what it has changed."""
         self._timer.stop()
         self._tell()
@@ -146,7 +146,7 @@ class Runs:
             self.runner.interrupt()
 
 
-def _summary(runner: Runner) -> str:
+def _summary(runner: BackgroundRun) -> str:
     if runner.ended is None:
         return words_of(runner.problem) if runner.problem else ""
     ended = runner.ended
@@ -166,14 +166,14 @@ class PlanPage(Dialog):
     HELP = "What would be done, why, and at which price. Nothing is called before {plan.do}."
 
     def __init__(
-        self, read: Callable[[], Intent], *, edit: Callable[[int | None], None] | None = None
+        self, read: Callable[[], RunRequest], *, edit: Callable[[int | None], None] | None = None
     ) -> None:
         """`read` says what is wanted; `edit` opens the file that was edited, at a line."""
         super().__init__()
         self._read = read
         self._edit = edit
-        self._intent: Intent | None = None
-        self._planned: Planned | None = None
+        self._intent: RunRequest | None = None
+        self._planned: PlanPreview | None = None
         self._line: int | None = None
 
     def on_mount(self) -> None:
@@ -186,11 +186,11 @@ class PlanPage(Dialog):
         """Plan again."""
         self.fetch(self._plan, self._show)
 
-    def _plan(self) -> tuple[Intent, Planned]:
+    def _plan(self) -> tuple[RunRequest, PlanPreview]:
         intent = self._read()
         return intent, self.source.plan(intent)
 
-    def _show(self, found: tuple[Intent, Planned]) -> None:
+    def _show(self, found: tuple[RunRequest, PlanPreview]) -> None:
         self._intent, self._planned = found
         self.set_title(self._intent.title)
         self.told.show(plan_lines(self._intent, self._planned))
@@ -256,10 +256,10 @@ end it is said what broke and what was fixed since the run before; {run.compare}
     RunPage.-going > #box { height: 9; }
     """
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: BackgroundRun) -> None:
         super().__init__(classes="-going")
         self.runner = runner
-        self._flips: Flips | None = None
+        self._flips: VerdictChanges | None = None
 
     def on_mount(self) -> None:
         """Draw, again and again."""
@@ -295,13 +295,13 @@ end it is said what broke and what was fixed since the run before; {run.compare}
             self.fetch(lambda: self._read_flips(run), self._show_flips, group="flips")
         self.refresh_bindings()
 
-    def _read_flips(self, run: str) -> Flips | None:
+    def _read_flips(self, run: str) -> VerdictChanges | None:
         try:
             return self.source.flips(run)
         except EvalstoreError:  # the run is told all the same; the comparison says what is wrong
             return None
 
-    def _show_flips(self, flips: Flips | None) -> None:
+    def _show_flips(self, flips: VerdictChanges | None) -> None:
         if flips is not None and self.runner.ended is not None:
             self._flips = flips
             self.told.show(result_lines(self.runner.ended, flips), stay=True)

@@ -10,12 +10,19 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import money, plural
 from evalstore.tui.render.verdicts import bar, spark, when
-from evalstore.tui.screens.actions import Doing
+from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.state.verdict_order import counted
-from evalstore.tui.widgets.footer import KeyLine
-from evalstore.tui.widgets.grid import Cell, Grid
+from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.grid import Grid, StyledCell
 from evalstore.tui.widgets.grid_columns import Column
-from evalstore.tui.widgets.text_view import BLANK, Line, Reader, Span, heading, text_lines
+from evalstore.tui.widgets.text_view import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    TextView,
+    heading,
+    text_lines,
+)
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -49,7 +56,7 @@ Nothing has been run yet.
 {page.run} asks and judges what the workspace has; so does 'evalstore run'."""
 
 
-class History(Doing):
+class RunsPage(ActionsPage):
     """The runs and what the highlighted one did."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -69,7 +76,7 @@ share went up and down until then.
 {list.mark} marks runs: {history.compare} compares two marked ones. Without marks it compares the
 run under the cursor with the run before it, and the workspace with the newest run."""
     DEFAULT_CSS = """
-    History > Reader { height: 9; border-top: solid $panel; }
+    RunsPage > TextView { height: 9; border-top: solid $panel; }
     """
 
     saved_as = "runs"
@@ -83,8 +90,8 @@ run under the cursor with the run before it, and the workspace with the newest r
         yield self.title_line()
         yield self.problem_line()
         yield Grid(id="runs", marks=True)
-        yield Reader(id="did").add_class("detail")
-        yield KeyLine()
+        yield TextView(id="did").add_class("detail")
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Read the runs."""
@@ -115,37 +122,42 @@ run under the cursor with the run before it, and the workspace with the newest r
         if not grid.has_focus and self.focused is None:
             grid.focus()
 
-    def _cells(self, row: int) -> Sequence[Cell]:
+    def _cells(self, row: int) -> Sequence[StyledCell]:
         if row == 0:
             what = "its cases now" if self._runs else "no run yet"
-            blank = [Cell("")] * (len(_COLUMNS) - 3)
-            return (Cell("workspace", "group"), Cell("now"), *blank, Cell(what, "faint"))
+            blank = [StyledCell("")] * (len(_COLUMNS) - 3)
+            return (
+                StyledCell("workspace", "group"),
+                StyledCell("now"),
+                *blank,
+                StyledCell(what, "faint"),
+            )
         run = self._runs[row - 1]
         rate = run.rate
         colour = "pass" if rate == 1 else "fail" if rate is not None else "faint"
         return (
-            Cell(run.id[:8]),
-            Cell(when(run.started)),
-            Cell(_STOPPED.get(run.status, ("",))[0], "pending"),
-            Cell("" if run.status == "complete" else run.status, "pending"),
-            Cell("-" if rate is None else f"{100 * rate:.1f}%", colour),
-            Cell(f"{run.verdicts['pass']:,}/{run.counted:,}"),
-            Cell("" if run.cost is None else money(run.cost)),
-            Cell(bar(rate, 8), colour),
-            Cell(f"{run.asked:,}"),
-            Cell(f"{run.judged:,}"),
-            Cell(f"{run.reused:,}", "faint"),
-            Cell(run.message, "faint"),
+            StyledCell(run.id[:8]),
+            StyledCell(when(run.started)),
+            StyledCell(_STOPPED.get(run.status, ("",))[0], "pending"),
+            StyledCell("" if run.status == "complete" else run.status, "pending"),
+            StyledCell("-" if rate is None else f"{100 * rate:.1f}%", colour),
+            StyledCell(f"{run.verdicts['pass']:,}/{run.counted:,}"),
+            StyledCell("" if run.cost is None else money(run.cost)),
+            StyledCell(bar(rate, 8), colour),
+            StyledCell(f"{run.asked:,}"),
+            StyledCell(f"{run.judged:,}"),
+            StyledCell(f"{run.reused:,}", "faint"),
+            StyledCell(run.message, "faint"),
         )
 
     @on(Grid.Moved, "#runs")
     def follow_cursor(self, message: Grid.Moved) -> None:
         """Tell what the highlighted run did."""
-        self.query_one("#did", Reader).show(
+        self.query_one("#did", TextView).show(
             self._describe(message.row - 1) if message.row else self._describe_workspace()
         )
 
-    def _describe_workspace(self) -> Iterator[Line]:
+    def _describe_workspace(self) -> Iterator[StyledLine]:
         yield heading("the workspace")
         if self._runs:
             yield from text_lines(
@@ -159,7 +171,7 @@ run under the cursor with the run before it, and the workspace with the newest r
         else:
             yield from text_lines(self.with_keys(_NEVER))
 
-    def _describe(self, number: int) -> Iterator[Line]:
+    def _describe(self, number: int) -> Iterator[StyledLine]:
         run = self._runs[number]
         note = f"  {run.message}" if run.message else ""
         git = f"  git {run.git}" if run.git else ""
@@ -183,7 +195,7 @@ run under the cursor with the run before it, and the workspace with the newest r
             yield from text_lines(f"arguments: {run.selection}", "pending")
         yield BLANK
         shares = [one.rate for one in reversed(self._runs[number:]) if not one.is_partial]
-        yield Line((Span("trend  ", "faint"), Span(spark(shares, 60))))
+        yield StyledLine((StyledSpan("trend  ", "faint"), StyledSpan(spark(shares, 60))))
 
     @property
     def copied(self) -> tuple[str, str]:

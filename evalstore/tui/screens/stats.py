@@ -11,20 +11,27 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import interval_bar, money, plural, short
 from evalstore.tui.render.verdicts import interval, spark
-from evalstore.tui.screens.actions import Doing
+from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.base import READING
 from evalstore.tui.state.verdict_order import counted
-from evalstore.tui.widgets.footer import KeyLine
-from evalstore.tui.widgets.grid import Cell, Grid
+from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.grid import Grid, StyledCell
 from evalstore.tui.widgets.grid_columns import Column
-from evalstore.tui.widgets.text_view import BLANK, Line, Reader, Span, heading, text_lines
+from evalstore.tui.widgets.text_view import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    TextView,
+    heading,
+    text_lines,
+)
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from evalstore.operations.stats import Stats
     from evalstore.operations.views.cases import RunLine
-    from evalstore.reports.group_totals import Group
+    from evalstore.reports.group_totals import ResultGroup
 
 _BAR = 20
 _TREND = 60
@@ -43,7 +50,7 @@ class _Read(NamedTuple):
     """Newest first."""
 
 
-class StatsPage(Doing):
+class StatsPage(ActionsPage):
     """Rates, intervals, costs and latency of a run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -78,13 +85,13 @@ tag and by file. {list.open} shows the cases that a line is about."""
         """The names of the tables, a table, and what is to be said of a group and of the runs."""
         yield self.title_line()
         yield self.problem_line()
-        tables = Reader(id="tables")
+        tables = TextView(id="tables")
         tables.can_focus = False
         yield tables
         yield self.empty_state()
         yield Grid(id="groups")
-        yield Reader(id="facts").add_class("detail")
-        yield KeyLine()
+        yield TextView(id="facts").add_class("detail")
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Read the run."""
@@ -116,7 +123,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
         return self._read.stats[self._shown] if self._read else None
 
     @property
-    def group(self) -> Group | None:
+    def group(self) -> ResultGroup | None:
         """The highlighted group."""
         number = self.query_one("#groups", Grid).cursor
         groups = self.stats.groups if self.stats else ()
@@ -129,7 +136,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
             return
         total = found.total
         self.set_title("statistics", f"run {self.revision[:8]}", interval(total.rate))
-        self.query_one("#tables", Reader).show([self._tabs()])
+        self.query_one("#tables", TextView).show([self._tabs()])
         grid = self.query_one("#groups", Grid)
         grid.opens = lambda row: _filter(found.by[0], found.groups[row]) != ""
         grid.show(_columns(found), len(found.groups), self._cells, cursor=cursor)
@@ -137,10 +144,10 @@ tag and by file. {list.open} shows the cases that a line is about."""
         self.set_empty(self.with_keys(_NOTHING) if nothing and not total.sessions else "")
         grid.display = not (nothing and not total.sessions)
 
-    def _tabs(self) -> Line:
-        return Line(
+    def _tabs(self) -> StyledLine:
+        return StyledLine(
             tuple(
-                Span(
+                StyledSpan(
                     f"{number + 1} {_TITLES[name]}   ",
                     "heading" if number == self._shown else "faint",
                 )
@@ -148,31 +155,31 @@ tag and by file. {list.open} shows the cases that a line is about."""
             )
         )
 
-    def _cells(self, row: int) -> Sequence[Cell]:
+    def _cells(self, row: int) -> Sequence[StyledCell]:
         assert self.stats
         one, currency = self.stats.groups[row], self.stats.currency
         rate = one.rate
         colour = "pass" if rate.rate == 1 else "fail" if rate.rate is not None else "faint"
         return (
-            Cell(one.name, "faint" if None in one.key else ""),
-            Cell("-" if rate.rate is None else f"{100 * rate.rate:.1f}%", colour),
-            Cell(interval_bar(rate.interval, rate.rate, _BAR), colour),
-            Cell(f"{rate.passed:,}/{rate.judged:,}"),
-            Cell(f"{one.cases:,}"),
-            Cell(f"{one.sessions:,}"),
-            Cell("" if one.latency is None else f"{one.latency:.2f}s"),
-            Cell(_money(one.per_100(one.answering), currency)),
-            Cell(_money(one.cost, currency)),
-            Cell("" if one.flip is None else f"{100 * one.flip:.0f}%"),
+            StyledCell(one.name, "faint" if None in one.key else ""),
+            StyledCell("-" if rate.rate is None else f"{100 * rate.rate:.1f}%", colour),
+            StyledCell(interval_bar(rate.interval, rate.rate, _BAR), colour),
+            StyledCell(f"{rate.passed:,}/{rate.judged:,}"),
+            StyledCell(f"{one.cases:,}"),
+            StyledCell(f"{one.sessions:,}"),
+            StyledCell("" if one.latency is None else f"{one.latency:.2f}s"),
+            StyledCell(_money(one.per_100(one.answering), currency)),
+            StyledCell(_money(one.cost, currency)),
+            StyledCell("" if one.flip is None else f"{100 * one.flip:.0f}%"),
         )
 
     @on(Grid.Moved, "#groups")
     def follow_cursor(self) -> None:
         """Tell all of the highlighted group."""
         if self.group:
-            self.query_one("#facts", Reader).show(self._facts(self.group))
+            self.query_one("#facts", TextView).show(self._facts(self.group))
 
-    def _facts(self, one: Group) -> Iterator[Line]:
+    def _facts(self, one: ResultGroup) -> Iterator[StyledLine]:
         assert self._read
         assert self.stats
         currency = self.stats.currency
@@ -201,7 +208,7 @@ tag and by file. {list.open} shows the cases that a line is about."""
         yield BLANK
         yield from self._trend()
 
-    def _trend(self) -> Iterator[Line]:
+    def _trend(self) -> Iterator[StyledLine]:
         """How the runs went until this one; those of a selection are left out."""
         assert self._read
         runs = self._read.runs
@@ -210,14 +217,18 @@ tag and by file. {list.open} shows the cases that a line is about."""
         before = [one for one in reversed(runs[number:]) if not one.is_partial][-_TREND:]
         if len(before) > 1:
             shares = spark([one.rate for one in before], _TREND)
-            yield Line((Span("rate by run  ", "faint"), Span(shares)))
+            yield StyledLine((StyledSpan("rate by run  ", "faint"), StyledSpan(shares)))
             costs = [one.cost for one in before]
             most = max((cost for cost in costs if cost), default=0.0)
             if most:
                 heights = [None if cost is None else cost / most for cost in costs]
                 line = spark(heights, _TREND)
-                yield Line(
-                    (Span("cost by run  ", "faint"), Span(line), Span(f"  at most {money(most)}"))
+                yield StyledLine(
+                    (
+                        StyledSpan("cost by run  ", "faint"),
+                        StyledSpan(line),
+                        StyledSpan(f"  at most {money(most)}"),
+                    )
                 )
         else:
             which = " of all cases" if runs[number + 1 :] else ""
@@ -273,7 +284,7 @@ def _columns(found: Stats) -> list[Column]:
     ]
 
 
-def _filter(dimension: str, group: Group) -> str:
+def _filter(dimension: str, group: ResultGroup) -> str:
     """What somebody would type to see its cases; empty when no filter says it."""
     if dimension == "prompt":
         return f"prompt:{short(group.key[0])}" if group.key[0] else 'prompt:"no prompt"'

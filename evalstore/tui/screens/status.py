@@ -13,18 +13,18 @@ from evalstore.display import likely_price, plural, safe
 from evalstore.errors import Problem, WorkspaceError
 from evalstore.tui.render.run import besides, what_to_do
 from evalstore.tui.render.verdicts import when
-from evalstore.tui.screens.actions import Acting
+from evalstore.tui.screens.actions import CaseActionsPage
 from evalstore.tui.screens.base import READING
-from evalstore.tui.widgets.footer import KeyLine
-from evalstore.tui.widgets.grid import Cell, Grid
+from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.grid import Grid, StyledCell
 from evalstore.tui.widgets.grid_columns import Column
-from evalstore.tui.widgets.text_view import Line, Reader, Span, heading, text_lines
+from evalstore.tui.widgets.text_view import StyledLine, StyledSpan, TextView, heading, text_lines
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from evalstore.operations.status_report import Change, Status
-    from evalstore.planning.plan import Item
+    from evalstore.operations.status_report import FileChange, Status
+    from evalstore.planning.plan import PlanItem
 
 _COLUMNS = (
     Column("what", 7),
@@ -44,7 +44,7 @@ class _Title:
     rest: str = ""
 
 
-class StatusPage(Acting):
+class StatusPage(CaseActionsPage):
     """Each thing a run would do, with its reason; or what is wrong with the files."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -57,13 +57,13 @@ class StatusPage(Acting):
 Each question that a run would ask and each judgement that it would make, with the reason and the
 price; or what is wrong with the files."""
     DEFAULT_CSS = """
-    StatusPage > Reader { height: 8; border-top: solid $panel; }
+    StatusPage > TextView { height: 8; border-top: solid $panel; }
     """
     saved_as = "status"
 
     def __init__(self) -> None:
         super().__init__()
-        self._listed: list[_Title | Change | Item | Problem] = []
+        self._listed: list[_Title | FileChange | PlanItem | Problem] = []
         self._prompts: dict[str, dict[str | None, str]] = {}
         """Of test files with several system prompts, what to call each."""
 
@@ -73,8 +73,8 @@ price; or what is wrong with the files."""
         yield self.problem_line()
         yield self.empty_state()
         yield Grid(id="items")
-        yield Reader(id="why").add_class("detail")
-        yield KeyLine()
+        yield TextView(id="why").add_class("detail")
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Read the workspace."""
@@ -109,44 +109,49 @@ price; or what is wrong with the files."""
             self.set_empty("" if self._listed else self.with_keys(_nothing(found)))
         grid = self.query_one(Grid)
         grid.display = bool(self._listed)
-        self.query_one("#why", Reader).set_class(not self._listed, "gone")
+        self.query_one("#why", TextView).set_class(not self._listed, "gone")
         cursor = self._listed.index(before) if before in self._listed else 1
         grid.show(_COLUMNS, len(self._listed), self._cells, cursor=cursor)
 
     @property
-    def _highlighted(self) -> _Title | Change | Item | Problem | None:
+    def _highlighted(self) -> _Title | FileChange | PlanItem | Problem | None:
         number = self.query_one(Grid).cursor
         return self._listed[number] if number < len(self._listed) else None
 
-    def _cells(self, row: int) -> Sequence[Cell]:
-        from evalstore.operations.status_report import Change
+    def _cells(self, row: int) -> Sequence[StyledCell]:
+        from evalstore.operations.status_report import FileChange
 
         one = self._listed[row]
         if isinstance(one, _Title):
-            return (Cell(one.name, "group"), Cell(one.rest, "group"))
+            return (StyledCell(one.name, "group"), StyledCell(one.rest, "group"))
         if isinstance(one, Problem):
             kind = "error" if one.severity == "error" else "pending"
             line = "" if one.line is None else f"line {one.line}"
             return (
-                Cell(one.severity, kind),
-                Cell(one.file),
-                Cell(line),
-                *[Cell("")] * 2,
-                Cell(one.message),
+                StyledCell(one.severity, kind),
+                StyledCell(one.file),
+                StyledCell(line),
+                *[StyledCell("")] * 2,
+                StyledCell(one.message),
             )
-        if isinstance(one, Change):
-            return (Cell(one.code), Cell(one.file), *[Cell("")] * 3, Cell(what_changed(one)))
+        if isinstance(one, FileChange):
+            return (
+                StyledCell(one.code),
+                StyledCell(one.file),
+                *[StyledCell("")] * 3,
+                StyledCell(what_changed(one)),
+            )
         count = f" ({one.count}x)" if one.count > 1 else ""
         return (
-            Cell(one.kind),
-            Cell(one.file),
-            Cell(self._row_of(one)),
-            Cell(one.model, "faint"),
-            Cell(one.evaluator or "", "faint"),
-            Cell(one.reason + count),
+            StyledCell(one.kind),
+            StyledCell(one.file),
+            StyledCell(self._row_of(one)),
+            StyledCell(one.model, "faint"),
+            StyledCell(one.evaluator or "", "faint"),
+            StyledCell(one.reason + count),
         )
 
-    def _row_of(self, one: Item) -> str:
+    def _row_of(self, one: PlanItem) -> str:
         """The row, and the system prompt where the file has several."""
         prompt = self._prompts.get(one.file, {}).get(one.prompt)
         return f"{one.row} ({prompt})".lstrip() if prompt else one.row
@@ -156,10 +161,10 @@ price; or what is wrong with the files."""
     @on(Grid.Moved, "#items")
     def follow_cursor(self) -> None:
         """Say what it is about."""
-        self.query_one("#why", Reader).show(self._why())
+        self.query_one("#why", TextView).show(self._why())
 
-    def _why(self) -> Iterator[Line]:
-        from evalstore.operations.status_report import Change
+    def _why(self) -> Iterator[StyledLine]:
+        from evalstore.operations.status_report import FileChange
 
         one = self._highlighted
         if isinstance(one, Problem):
@@ -176,7 +181,7 @@ price; or what is wrong with the files."""
                 self.with_keys("{page.run} does it, after it has shown the price."), "faint"
             )
         elif one is not None:
-            row = "" if isinstance(one, Change) else self._row_of(one)
+            row = "" if isinstance(one, FileChange) else self._row_of(one)
             yield heading(f"{one.file} {row}".rstrip())
             who = (getattr(one, name, None) for name in ("model", "evaluator"))
             names = " by ".join(name for name in who if name)
@@ -184,8 +189,12 @@ price; or what is wrong with the files."""
                 yield from text_lines(names, "faint")
             yield from text_lines(one.reason)
             if one.was is not None and one.now is not None:
-                yield Line((Span("was  ", "faint"), Span(safe(one.was), "old")), 0)
-                yield Line((Span("now  ", "faint"), Span(safe(one.now), "new")), 0)
+                yield StyledLine(
+                    (StyledSpan("was  ", "faint"), StyledSpan(safe(one.was), "old")), 0
+                )
+                yield StyledLine(
+                    (StyledSpan("now  ", "faint"), StyledSpan(safe(one.now), "new")), 0
+                )
 
     @on(Grid.Chosen, "#items")
     def open_line(self) -> None:
@@ -212,7 +221,7 @@ price; or what is wrong with the files."""
         return f"{one.file}::{row}" if row else one.file, "the case"
 
 
-def what_changed(one: Change) -> str:
+def what_changed(one: FileChange) -> str:
     """What a changed file means, in words."""
     if one.code.strip() == "A":
         return f"{plural(one.asked, 'case')} new"
@@ -230,7 +239,7 @@ def what_changed(one: Change) -> str:
     return ": ".join(part for part in (parts, one.reason) if part)
 
 
-def _listed(found: Status) -> Iterator[_Title | Change | Item]:
+def _listed(found: Status) -> Iterator[_Title | FileChange | PlanItem]:
     from evalstore.operations.status_report import summed
 
     if found.changes and found.last_run:

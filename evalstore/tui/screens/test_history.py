@@ -10,13 +10,20 @@ from textual.binding import Binding, BindingType
 
 from evalstore.display import plural, safe, short
 from evalstore.tui.render.verdicts import verdict, when
-from evalstore.tui.screens.actions import Doing
+from evalstore.tui.screens.actions import ActionsPage
 from evalstore.tui.screens.base import READING
 from evalstore.tui.state.verdict_order import URGENCY
-from evalstore.tui.widgets.footer import KeyLine
-from evalstore.tui.widgets.grid import Cell, Grid
+from evalstore.tui.widgets.footer import KeyFooter
+from evalstore.tui.widgets.grid import Grid, StyledCell
 from evalstore.tui.widgets.grid_columns import Column
-from evalstore.tui.widgets.text_view import BLANK, Line, Reader, Span, heading, text_lines
+from evalstore.tui.widgets.text_view import (
+    BLANK,
+    StyledLine,
+    StyledSpan,
+    TextView,
+    heading,
+    text_lines,
+)
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -30,7 +37,7 @@ No run knows this test.
 {page.run} makes the first that does."""
 
 
-class VersionsPage(Doing):
+class TestHistoryPage(ActionsPage):
     """The runs at which a test changed, above what was edited."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -43,11 +50,11 @@ The runs at which a test changed, the newest first; below, what was edited. With
 prompts, `fail 1/3` says that it failed with one of three, which are named below. {list.open} shows
 the case in that run."""
     DEFAULT_CSS = """
-    VersionsPage > Grid { height: 1fr; }
-    VersionsPage > Reader { height: 2fr; border-top: solid $panel; }
-    VersionsPage.-wide-text > Grid { display: none; }
-    VersionsPage.-none > Grid, VersionsPage.-none > Reader { display: none; }
-    VersionsPage.-short.-wide-text > Reader { display: block; }
+    TestHistoryPage > Grid { height: 1fr; }
+    TestHistoryPage > TextView { height: 2fr; border-top: solid $panel; }
+    TestHistoryPage.-wide-text > Grid { display: none; }
+    TestHistoryPage.-none > Grid, TestHistoryPage.-none > TextView { display: none; }
+    TestHistoryPage.-short.-wide-text > TextView { display: block; }
     """
 
     def __init__(self, file: str, row: str) -> None:
@@ -63,8 +70,8 @@ the case in that run."""
         yield self.problem_line()
         yield self.empty_state()
         yield Grid(id="versions")
-        yield Reader(id="edits").add_class("detail")
-        yield KeyLine()
+        yield TextView(id="edits").add_class("detail")
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Read the versions."""
@@ -110,15 +117,15 @@ the case in that run."""
             *verdicts,
         ]
 
-    def _cells(self, row: int) -> Sequence[Cell]:
+    def _cells(self, row: int) -> Sequence[StyledCell]:
         one = self._versions[row]
         is_other = one.edits == ("other rows",)
         return (
-            Cell(short(one.run)) if one.run else Cell("workspace", "group"),
-            Cell(when(one.started) if one.run else "not run yet"),
-            Cell(", ".join(one.edits), "faint" if is_other else ""),
+            StyledCell(short(one.run)) if one.run else StyledCell("workspace", "group"),
+            StyledCell(when(one.started) if one.run else "not run yet"),
+            StyledCell(", ".join(one.edits), "faint" if is_other else ""),
             *(
-                _summed(one.verdicts[name]) if name in one.verdicts else Cell("")
+                _summed(one.verdicts[name]) if name in one.verdicts else StyledCell("")
                 for name in self._candidates
             ),
         )
@@ -134,16 +141,16 @@ the case in that run."""
         now = versions[number]
         was = versions[number + 1] if number + 1 < len(versions) else None
 
-        def work() -> list[Line]:
+        def work() -> list[StyledLine]:
             from evalstore.operations.views.test_history import edits_between
 
             return list(_tell(now, was, edits_between(was, now)))
 
         self.fetch(work, lambda lines: self._show_edits(now, lines), group="edits")
 
-    def _show_edits(self, version: Version, lines: Sequence[Line]) -> None:
+    def _show_edits(self, version: Version, lines: Sequence[StyledLine]) -> None:
         if version is self.highlighted:
-            self.query_one(Reader).show(lines)
+            self.query_one(TextView).show(lines)
 
     # --- keys
 
@@ -164,7 +171,7 @@ the case in that run."""
         if not self._versions:
             return
         self.toggle_class("-wide-text")
-        (self.query_one(Reader) if self.has_class("-wide-text") else self.query_one(Grid)).focus()
+        (self.query_one(TextView) if self.has_class("-wide-text") else self.query_one(Grid)).focus()
 
     def action_back(self) -> None:
         """Show the list again, or leave."""
@@ -174,12 +181,12 @@ the case in that run."""
             super().action_back()
 
 
-def _tell(now: Version, was: Version | None, edits: Sequence[Edit]) -> Iterator[Line]:
+def _tell(now: Version, was: Version | None, edits: Sequence[Edit]) -> Iterator[StyledLine]:
     name = f"run {short(now.run)}" if now.run else "the workspace"
     before = f" (before: run {short(was.run)})" if was and was.run else ""
     yield heading(f"{', '.join(now.edits)} in {name}{before}")
     for model, words in now.verdicts.items():
-        yield Line((Span(safe(model)), *_worded(words, now.prompts.get(model, ()))))
+        yield StyledLine((StyledSpan(safe(model)), *_worded(words, now.prompts.get(model, ()))))
     for text in now.candidates:
         yield from text_lines(text)
     if not edits and was is not None:
@@ -189,14 +196,14 @@ def _tell(now: Version, was: Version | None, edits: Sequence[Edit]) -> Iterator[
         yield heading(edit.part)
         for number, hunk in enumerate(edit.hunks):
             if number:
-                yield Line((Span("  ⋯", "faint"),))
+                yield StyledLine((StyledSpan("  ⋯", "faint"),))
             for line in hunk:
                 colour = _COLOURS.get(line.sign, "")
-                yield Line(
+                yield StyledLine(
                     (
-                        Span(f"{line.sign} ", colour and _SIGNS[line.sign]),
+                        StyledSpan(f"{line.sign} ", colour and _SIGNS[line.sign]),
                         *(
-                            Span(
+                            StyledSpan(
                                 safe(one.text, lines=True).expandtabs(4),
                                 colour if one.differs and was else "",
                             )
@@ -206,21 +213,21 @@ def _tell(now: Version, was: Version | None, edits: Sequence[Edit]) -> Iterator[
                 )
 
 
-def _summed(words: Sequence[str]) -> Cell:
+def _summed(words: Sequence[str]) -> StyledCell:
     """The worst of the verdicts on a candidate; when there are others, how many are so."""
     worst = min(words, key=URGENCY.index)
     cell = verdict(worst)
     if len(set(words)) == 1:
         return cell
-    return Cell(f"{cell.text} {words.count(worst)}/{len(words)}", cell.colour)
+    return StyledCell(f"{cell.text} {words.count(worst)}/{len(words)}", cell.colour)
 
 
-def _worded(words: Sequence[str], prompts: Sequence[str]) -> Iterator[Span]:
+def _worded(words: Sequence[str], prompts: Sequence[str]) -> Iterator[StyledSpan]:
     for number, word in enumerate(words):
         cell = verdict(word)
-        yield Span(f"  {cell.text}", cell.colour)
+        yield StyledSpan(f"  {cell.text}", cell.colour)
         if number < len(prompts):
-            yield Span(safe(f" ({prompts[number]})"), "faint")
+            yield StyledSpan(safe(f" ({prompts[number]})"), "faint")
 
 
 _SIGNS = {"-": "fail", "+": "pass"}

@@ -7,17 +7,17 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from evalstore.operations.progress import Watcher
+from evalstore.operations.progress import ProgressListener
 
 if TYPE_CHECKING:
     from evalstore.errors import EvalstoreError
-    from evalstore.operations.views.interactive_run import Ended, Intent, Planned
+    from evalstore.operations.views.interactive_run import PlanPreview, RunEnd, RunRequest
 
 
-class Runner(Watcher):
+class BackgroundRun(ProgressListener):
     """Counts what a run in another thread does, and can stop it."""
 
-    def __init__(self, intent: Intent, planned: Planned) -> None:
+    def __init__(self, intent: RunRequest, planned: PlanPreview) -> None:
         self.intent = intent
         self.planned = planned
         self.totals = {"asked": 0, "judged": 0}
@@ -26,7 +26,7 @@ class Runner(Watcher):
         self.is_planned = False
         self.stops = 0
         """How often it was told to stop."""
-        self.ended: Ended | None = None
+        self.ended: RunEnd | None = None
         self.problem: EvalstoreError | None = None
         self.is_over = False
         self._began = time.monotonic()

@@ -20,7 +20,7 @@ from evalstore.tui.state.verdict_order import SIGNS, URGENCY
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
-    from evalstore.tui.state.case_query import Field, Query
+    from evalstore.tui.state.case_query import Query, QueryField
 
 ORDERS = ("file", "verdict", "row")
 Words = tuple[str, ...]
@@ -38,7 +38,7 @@ _NAMED = 8
 _LIKE_A_FIELD = re.compile(r"[a-z]+:(?!//)")
 
 
-class Listing:
+class FilteredCases:
     """The cases of a run with what filters need of them. May be made in any thread."""
 
     def __init__(self, cases: Cases) -> None:
@@ -126,7 +126,7 @@ class Listing:
     # --- fields
 
     def _with_field(
-        self, numbers: Sequence[int], field: Field, named: Sequence[Field]
+        self, numbers: Sequence[int], field: QueryField, named: Sequence[QueryField]
     ) -> Sequence[int]:
         rows, values, negated = self._rows, field.values, field.is_negated
         if field.name == "file":
@@ -147,7 +147,7 @@ class Listing:
         came_to = self._came_to
         return [number for number in numbers if kinds[came_to[number]]]
 
-    def _has_come_to(self, kind: _CameTo, words: Words, among: Sequence[Field]) -> bool:
+    def _has_come_to(self, kind: _CameTo, words: Words, among: Sequence[QueryField]) -> bool:
         """Whether one of the candidates that are meant came to what begins so."""
         return any(
             word is not None

@@ -11,11 +11,11 @@ from evalstore.tui.state.verdict_order import FAILING, SIGNS, counted
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow
-    from evalstore.tui.state.case_filter import Listing
+    from evalstore.tui.state.case_filter import FilteredCases
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CaseGroup:
     """A line above the cases that have something in common."""
 
     name: str
@@ -33,31 +33,31 @@ class Group:
         return f"{head}, " + " ".join(f"{n:,} {SIGNS[word]}" for word, n in self.verdicts.items())
 
 
-def place_of(one: CaseRow | Group) -> tuple[str, ...]:
+def place_of(one: CaseRow | CaseGroup) -> tuple[str, ...]:
     """What a line is found by when it is made again."""
-    return (one.name,) if isinstance(one, Group) else (one.file, one.row, one.prompt)
+    return (one.name,) if isinstance(one, CaseGroup) else (one.file, one.row, one.prompt)
 
 
 def find(
-    listed: Sequence[CaseRow | Group], line: CaseRow | Group | None, *, read_again: bool
+    listed: Sequence[CaseRow | CaseGroup], line: CaseRow | CaseGroup | None, *, read_again: bool
 ) -> int | None:
     """Where a line is; after all were read again, the one that has come in its place."""
     if line is None:
         return None
-    if read_again or isinstance(line, Group):
+    if read_again or isinstance(line, CaseGroup):
         place = place_of(line)
         return next((n for n, one in enumerate(listed) if place_of(one) == place), None)
     return listed.index(line) if line in listed else None
 
 
 def grouped(
-    listing: Listing,
+    listing: FilteredCases,
     numbers: Sequence[int],
     by: str,
     folded: Collection[str] = (),
     *,
     by_name: bool = True,
-) -> Iterator[CaseRow | Group]:
+) -> Iterator[CaseRow | CaseGroup]:
     """Rows with a line above each group; a case with several tags is in several.
 
     Groups are in order by name, or else as the first of their rows are.
@@ -67,13 +67,13 @@ def grouped(
         for name in (one.file,) if by == "file" else one.tags or ("no tag",):
             groups.setdefault(name, []).append(number)
     for name, members in sorted(groups.items()) if by_name else groups.items():
-        yield Group(name, len(members), listing.count(members), name in folded)
+        yield CaseGroup(name, len(members), listing.count(members), name in folded)
         if name not in folded:
             yield from listing.rows(members)
 
 
 def next_failure(
-    listed: Sequence[CaseRow | Group], cursor: int, by: int
+    listed: Sequence[CaseRow | CaseGroup], cursor: int, by: int
 ) -> tuple[int, list[int]] | None:
     """The next line that did not pass, around the end, and which of its candidates did not.
 
@@ -83,7 +83,7 @@ def next_failure(
     for step in range(1, count + 1):
         number = (cursor + by * step) % count
         one = listed[number]
-        if isinstance(one, Group):
+        if isinstance(one, CaseGroup):
             if one.is_folded and not one.verdicts.keys().isdisjoint(FAILING):
                 return number, []
             continue

@@ -17,7 +17,7 @@ _PART = re.compile(
 _VALUE = re.compile(r'"[^"]*"?|[^",]+')
 
 
-class Field(NamedTuple):
+class QueryField(NamedTuple):
     """A name with values, of which one must match."""
 
     name: str
@@ -34,7 +34,7 @@ class Query:
     """What the file, the row, an answer or the feedback holds."""
     without: tuple[str, ...] = ()
     """What none of these holds."""
-    fields: tuple[Field, ...] = ()
+    fields: tuple[QueryField, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -60,12 +60,12 @@ def read_query(text: str) -> Query:
     """What was typed as a filter; nothing that is typed is an error."""
     words: list[str] = []
     without: list[str] = []
-    fields: list[Field] = []
+    fields: list[QueryField] = []
     for minus, name, listed, typed in _PART.findall(text.casefold()):
         if name:
             values = [value for one in _VALUE.findall(listed) if (value := _value(name, one))]
             if values:
-                fields.append(Field(name, tuple(values), bool(minus)))
+                fields.append(QueryField(name, tuple(values), bool(minus)))
         elif (word := typed.strip('"')) and typed != "-":
             (without if minus else words).append(word)
     return Query(tuple(words), tuple(without), tuple(fields))

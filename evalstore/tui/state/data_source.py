@@ -14,19 +14,24 @@ if TYPE_CHECKING:
 
     from evalstore.operations.diff import Diff
     from evalstore.operations.grep import Searcher
-    from evalstore.operations.label import Labelled
-    from evalstore.operations.progress import Watcher
+    from evalstore.operations.label import LabelReport
+    from evalstore.operations.progress import ProgressListener
     from evalstore.operations.stats import Stats
     from evalstore.operations.status_report import Status
-    from evalstore.operations.views.answer import SessionView
+    from evalstore.operations.views.answer import AnswerView
     from evalstore.operations.views.cases import Cases, RunLine
-    from evalstore.operations.views.interactive_run import Ended, Flips, Intent, Planned
+    from evalstore.operations.views.interactive_run import (
+        PlanPreview,
+        RunEnd,
+        RunRequest,
+        VerdictChanges,
+    )
     from evalstore.operations.views.test_history import Version
-    from evalstore.planning.options import Where
+    from evalstore.planning.options import Location
     from evalstore.values import Result, Word
 
 
-class Source(Protocol):
+class DataSource(Protocol):
     """Where screens get what they show."""
 
     def runs(self) -> list[RunLine]:
@@ -53,10 +58,10 @@ class Source(Protocol):
     def stats(self, run: str, groupings: Sequence[str]) -> list[Stats]:
         """The results of a run, added up in each of these ways."""
 
-    def session(self, id: str, result: Result) -> SessionView:
+    def session(self, id: str, result: Result) -> AnswerView:
         """An answer of a case with all that belongs to it."""
 
-    def question(self, result: Result, run: str | None) -> SessionView:
+    def question(self, result: Result, run: str | None) -> AnswerView:
         """What is asked of a candidate that has not answered."""
 
     def versions(self, file: str, row: str) -> list[Version]:
@@ -78,7 +83,7 @@ class Source(Protocol):
 
     def label(
         self, results: Sequence[Result], verdict: Word, note: str, session: str | None
-    ) -> list[Labelled]:
+    ) -> list[LabelReport]:
         """Append a person's verdict on what these came to; with a session, on that alone.
 
         `none` takes back what this person has said.
@@ -90,33 +95,35 @@ class Source(Protocol):
     def status(self) -> Status:
         """What changed since the last run, what a run would do, why, and its price."""
 
-    def all_that_lacks(self) -> Intent:
+    def all_that_lacks(self) -> RunRequest:
         """To run what is missing."""
 
-    def of_file(self, file: str) -> Intent:
+    def of_file(self, file: str) -> RunRequest:
         """To run what is missing of a test file."""
 
-    def again(self, results: Sequence[Result]) -> Intent:
+    def again(self, results: Sequence[Result]) -> RunRequest:
         """To judge these again."""
 
-    def plan(self, intent: Intent) -> Planned:
+    def plan(self, intent: RunRequest) -> PlanPreview:
         """What would be done, why, and its price."""
 
-    def carry_out(self, intent: Intent, watcher: Watcher, planned: Planned) -> Ended:
+    def carry_out(
+        self, intent: RunRequest, listener: ProgressListener, planned: PlanPreview
+    ) -> RunEnd:
         """Do it, unless it is more than was planned by now; the watcher can stop it."""
 
-    def flips(self, run: str) -> Flips | None:
+    def flips(self, run: str) -> VerdictChanges | None:
         """What broke and what was fixed since the run before, if there is one."""
 
     def path_of(self, file: str) -> Path:
         """Where a file of the workspace is."""
 
 
-class Workspace:
+class WorkspaceSource:
     """The source that reads a workspace and its store."""
 
     def __init__(
-        self, where: Where, *, offline: bool = False, max_cost: float | None = None
+        self, where: Location, *, offline: bool = False, max_cost: float | None = None
     ) -> None:
         """Runs started from here are `offline` and cost at most `max_cost`, if it is given."""
         self._where = where
@@ -125,7 +132,7 @@ class Workspace:
         self._searcher: Searcher | None = None
 
     @property
-    def where(self) -> Where:
+    def where(self) -> Location:
         """The workspace; once its store has been seen no other is made in its place."""
         return self._where
 
@@ -179,13 +186,13 @@ class Workspace:
 
         return read_stats(self.where, run, [(name,) for name in groupings])
 
-    def session(self, id: str, result: Result) -> SessionView:
+    def session(self, id: str, result: Result) -> AnswerView:
         """An answer of a case with all that belongs to it."""
         from evalstore.operations.views import answer
 
         return answer.session_of(self.where, id, result)
 
-    def question(self, result: Result, run: str | None) -> SessionView:
+    def question(self, result: Result, run: str | None) -> AnswerView:
         """What is asked of a candidate that has not answered."""
         from evalstore.operations.views import answer
 
@@ -219,7 +226,7 @@ class Workspace:
 
     def label(
         self, results: Sequence[Result], verdict: Word, note: str, session: str | None
-    ) -> list[Labelled]:
+    ) -> list[LabelReport]:
         """Append a person's verdict on what these came to; with a session, on that alone.
 
         `none` takes back what this person has said.
@@ -237,29 +244,29 @@ class Workspace:
     def status(self) -> Status:
         """What changed since the last run, what a run would do, why, and its price."""
         from evalstore.operations import status_cache
-        from evalstore.planning.options import Wanted
+        from evalstore.planning.options import SelectionOptions
 
-        return status_cache.status(self.where, Wanted(offline=self.offline))
+        return status_cache.status(self.where, SelectionOptions(offline=self.offline))
 
-    def all_that_lacks(self) -> Intent:
+    def all_that_lacks(self) -> RunRequest:
         """To run what is missing."""
         from evalstore.operations.views import interactive_run
 
         return interactive_run.ALL
 
-    def of_file(self, file: str) -> Intent:
+    def of_file(self, file: str) -> RunRequest:
         """To run what is missing of a test file."""
         from evalstore.operations.views import interactive_run
 
         return interactive_run.of_file(self.where, file)
 
-    def again(self, results: Sequence[Result]) -> Intent:
+    def again(self, results: Sequence[Result]) -> RunRequest:
         """To judge these again."""
         from evalstore.operations.views import interactive_run
 
         return interactive_run.again(self.where, results)
 
-    def plan(self, intent: Intent) -> Planned:
+    def plan(self, intent: RunRequest) -> PlanPreview:
         """What would be done, why, and its price."""
         from evalstore.operations.views import interactive_run
 
@@ -267,13 +274,17 @@ class Workspace:
             self.where, intent, offline=self.offline, max_cost=self.max_cost
         )
 
-    def carry_out(self, intent: Intent, watcher: Watcher, planned: Planned) -> Ended:
+    def carry_out(
+        self, intent: RunRequest, listener: ProgressListener, planned: PlanPreview
+    ) -> RunEnd:
         """Do it, unless it is more than was planned by now; the watcher can stop it."""
         from evalstore.operations.views import interactive_run
 
-        return interactive_run.carry_out(self.where, intent, watcher, planned, offline=self.offline)
+        return interactive_run.carry_out(
+            self.where, intent, listener, planned, offline=self.offline
+        )
 
-    def flips(self, run: str) -> Flips | None:
+    def flips(self, run: str) -> VerdictChanges | None:
         """What broke and what was fixed since the run before, if there is one."""
         from evalstore.operations.views import interactive_run
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from evalstore.values import Result
 
 
-class Stop(NamedTuple):
+class Position(NamedTuple):
     """Where a walk is."""
 
     case: CaseRow
@@ -23,7 +23,7 @@ class Stop(NamedTuple):
     """The candidate whose answer stands beside."""
 
 
-class Walk:
+class CaseNavigator:
     """A place among cases; a step that cannot be made leaves it and returns False."""
 
     def __init__(self, cases: Cases, listed: Sequence[CaseRow], number: int, model: str) -> None:
@@ -35,9 +35,9 @@ class Walk:
         self.other: str | None = None
 
     @property
-    def stop(self) -> Stop:
+    def stop(self) -> Position:
         """Where the walk is."""
-        return Stop(self.case, self.model, self.attempt, self.other)
+        return Position(self.case, self.model, self.attempt, self.other)
 
     @property
     def case(self) -> CaseRow:

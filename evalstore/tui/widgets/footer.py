@@ -23,14 +23,14 @@ _WIDE = 100
 """From so many columns on, keys that are not worth knowing first are named, too."""
 
 
-class KeyLine(Static):
+class KeyFooter(Static):
     """Names the keys that are worth knowing here; a click on one presses it.
 
     One line that is painted instead of a widget for each key: pages open the quicker for it.
     """
 
     DEFAULT_CSS = """
-    KeyLine {
+    KeyFooter {
         dock: bottom;
         height: 1;
         color: $footer-description-foreground;

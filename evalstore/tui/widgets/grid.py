@@ -14,14 +14,14 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from evalstore.display import clip, columns_of
-from evalstore.tui.widgets.grid_columns import GAP, Column, Laid, lay_out
+from evalstore.tui.widgets.grid_columns import GAP, Column, VisibleColumns, fit_columns
 
 if TYPE_CHECKING:
     from rich.style import Style
     from textual import events
 
 
-class Cell(NamedTuple):
+class StyledCell(NamedTuple):
     """A text and the name of its colour: a verdict, `faint`, or none."""
 
     text: str
@@ -129,9 +129,9 @@ class Grid(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None, marks: bool = False) -> None:
         super().__init__(id=id)
         self._columns: Sequence[Column] = ()
-        self._laid = Laid((), (), 0)
+        self._laid = VisibleColumns((), (), 0)
         self._count = 0
-        self._cells: Callable[[int], Sequence[Cell]] = lambda _row: ()
+        self._cells: Callable[[int], Sequence[StyledCell]] = lambda _row: ()
         self.cursor = 0
         self._picked = 0
         self._with_marks = marks
@@ -146,7 +146,7 @@ class Grid(ScrollView, can_focus=True):
         self,
         columns: Sequence[Column],
         count: int,
-        cells: Callable[[int], Sequence[Cell]],
+        cells: Callable[[int], Sequence[StyledCell]],
         *,
         cursor: int = 0,
     ) -> None:
@@ -186,13 +186,13 @@ class Grid(ScrollView, can_focus=True):
         cells = self._cells(row)
         return [] if self._is_heading(cells) else [cell.plain or cell.text for cell in cells]
 
-    def _is_heading(self, cells: Sequence[Cell]) -> bool:
+    def _is_heading(self, cells: Sequence[StyledCell]) -> bool:
         """Whether there is one text, for the whole width."""
         return len(cells) == 1 < len(self._columns)
 
     def _measure(self) -> None:
         width = self.scrollable_content_region.width
-        self._laid = lay_out(self._columns, width, self._picked, self._laid.first)
+        self._laid = fit_columns(self._columns, width, self._picked, self._laid.first)
         self.virtual_size = Size(width, self._count + 1)
 
     def watch_show_vertical_scrollbar(self) -> None:
@@ -210,10 +210,10 @@ class Grid(ScrollView, can_focus=True):
         if y == 0:
             style = self.get_component_rich_style("grid--header")
             titles = {
-                number: Cell(column.title)
+                number: StyledCell(column.title)
                 for number, column in zip(self._laid.shown, self._laid.columns, strict=True)
             }
-            listed = [titles.get(number, Cell("")) for number in range(len(self._columns))]
+            listed = [titles.get(number, StyledCell("")) for number in range(len(self._columns))]
             return self._line(listed, style, style, " ", width)
         row = y - 1 + self.scroll_offset.y
         base = self.rich_style
@@ -224,7 +224,7 @@ class Grid(ScrollView, can_focus=True):
         return self._line(self._cells(row), base, None, "●" if row in self.marked else " ", width)
 
     def _line(
-        self, cells: Sequence[Cell], base: Style, fixed: Style | None, mark: str, width: int
+        self, cells: Sequence[StyledCell], base: Style, fixed: Style | None, mark: str, width: int
     ) -> Strip:
         marked = base + self.get_component_rich_style("grid--mark", partial=True)
         segments = [Segment(f"{mark} ", marked)]
@@ -239,7 +239,7 @@ class Grid(ScrollView, can_focus=True):
         picked = picks[self._picked] if self._picked < len(picks) else None
         for number, column in zip(self._laid.shown, self._laid.columns, strict=True):
             room = column.width
-            cell = cells[number] if number < len(cells) else Cell("")
+            cell = cells[number] if number < len(cells) else StyledCell("")
             text = clip(cell.text, room)
             blank = " " * (room - columns_of(text))
             style = base

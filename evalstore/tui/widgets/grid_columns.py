@@ -35,7 +35,7 @@ class Column:
     """How narrow it may become for others to have room; 0: as wide as it is."""
 
 
-class Laid(NamedTuple):
+class VisibleColumns(NamedTuple):
     """What can be seen of the columns."""
 
     shown: tuple[int, ...]
@@ -46,7 +46,7 @@ class Laid(NamedTuple):
     """The first that can be seen of those that can be picked."""
 
 
-def lay_out(columns: Sequence[Column], width: int, picked: int, first: int) -> Laid:
+def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) -> VisibleColumns:
     """Share a width among the columns; of those that can be picked `picked` is always seen.
 
     `first` is the one that was seen first: it stays so as far as that is possible.
@@ -79,7 +79,7 @@ def lay_out(columns: Sequence[Column], width: int, picked: int, first: int) -> L
     if seen and first + fits < len(picks):
         title = made[seen[-1]].title[: max(0, made[seen[-1]].width - 2)]
         made[seen[-1]] = replace(made[seen[-1]], title=f"{title} ›")
-    return Laid(tuple(shown), tuple(made[n] for n in shown), first)
+    return VisibleColumns(tuple(shown), tuple(made[n] for n in shown), first)
 
 
 def _narrow(column: Column) -> int:

@@ -18,47 +18,47 @@ if TYPE_CHECKING:
     from textual import events
 
 
-class Span(NamedTuple):
+class StyledSpan(NamedTuple):
     """A part of a line and the name of its colour: a verdict, `faint`, `heading`, or none."""
 
     text: str
     colour: str = ""
 
 
-class Line(NamedTuple):
+class StyledLine(NamedTuple):
     """One line before it is wrapped; what is wrapped goes on at the indent."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[StyledSpan, ...]
     indent: int = 0
 
 
-def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[Line]:
+def text_lines(text: str, colour: str = "", indent: int = 0) -> Iterator[StyledLine]:
     """The lines of a text; control characters are shown as escapes."""
     for line in text.split("\n"):  # one by one: most are printable, which is quick to see
         shown = line if line.isprintable() else safe(line, lines=True).expandtabs(4)
-        yield Line((Span(shown, colour),), indent)
+        yield StyledLine((StyledSpan(shown, colour),), indent)
 
 
-def changed(text: str, colour: str) -> Iterator[Span]:
+def changed(text: str, colour: str) -> Iterator[StyledSpan]:
     """Words that are gone (`old`) or new: in signs, too, which copies and plain screens keep."""
     words = text.rstrip() or text
     if words:
         begin, end = _MARKS[colour]
-        yield Span(f"{begin}{words}{end}", colour)
+        yield StyledSpan(f"{begin}{words}{end}", colour)
     if words != text:
-        yield Span(text[len(words) :])
+        yield StyledSpan(text[len(words) :])
 
 
-def heading(text: str) -> Line:
+def heading(text: str) -> StyledLine:
     """A line that begins a part."""
-    return Line((Span(safe(text), "heading"),))
+    return StyledLine((StyledSpan(safe(text), "heading"),))
 
 
-BLANK = Line(())
+BLANK = StyledLine(())
 _MARKS = {"old": ("[-", "-]"), "new": ("{+", "+}")}
 
 
-class Reader(ScrollView, can_focus=True):
+class TextView(ScrollView, can_focus=True):
     """Lines of text, wrapped. Never markup."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -73,7 +73,7 @@ class Reader(ScrollView, can_focus=True):
         "reader--new",
     }
     DEFAULT_CSS = """
-    Reader {
+    TextView {
         height: 1fr;
         background: $surface;
         color: $foreground;
@@ -101,10 +101,10 @@ class Reader(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._lines: Sequence[Line] = ()
-        self._wrapped: list[tuple[Span, ...]] = []
+        self._lines: Sequence[StyledLine] = ()
+        self._wrapped: list[tuple[StyledSpan, ...]] = []
 
-    def show(self, lines: Iterable[Line], *, stay: bool = False) -> None:
+    def show(self, lines: Iterable[StyledLine], *, stay: bool = False) -> None:
         """Show these lines, from the top unless it is to `stay` where it is."""
         self._lines = list(lines)
         self._wrap()
@@ -154,14 +154,14 @@ class Reader(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(width, base).crop(0, width)
 
 
-def _text(line: Line) -> str:
+def _text(line: StyledLine) -> str:
     return "".join(span.text for span in line.spans)
 
 
-def wrapped(line: Line, width: int) -> Iterator[tuple[Span, ...]]:
+def wrapped(line: StyledLine, width: int) -> Iterator[tuple[StyledSpan, ...]]:
     """The parts of a line that fit; broken between words where there are any."""
     room = max(10, width - line.indent)
-    pad = (Span(" " * line.indent),) if line.indent else ()
+    pad = (StyledSpan(" " * line.indent),) if line.indent else ()
     text = line.spans[0].text if len(line.spans) == 1 else "".join(one.text for one in line.spans)
     if len(text) <= room and (text.isascii() or cell_len(text) <= room):
         yield (*pad, *line.spans)
@@ -169,16 +169,16 @@ def wrapped(line: Line, width: int) -> Iterator[tuple[Span, ...]]:
     if len(line.spans) == 1:
         colour = line.spans[0].colour
         for start, end in _rows(text, room):
-            yield (*pad, Span(text[start:end], colour))
+            yield (*pad, StyledSpan(text[start:end], colour))
         return
     spans = iter(line.spans)
     span, begin = next(spans), 0
     for start, end in _rows(text, room):
-        row: list[Span] = []
+        row: list[StyledSpan] = []
         while True:
             part = span.text[max(0, start - begin) : end - begin]
             if part:
-                row.append(Span(part, span.colour))
+                row.append(StyledSpan(part, span.colour))
             if begin + len(span.text) >= end:
                 break
             begin += len(span.text)

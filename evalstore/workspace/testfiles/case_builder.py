@@ -27,21 +27,21 @@ from evalstore.workspace.testfiles.check_binding import BoundChecks, CheckTempla
 from evalstore.workspace.testfiles.messages import (
     ANSWERS,
     SAMPLE,
-    Conversation,
-    Shape,
+    AnswerNames,
+    ConversationTemplate,
     fill_instructions,
 )
-from evalstore.workspace.testfiles.rendering import Filler, Row
+from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
 from evalstore.workspace.testfiles.replacements import labels, shorten_label
 
 if TYPE_CHECKING:
     from evalstore.files.datasets import Dataset
     from evalstore.files.templates import Template
-    from evalstore.workspace.testfiles.context import Desk
+    from evalstore.workspace.testfiles.context import FillContext
     from evalstore.workspace.testfiles.parser import TestFile
 
 
-class Draft(NamedTuple):
+class CaseDraft(NamedTuple):
     """What one row comes to, before it has a name among the others."""
 
     values: dict[str, Json]
@@ -67,7 +67,7 @@ class _Judged(NamedTuple):
     group_checks: tuple[Json, ...]
 
 
-class Drafter:
+class CaseBuilder:
     """All texts of a test file, compiled."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Drafter:
         """`tools` and `schema` are ids of versions."""
         self._test = test
         names = {name for run in test.runs for name in (run.name, *run.turn_names) if name}
-        self.filler = filler = Filler(
+        self.filler = filler = TemplateSet(
             test.path,
             test.replacements,
             as_is=test.plain,
@@ -87,7 +87,7 @@ class Drafter:
         )
         # In prose a column that is called like an answer is the column.
         self._later = (names | ({*ANSWERS, SAMPLE} - filler.data)) - filler.known.keys()
-        self._conversations = [Conversation(run, filler) for run in test.runs]
+        self._conversations = [ConversationTemplate(run, filler) for run in test.runs]
         said = test.answer
         self._answers = [
             filler.compile(one) for one in (said if isinstance(said, tuple) else (said,)) if one
@@ -119,45 +119,47 @@ class Drafter:
         self._judged: _Judged | None = None
         """How all rows are judged, when all are judged alike."""
 
-    def draft(self, row: Row, desk: Desk) -> Draft:
+    def draft(self, row: RowValues, project: FillContext) -> CaseDraft:
         """What a row comes to; the contents of its versions are kept. Raises `FileProblem`."""
         tests: list[str] = []
-        shapes: list[Shape] = []
+        shapes: list[AnswerNames] = []
         needs = self._needs
         for one in self._conversations:
-            messages, shape = one.fill(row, desk)
+            messages, shape = one.fill(row, project)
             described = hashing.with_messages(self._described, messages)
-            tests += [desk.result.keep("test", described)] * one.run.count
+            tests += [project.result.keep("test", described)] * one.run.count
             shapes += [shape] * one.run.count
             if shown := _needs_of_messages(messages):
                 needs = tuple(sorted({*needs, *shown}))
-        judged = self._judged or self._judge(row, desk, shapes)
-        return Draft(
+        judged = self._judged or self._judge(row, project, shapes)
+        return CaseDraft(
             self.values(row),
             tuple(tests),
             judged.evaluation,
             judged.by,
             needs,
-            self._recorded(row, shapes, desk) if self._answers else None,
+            self._recorded(row, shapes, project) if self._answers else None,
             judged.prompts,
             judged.code,
             "".join(map(str, self._group.fill(row.lookup, row.typed))) if self._group else "",
             judged.group_checks,
         )
 
-    def _judge(self, row: Row, desk: Desk, shapes: Sequence[Shape]) -> _Judged:
+    def _judge(
+        self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
+    ) -> _Judged:
         """How the answers to a row are judged; what is the same for all rows is kept."""
         told = (
-            fill_instructions(self._instructions, row, desk, shapes, self._later)
+            fill_instructions(self._instructions, row, project, shapes, self._later)
             if self._instructions
             else ()
         )
-        checks = self._checks.fill(row, desk, shapes) if self._checks else BoundChecks()
+        checks = self._checks.fill(row, project, shapes) if self._checks else BoundChecks()
         evaluation = EvaluationVersion(told, (*self._implied, *checks.own))
         judge = judge_of(evaluation.checks)
         by_checks, by_models = bool(without_judge(evaluation.checks)), bool(told or judge)
         found = _Judged(
-            desk.result.keep("evaluation", hashing.describe_evaluation(evaluation))
+            project.result.keep("evaluation", hashing.describe_evaluation(evaluation))
             if by_checks or by_models
             else None,
             self._judged_by[by_checks, by_models],
@@ -171,7 +173,7 @@ class Drafter:
             self._judged = found
         return found
 
-    def values(self, row: Row) -> dict[str, Json]:
+    def values(self, row: RowValues) -> dict[str, Json]:
         """What tells a row from others: the values of its data that are used, and the author's."""
         found: dict[str, Json] = {}
         if row.item is not None:
@@ -182,7 +184,9 @@ class Drafter:
             found[name] = written.text
         return found
 
-    def _recorded(self, row: Row, shapes: list[Shape], desk: Desk) -> str | None:
+    def _recorded(
+        self, row: RowValues, shapes: list[AnswerNames], project: FillContext
+    ) -> str | None:
         """The version of the model that has given the answers which a row brings itself.
 
         It is those answers; None when the row brings none.
@@ -218,16 +222,16 @@ class Drafter:
         version = ModelVersion(
             RECORDED, RECORDED, options={"answers": [as_text(one) for one in answers]}
         )
-        return desk.result.keep("model", hashing.describe_model(version))
+        return project.result.keep("model", hashing.describe_model(version))
 
     # --- names
 
     def name(
-        self, drafts: Sequence[Draft], prompts: tuple[str | None, ...], desk: Desk
+        self, drafts: Sequence[CaseDraft], prompts: tuple[str | None, ...], project: FillContext
     ) -> Iterator[Case]:
         """The cases of the rows, and behind them those of groups that are judged together."""
         texts = [texts_of(one.values) for one in drafts]
-        groups: dict[str, list[Draft]] = {}
+        groups: dict[str, list[CaseDraft]] = {}
         taken: set[str] = set()
         for label, one in zip(labels(texts), drafts, strict=True):
             if self.has_groups:
@@ -245,9 +249,9 @@ class Drafter:
                 label += "'"
             taken.add(label)
             key = hashing.row_key({"": group})  # no value of a row has an empty name
-            yield self.case(label, key, self._together(members, desk), prompts)
+            yield self.case(label, key, self._together(members, project), prompts)
 
-    def case(self, label: str, key: str, draft: Draft, prompts: tuple[str | None, ...]) -> Case:
+    def case(self, label: str, key: str, draft: CaseDraft, prompts: tuple[str | None, ...]) -> Case:
         """The case of a row."""
         options = self._test.options
         return Case(
@@ -267,7 +271,7 @@ class Drafter:
             code=draft.code,
         )
 
-    def _together(self, members: Sequence[Draft], desk: Desk) -> Draft:
+    def _together(self, members: Sequence[CaseDraft], project: FillContext) -> CaseDraft:
         """All rows of a group as one; rows that ask the same share the answers."""
         asked: dict[str, int] = {}
         for one in members:
@@ -276,7 +280,7 @@ class Drafter:
         evaluation = EvaluationVersion((), members[0].group_checks)
         return members[0]._replace(
             tests=tuple(test for test, count in asked.items() for _ in range(count)),
-            evaluation=desk.result.keep("evaluation", hashing.describe_evaluation(evaluation)),
+            evaluation=project.result.keep("evaluation", hashing.describe_evaluation(evaluation)),
             judged_by=("checks",),
             needs=tuple(sorted({need for one in members for need in one.needs})),
             judge_prompts=(),
@@ -291,7 +295,7 @@ def texts_of(values: Mapping[str, Json]) -> dict[str, str]:
     }
 
 
-def _value_or_none(template: Template, row: Row) -> Json:
+def _value_or_none(template: Template, row: RowValues) -> Json:
     try:
         return template.value(row.lookup, row.typed)
     except NoValueError:
@@ -302,7 +306,7 @@ def _code(checks: Sequence[Json]) -> tuple[str, ...]:
     return tuple([one.text for one in code_of(checks)])
 
 
-def differing_groups(drafts: Sequence[Draft]) -> bool:
+def differing_groups(drafts: Sequence[CaseDraft]) -> bool:
     """Whether rows of one group are to be judged together in different ways."""
     first: dict[str, tuple[Json, ...]] = {}
     return any(first.setdefault(one.group, one.group_checks) != one.group_checks for one in drafts)

@@ -28,9 +28,9 @@ from evalstore.workspace.testfiles.messages import find_answers
 if TYPE_CHECKING:
     from evalstore.files.templates import Template
     from evalstore.workspace.testfiles.check_block import CheckEntry, CheckList
-    from evalstore.workspace.testfiles.context import Desk
-    from evalstore.workspace.testfiles.messages import Shape
-    from evalstore.workspace.testfiles.rendering import Filler, Row
+    from evalstore.workspace.testfiles.context import FillContext
+    from evalstore.workspace.testfiles.messages import AnswerNames
+    from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
 
 JUDGED_NAMES = frozenset({"sample", "answer", "answers"})
 """What a text in a check may mention that is known only when there is an answer."""
@@ -67,7 +67,7 @@ class _Entry:
 class CheckTemplates:
     """The checks of a file with their texts compiled."""
 
-    def __init__(self, checks: CheckList, filler: Filler, named: Collection[str]) -> None:
+    def __init__(self, checks: CheckList, filler: TemplateSet, named: Collection[str]) -> None:
         """`named` are the names of the answers and of the runs of the file."""
         self._checks = checks
         self._fixed: dict[int, dict[str, Json]] = {}
@@ -89,7 +89,7 @@ class CheckTemplates:
         """Whether they are the same for every row."""
 
     @staticmethod
-    def _compile(entry: CheckEntry, filler: Filler, later: frozenset[str]) -> _Entry:
+    def _compile(entry: CheckEntry, filler: TemplateSet, later: frozenset[str]) -> _Entry:
         texts = [
             (place, filler.compile(Section(text, (entry.line,), entry.line), later))
             for place, text in templates_in(entry.given, ())
@@ -119,13 +119,15 @@ class CheckTemplates:
             filler.used_columns,
         )
 
-    def fill(self, row: Row, desk: Desk, shapes: Sequence[Shape]) -> BoundChecks:
+    def fill(
+        self, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
+    ) -> BoundChecks:
         """The checks for a row and its conversations; raises `FileProblem`."""
         own: list[Json] = []
         group: list[Json] = []
         for number, entry in enumerate(self._entries):
             (group if entry.scope == "group" else own).append(
-                self._fill(number, entry, row, desk, shapes)
+                self._fill(number, entry, row, project, shapes)
             )
         return BoundChecks(self._together(own), self._together(group))
 
@@ -138,19 +140,19 @@ class CheckTemplates:
         self,
         number: int,
         entry: _Entry,
-        row: Row,
-        desk: Desk,
-        shapes: Sequence[Shape],
+        row: RowValues,
+        project: FillContext,
+        shapes: Sequence[AnswerNames],
     ) -> dict[str, Json]:
         if not _is_fixed(entry):
             if form := self._forms.get(number):
-                return form.fill(row, desk)
-            found = _fill(entry, row, desk, shapes)
+                return form.fill(row, project)
+            found = _fill(entry, row, project, shapes)
             if number not in self._forms:
                 self._forms[number] = _form_of(entry, found)
             return found
         if number not in self._fixed:
-            self._fixed[number] = _fill(entry, row, desk, shapes)
+            self._fixed[number] = _fill(entry, row, project, shapes)
         return self._fixed[number]
 
 
@@ -167,7 +169,7 @@ class _Form:
         self._entry, self._form, self._texts = entry, form, texts
         self._is_deep = any(len(place) > 1 for place, _ in texts)
 
-    def fill(self, row: Row, desk: Desk) -> dict[str, Json]:
+    def fill(self, row: RowValues, project: FillContext) -> dict[str, Json]:
         """The check for a row."""
         settings = copied(self._form.settings) if self._is_deep else {**self._form.settings}
         for place, template in self._texts:
@@ -178,7 +180,7 @@ class _Form:
                 settings = put_at(settings, place, value)
         found = self._form.read(settings)
         if matches_all(found):
-            desk.result.add_once([_matching_all(desk.path, self._entry.entry)])
+            project.result.add_once([_matching_all(project.path, self._entry.entry)])
         return found
 
 
@@ -199,15 +201,17 @@ def _form_of(entry: _Entry, found: Mapping[str, Json]) -> _Form | None:
     return _Form(entry, form, [(place, compiled[text]) for place, text in places.items()])
 
 
-def _name_prompts(check: dict[str, Json], line: int, desk: Desk) -> dict[str, Json]:
+def _name_prompts(check: dict[str, Json], line: int, project: FillContext) -> dict[str, Json]:
     """The check with the versions of the prompt that it names, instead of its id."""
     if check["type"] != JUDGE or "prompt" not in check:
         return check
     named = {name: value for name, value in check.items() if name != "prompt"}
-    return {**named, "prompts": list(desk.find_prompts(check["prompt"], line))}
+    return {**named, "prompts": list(project.find_prompts(check["prompt"], line))}
 
 
-def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[str, Json]:
+def _fill(
+    entry: _Entry, row: RowValues, project: FillContext, shapes: Sequence[AnswerNames]
+) -> dict[str, Json]:
     line = entry.entry.line
     given = copied(entry.entry.given)
     for place, template in entry.texts:
@@ -219,7 +223,7 @@ def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[
         whole = read_check(
             set_apart(given, entry.entry.given),
             line,
-            find_file=lambda own: find_file(desk, own, line),
+            find_file=lambda own: find_file(project, own, line),
         )
         code = bind(whole, entry.scope, row, entry.columns, shapes)
     if entry.kept:
@@ -243,10 +247,10 @@ def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[
     else:
         found = _name_prompts(
             read_check(
-                set_apart(given, entry.entry.given), line, lambda id: desk.find_schema(id, line)
+                set_apart(given, entry.entry.given), line, lambda id: project.find_schema(id, line)
             ),
             line,
-            desk,
+            project,
         )
         if "expression" in found:
             names = names_in(found["expression"])
@@ -255,7 +259,7 @@ def _fill(entry: _Entry, row: Row, desk: Desk, shapes: Sequence[Shape]) -> dict[
             if ITEM in names:
                 used |= _used_of_item(found["expression"]) if row.item is not None else {ITEM}
         if matches_all(found):
-            desk.result.add_once([_matching_all(desk.path, entry.entry)])
+            project.result.add_once([_matching_all(project.path, entry.entry)])
     try:
         values = _values(used, row)
     except NoValueError as problem:
@@ -284,7 +288,7 @@ def _used_of_item(expression: str) -> set[str]:
     return {ITEM} if whole else {f"{ITEM}.{key}" for key in keys}
 
 
-def _values(names: Collection[str], row: Row) -> dict[str, Json]:
+def _values(names: Collection[str], row: RowValues) -> dict[str, Json]:
     """The values of a row by name; of a row of data, those that are used."""
     found: dict[str, Json] = {}
     for name in sorted(names):
@@ -301,7 +305,7 @@ def _values(names: Collection[str], row: Row) -> dict[str, Json]:
     return found
 
 
-def _turns(names: Collection[str], entry: _Entry, shapes: Sequence[Shape]) -> dict[str, Json]:
+def _turns(names: Collection[str], entry: _Entry, shapes: Sequence[AnswerNames]) -> dict[str, Json]:
     """Where the answers of these names are: the number of a turn, or pairs with a session."""
     found: dict[str, Json] = {}
     several = len(shapes) > 1

@@ -13,7 +13,7 @@ from evalstore.checks.parser import split
 from evalstore.checks.types.judge import JUDGE
 from evalstore.errors import FileProblem
 from evalstore.files.fields import Fields
-from evalstore.files.markdown import Line, fences
+from evalstore.files.markdown import SourceLine, fences
 from evalstore.files.yaml12 import Document, read_yaml
 from evalstore.values import Json
 
@@ -54,7 +54,7 @@ class CheckList:
             )
 
 
-def take_block(lines: list[Line]) -> tuple[list[Line], CheckList | None]:
+def take_block(lines: list[SourceLine]) -> tuple[list[SourceLine], CheckList | None]:
     """What is left of the lines without the block, and the checks in it; raises `FileProblem`."""
     found = [fence for fence in fences(lines) if fence.info.split()[:1] == [WORD]]
     if not found:

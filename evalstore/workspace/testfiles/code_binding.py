@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 from evalstore.checks.types.python import require_defined
 from evalstore.errors import FileProblem
-from evalstore.files.templates import Mention
+from evalstore.files.templates import FileMention
 from evalstore.values import Json
 from evalstore.workspace.testfiles.rendering import clean_path
 
 if TYPE_CHECKING:
-    from evalstore.workspace.testfiles.context import Desk
-    from evalstore.workspace.testfiles.messages import Shape
-    from evalstore.workspace.testfiles.rendering import Row
+    from evalstore.workspace.testfiles.context import FillContext
+    from evalstore.workspace.testfiles.messages import AnswerNames
+    from evalstore.workspace.testfiles.rendering import RowValues
 
 
-def find_file(desk: Desk, check: Mapping[str, Json], line: int) -> dict[str, str]:
+def find_file(project: FillContext, check: Mapping[str, Json], line: int) -> dict[str, str]:
     """The file of a check: its id, and its path as it is kept; raises `FileProblem`.
 
     It is looked at whether it defines what the check names; nothing is run.
     """
-    written = clean_path(Mention(check["file"], line))
+    written = clean_path(FileMention(check["file"], line))
     try:
-        version, id = desk.read_file(written)
+        version, id = project.read_file(written)
     except FileProblem as problem:
         raise FileProblem(problem.message, line, hint=problem.hint) from problem
     require_defined(check, version.data, line)
@@ -34,9 +34,9 @@ def find_file(desk: Desk, check: Mapping[str, Json], line: int) -> dict[str, str
 def bind(
     check: Mapping[str, Json],
     scope: str,
-    row: Row,
+    row: RowValues,
     columns: Collection[str],
-    shapes: Sequence[Shape],
+    shapes: Sequence[AnswerNames],
 ) -> dict[str, Json]:
     """The values of the row and the names of the answers, where there are any.
 
@@ -50,7 +50,7 @@ def bind(
     data = row.item if row.item is not None else {}
     item = {name: data[name] for name in columns if name in data}
     for name in row.values:
-        if not any(isinstance(piece, Mention) for piece in row.lookup(name)):
+        if not any(isinstance(piece, FileMention) for piece in row.lookup(name)):
             item[name] = row.typed(name)
     if item:
         found["item"] = item

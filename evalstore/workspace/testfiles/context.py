@@ -23,7 +23,7 @@ def _no_data(spec: DatasetSpec, _file: str) -> tuple[Dataset, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class Definitions:
     """What test files refer to by id, with the ids of the current versions."""
 
     prompts: Mapping[str, tuple[str, ...]]
@@ -63,7 +63,7 @@ def keep_after(
 
 
 @dataclass
-class Expansion:
+class ExpandedFile:
     """What one file comes to."""
 
     file: CaseFile | None = None
@@ -106,12 +106,12 @@ class Expansion:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class FillContext:
     """What is at hand when the texts of one file are filled."""
 
     path: str
-    library: Library
-    result: Expansion
+    library: Definitions
+    result: ExpandedFile
     told: bool = False
     """Whether there are instructions, which an evaluator prompt then must show."""
 

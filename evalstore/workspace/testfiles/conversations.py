@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from evalstore.display import shorten
 from evalstore.errors import FileProblem
 from evalstore.files.fields import MOST_SAMPLES, Fields
-from evalstore.files.markdown import SPACE, Line, Section, is_rule, section
+from evalstore.files.markdown import SPACE, Section, SourceLine, is_rule, section
 from evalstore.values import Role
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RepeatedConversation:
     """One conversation, held as often as `count` says."""
 
     turns: tuple[Turn, ...]
@@ -70,7 +70,9 @@ class Run:
 # --- from the body ----------------------------------------------------------------------
 
 
-def read_runs(lines: list[Line], first: int, repetitions: int | None) -> tuple[Run, ...]:
+def read_runs(
+    lines: list[SourceLine], first: int, repetitions: int | None
+) -> tuple[RepeatedConversation, ...]:
     """The conversations of a body; raises `FileProblem`."""
     starts = [
         (number, found[5])
@@ -86,7 +88,7 @@ def read_runs(lines: list[Line], first: int, repetitions: int | None) -> tuple[R
             hint="write how often behind the name of the run, as in '# ▶ again ×3'",
         )
     shared = lines[: starts[0][0]]
-    runs: list[Run] = []
+    runs: list[RepeatedConversation] = []
     for number, (start, rest) in enumerate(starts):
         end = starts[number + 1][0] if number + 1 < len(starts) else len(lines)
         line = lines[start].number
@@ -116,7 +118,9 @@ def _read_name(rest: str, line: int) -> tuple[str, int]:
     return name, count
 
 
-def _conversation(lines: list[Line], first: int, name: str | None, count: int) -> Run:
+def _conversation(
+    lines: list[SourceLine], first: int, name: str | None, count: int
+) -> RepeatedConversation:
     """A conversation without its last answer, and what that is called."""
     turns = split_turns(lines)
     if not turns or turns[-1].role == "system":
@@ -127,7 +131,7 @@ def _conversation(lines: list[Line], first: int, name: str | None, count: int) -
         )
     turns, last = _take_last(turns)
     check_order(turns)
-    return Run(turns, name, count, last)
+    return RepeatedConversation(turns, name, count, last)
 
 
 def _take_last(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], str]:
@@ -142,11 +146,11 @@ def _take_last(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], str]:
     return turns, last or LAST
 
 
-def split_turns(lines: list[Line]) -> tuple[Turn, ...]:
+def split_turns(lines: list[SourceLine]) -> tuple[Turn, ...]:
     """The turns of a conversation; text before the first marker is a system text."""
     turns: list[Turn] = []
     role: Role = "system"
-    collected: list[Line] = []
+    collected: list[SourceLine] = []
     first = lines[0].number if lines else 1
 
     def finish() -> None:
@@ -248,7 +252,7 @@ def _refuse_filled_start(turns: tuple[Turn, ...]) -> None:
         )
 
 
-def only_system(turns: tuple[Turn, ...], lines: list[Line]) -> None:
+def only_system(turns: tuple[Turn, ...], lines: list[SourceLine]) -> None:
     """Raise unless these are the turns of a system prompt."""
     for turn in turns:
         if turn.role != "system":
@@ -269,7 +273,7 @@ def only_system(turns: tuple[Turn, ...], lines: list[Line]) -> None:
 # --- from the field `messages` ----------------------------------------------------------
 
 
-def read_messages(document: Document, repetitions: int | None) -> Run:
+def read_messages(document: Document, repetitions: int | None) -> RepeatedConversation:
     """The conversation of the field `messages`: a list, or a text that is a template."""
     value, line = document.value, document.line()
     count = repetitions or 1
@@ -280,7 +284,7 @@ def read_messages(document: Document, repetitions: int | None) -> Run:
                 line,
                 hint="as in 'messages: \"{{ item.messages }}\"'",
             )
-        return Run((), count=count, template=Section(value.strip(), (line,), line))
+        return RepeatedConversation((), count=count, template=Section(value.strip(), (line,), line))
     if not isinstance(value, list) or not value:
         raise FileProblem(
             "'messages' must be a list of messages",
@@ -293,7 +297,7 @@ def read_messages(document: Document, repetitions: int | None) -> Run:
         raise FileProblem("'messages' has no message of the role 'user'", line)
     _refuse_filled_start(turns)
     _refuse_fixed_end(turns)
-    return Run(turns, count=count, last_turn=last)
+    return RepeatedConversation(turns, count=count, last_turn=last)
 
 
 def _message(document: Document) -> Turn:

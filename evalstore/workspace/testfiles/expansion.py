@@ -19,12 +19,17 @@ from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.files.fields import suggest
 from evalstore.store.case_tree import CaseTreeBuilder
 from evalstore.values import DEFAULT_PROMPT, REQUIRED_NAMES, CaseFile, PromptVersion
-from evalstore.workspace.testfiles.case_builder import Draft, Drafter, differing_groups, texts_of
-from evalstore.workspace.testfiles.context import Desk, Expansion, Library, Sink
+from evalstore.workspace.testfiles.case_builder import (
+    CaseBuilder,
+    CaseDraft,
+    differing_groups,
+    texts_of,
+)
+from evalstore.workspace.testfiles.context import Definitions, ExpandedFile, FillContext, Sink
 from evalstore.workspace.testfiles.judge_prompt import INSTRUCTIONS
 from evalstore.workspace.testfiles.messages import fill_turn
-from evalstore.workspace.testfiles.rendering import Filler, Row, RuntimeRow
-from evalstore.workspace.testfiles.replacements import Columns, expand_rows
+from evalstore.workspace.testfiles.rendering import RowValues, RuntimeRow, TemplateSet
+from evalstore.workspace.testfiles.replacements import RowDifferences, expand_rows
 
 if TYPE_CHECKING:
     from evalstore.files.datasets import Dataset, DatasetRow
@@ -40,14 +45,14 @@ _MOST_PROBLEMS = 20
 
 
 def expand_test(
-    test: TestFile, library: Library, sink: Sink | None = None, *, in_nodes: bool = False
-) -> Expansion:
+    test: TestFile, library: Definitions, sink: Sink | None = None, *, in_nodes: bool = False
+) -> ExpandedFile:
     """The cases of a test file, or its problems.
 
     With `sink`, it gets contents and files as there are many, and the expansion lacks them. With
     `in_nodes` it gets very many cases, too, and the expansion has their node instead.
     """
-    result = Expansion(sink=sink)
+    result = ExpandedFile(sink=sink)
     if not test.readable:
         return result
     try:
@@ -60,25 +65,25 @@ def expand_test(
     tools = _resolve(test, "availableTools", "tool", test.tools, library.tools, result)
     asked = (test.schema,) if test.schema else ()
     schemas = _resolve(test, "structuredResponseSchema", "schema", asked, library.schemas, result)
-    drafter = Drafter(test, data, tools, schemas[0] if schemas else None)
+    drafter = CaseBuilder(test, data, tools, schemas[0] if schemas else None)
     result.problems += drafter.filler.problems
     if result.has_failed():
         result.problems = _data_problems(test, data) or result.problems
         return result
-    desk = Desk(test.path, library, result, told=test.instructions is not None)
+    project = FillContext(test.path, library, result, told=test.instructions is not None)
     try:
         can_store = in_nodes and data is not None and not drafter.has_groups
         most = _MOST_AT_ONCE if can_store else MOST_CASES
-        drafts = list(_draft(test, drafter, data, desk, most))
+        drafts = list(_draft(test, drafter, data, project, most))
     except _ManyRowsError:
-        _build_tree(test, drafter, data, prompts, desk)
+        _build_tree(test, drafter, data, prompts, project)
         return result
     if data is not None:
         result.problems += data.problems
     if not result.has_failed() and differing_groups(drafts):
         result.problems.append(_differing(test))
     elif not result.has_failed():
-        result.file = replace(_bare(test), cases=tuple(drafter.name(drafts, prompts, desk)))
+        result.file = replace(_bare(test), cases=tuple(drafter.name(drafts, prompts, project)))
         if test.is_cut and any(case.evaluation is None for case in result.file.cases):
             result.problems.append(_unjudged(test))
         if idle := _idle_group(test, drafter):
@@ -97,25 +102,25 @@ class _ManyRowsError(Exception):
 
 def _build_tree(
     test: TestFile,
-    drafter: Drafter,
+    drafter: CaseBuilder,
     data: Dataset | None,
     prompts: tuple[str | None, ...],
-    desk: Desk,
+    project: FillContext,
 ) -> None:
     """Keep the cases of very many rows in nodes, one after the other; the rows are read twice."""
-    result = desk.result
-    columns = Columns()
+    result = project.result
+    columns = RowDifferences()
     try:
         for row, _ in _rows(test, drafter.filler, data):
             columns.add(texts_of(drafter.values(row)))
     except FileProblem:
-        for _ in _draft(test, drafter, data, desk, MOST_CASES):
+        for _ in _draft(test, drafter, data, project, MOST_CASES):
             pass  # which finds the problems of all rows
         return
     labeller = columns.labeller()
     builder = CaseTreeBuilder(lambda description: result.keep("cases", description))
     unjudged = False
-    for draft in _draft(test, drafter, data, desk, MOST_CASES):
+    for draft in _draft(test, drafter, data, project, MOST_CASES):
         label = labeller.label(texts_of(draft.values))
         builder.add(drafter.case(label, hashing.row_key(draft.values), draft, prompts))
         unjudged = unjudged or draft.evaluation is None
@@ -130,7 +135,7 @@ def _build_tree(
         result.problems.append(idle)
 
 
-def _find_missing_packages(test: TestFile, result: Expansion) -> None:
+def _find_missing_packages(test: TestFile, result: ExpandedFile) -> None:
     """Report checks that need a package which is not installed."""
     for entry in test.checks.entries if test.checks else ():
         for kind, package in packages_of(entry.given):
@@ -141,8 +146,8 @@ def _find_missing_packages(test: TestFile, result: Expansion) -> None:
 
 
 def _draft(
-    test: TestFile, drafter: Drafter, data: Dataset | None, desk: Desk, most: int
-) -> Iterator[Draft]:
+    test: TestFile, drafter: CaseBuilder, data: Dataset | None, project: FillContext, most: int
+) -> Iterator[CaseDraft]:
     """What every row comes to; problems go to the result, those of the data once each.
 
     Raises `_ManyRowsError` when there are more than `most` rows.
@@ -153,7 +158,7 @@ def _draft(
             if number == most:
                 raise _ManyRowsError
             try:
-                yield drafter.draft(row, desk)
+                yield drafter.draft(row, project)
             except LimitProblem:
                 raise
             except FileProblem as problem:
@@ -162,8 +167,8 @@ def _draft(
                 if data is not None and sum(map(len, broken.values())) == _MOST_PROBLEMS:
                     break
     except FileProblem as problem:
-        desk.result.problems += problem.all_at(test.path)
-    desk.result.add_once(_in_rows(*both) for both in broken.items())
+        project.result.problems += problem.all_at(test.path)
+    project.result.add_once(_in_rows(*both) for both in broken.items())
 
 
 def _in_rows(problem: Problem, places: list[str]) -> Problem:
@@ -183,7 +188,7 @@ def _differing(test: TestFile) -> Problem:
     )
 
 
-def _open_data(test: TestFile, library: Library, result: Expansion) -> Dataset | None:
+def _open_data(test: TestFile, library: Definitions, result: ExpandedFile) -> Dataset | None:
     if test.dataset is None:
         return None
     data, digest = library.open_data(test.dataset, test.path)
@@ -201,12 +206,12 @@ def _data_problems(test: TestFile, data: Dataset | None) -> list[Problem]:
 
 
 def _rows(
-    test: TestFile, filler: Filler, data: Dataset | None
-) -> Iterator[tuple[Row, DatasetRow | None]]:
+    test: TestFile, filler: TemplateSet, data: Dataset | None
+) -> Iterator[tuple[RowValues, DatasetRow | None]]:
     """Every row with where it comes from: a row of data with each row of replacements."""
     if data is None:
         for values in expand_rows(test.replacements):
-            yield Row(values, filler.values), None
+            yield RowValues(values, filler.values), None
         return
     combinations = list(expand_rows(test.replacements))
     count = 0
@@ -219,7 +224,7 @@ def _rows(
                     test.line_of("dataset"),
                     hint="take fewer rows with 'limit', 'where' or 'sample'",
                 )
-            yield Row(values, filler.values, found.item), found
+            yield RowValues(values, filler.values, found.item), found
 
 
 def _place(data: Dataset | None, row: DatasetRow | None) -> str:
@@ -229,7 +234,7 @@ def _place(data: Dataset | None, row: DatasetRow | None) -> str:
     return f"{data.file}:{row.line}" if row.line else f"{data.file}, row {row.number}"
 
 
-def _idle_group(test: TestFile, drafter: Drafter) -> Problem | None:
+def _idle_group(test: TestFile, drafter: CaseBuilder) -> Problem | None:
     """Why the field 'group' has no effect, when it has none."""
     if test.group is None:
         return None
@@ -254,7 +259,9 @@ def _unjudged(test: TestFile) -> Problem:
     )
 
 
-def _resolve_prompts(test: TestFile, library: Library, result: Expansion) -> tuple[str | None, ...]:
+def _resolve_prompts(
+    test: TestFile, library: Definitions, result: ExpandedFile
+) -> tuple[str | None, ...]:
     found: list[str | None] = []
     for number, id in enumerate(test.system_prompts):
         if id is None:
@@ -285,7 +292,7 @@ def _resolve(
     kind: str,
     ids: tuple[str, ...],
     known: Mapping[str, str],
-    result: Expansion,
+    result: ExpandedFile,
 ) -> tuple[str, ...]:
     found = []
     for number, id in enumerate(ids):
@@ -305,10 +312,10 @@ def _resolve(
     return tuple(sorted(set(found)))
 
 
-def expand_prompt(prompt: PromptFile, library: Library) -> tuple[tuple[str, ...], Expansion]:
+def expand_prompt(prompt: PromptFile, library: Definitions) -> tuple[tuple[str, ...], ExpandedFile]:
     """The ids of a prompt's versions, one for each row; and their contents or problems."""
-    result = Expansion()
-    filler = Filler(
+    result = ExpandedFile()
+    filler = TemplateSet(
         prompt.path, prompt.replacements, as_is=prompt.plain, runtime=prompt.is_evaluator
     )
     turns = [(turn, filler.compile(turn.section)) for turn in prompt.turns]
@@ -319,12 +326,12 @@ def expand_prompt(prompt: PromptFile, library: Library) -> tuple[tuple[str, ...]
     if any(problem.severity == "error" for problem in result.problems):
         return (), result
     special = tuple(tag for tag in prompt.tags if tag.startswith("_"))
-    desk = Desk(prompt.path, library, result)
+    project = FillContext(prompt.path, library, result)
     ids: list[str] = []
     for values in expand_rows(prompt.replacements):
         row = RuntimeRow(values, filler.values)
         try:
-            messages = tuple(fill_turn(turn, template, row, desk) for turn, template in turns)
+            messages = tuple(fill_turn(turn, template, row, project) for turn, template in turns)
         except FileProblem as problem:
             result.problems.append(problem.at(prompt.path))
             if isinstance(problem, LimitProblem):
@@ -339,7 +346,7 @@ def expand_prompt(prompt: PromptFile, library: Library) -> tuple[tuple[str, ...]
 
 
 def _require_runtime_names(
-    prompt: PromptFile, templates: list[Template], result: Expansion
+    prompt: PromptFile, templates: list[Template], result: ExpandedFile
 ) -> None:
     used = {name for template in templates for name in template.names}
     for name in REQUIRED_NAMES:

@@ -12,16 +12,16 @@ from evalstore.display import as_text, shorten
 from evalstore.errors import FileProblem
 from evalstore.files.fields import suggest
 from evalstore.files.markdown import SPACE, Section
-from evalstore.files.templates import Later
+from evalstore.files.templates import DeferredValue
 from evalstore.values import AnswerRef, FileRef, Json, Message, Part, SampleRef, Text, is_text
 from evalstore.workspace.testfiles.conversations import LAST, MESSAGE_FIELDS, ROLES
 from evalstore.workspace.testfiles.rendering import clean_path
 
 if TYPE_CHECKING:
     from evalstore.files.templates import Filled, Template
-    from evalstore.workspace.testfiles.context import Desk
-    from evalstore.workspace.testfiles.conversations import Run, Turn
-    from evalstore.workspace.testfiles.rendering import Filler, Row
+    from evalstore.workspace.testfiles.context import FillContext
+    from evalstore.workspace.testfiles.conversations import RepeatedConversation, Turn
+    from evalstore.workspace.testfiles.rendering import RowValues, TemplateSet
 
 ANSWERS = frozenset({"answer", "answers"})
 """Names of the last answer, and of all, whatever turns are called."""
@@ -32,7 +32,7 @@ _ADDRESS = re.compile(r"https?://[^\s/]")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class AnswerNames:
     """What the answers of one conversation are called."""
 
     run: str | None
@@ -40,50 +40,52 @@ class Shape:
     """The names of its answers, in order; None: it has none."""
 
 
-class Conversation:
+class ConversationTemplate:
     """One run of a file with its texts compiled."""
 
-    def __init__(self, run: Run, filler: Filler) -> None:
+    def __init__(self, run: RepeatedConversation, filler: TemplateSet) -> None:
         self.run = run
         self._turns = [
             (turn, filler.compile(turn.section), _image(turn, filler)) for turn in run.turns
         ]
         self._template = filler.compile(run.template) if run.template else None
-        self._shape = Shape(run.name, run.turn_names)
+        self._shape = AnswerNames(run.name, run.turn_names)
 
-    def fill(self, row: Row, desk: Desk) -> tuple[tuple[Message, ...], Shape]:
+    def fill(self, row: RowValues, project: FillContext) -> tuple[tuple[Message, ...], AnswerNames]:
         """The messages for a row, and what the answers are called; raises `FileProblem`."""
         if self._template is None:
             turns = self._turns
-            shown = [_message(turn, template, image, row, desk) for turn, template, image in turns]
+            shown = [
+                _message(turn, template, image, row, project) for turn, template, image in turns
+            ]
             return tuple(shown), self._shape
         assert self.run.template is not None
         messages = _given_messages(self._template, self.run.template, row)
         filled = sum(1 for message in messages if message.filled)
-        return messages, Shape(self.run.name, (*[None] * filled, LAST))
+        return messages, AnswerNames(self.run.name, (*[None] * filled, LAST))
 
 
-def fill_turn(turn: Turn, template: Template, row: Row, desk: Desk) -> Message:
+def fill_turn(turn: Turn, template: Template, row: RowValues, project: FillContext) -> Message:
     """One turn without an image, filled with a row."""
-    return _message(turn, template, None, row, desk)
+    return _message(turn, template, None, row, project)
 
 
-def _image(turn: Turn, filler: Filler) -> Template | None:
+def _image(turn: Turn, filler: TemplateSet) -> Template | None:
     if turn.image is None:
         return None
     return filler.compile(Section(turn.image, (turn.section.first,), turn.section.first))
 
 
 def _message(
-    turn: Turn, template: Template, image: Template | None, row: Row, desk: Desk
+    turn: Turn, template: Template, image: Template | None, row: RowValues, project: FillContext
 ) -> Message:
     if turn.name is not None:
         return Message(turn.role, (), filled=True)
-    parts = fill_parts(template, row, desk, verbatim=turn.verbatim)
+    parts = fill_parts(template, row, project, verbatim=turn.verbatim)
     if image is not None:
         path = "".join(str(piece) for piece in image.fill(row.lookup, row.typed))
-        shown = desk.keep_address(path) if _ADDRESS.match(path) else None
-        parts = (*parts, shown or _file(path, turn.section.first, desk))
+        shown = project.keep_address(path) if _ADDRESS.match(path) else None
+        parts = (*parts, shown or _file(path, turn.section.first, project))
     if turn.role != "user":
         _only_text(parts, turn)
     return Message(turn.role, parts, name=turn.speaker)
@@ -100,14 +102,18 @@ def _only_text(parts: tuple[Part, ...], turn: Turn) -> None:
 
 
 def fill_parts(
-    template: Template, row: Row, desk: Desk, *, verbatim: bool = False
+    template: Template, row: RowValues, project: FillContext, *, verbatim: bool = False
 ) -> tuple[Part, ...]:
     """The parts of a filled text, trimmed at both ends; mentioned files are read."""
-    return _as_parts(template.fill(row.lookup, row.typed), desk, {}, verbatim=verbatim)
+    return _as_parts(template.fill(row.lookup, row.typed), project, {}, verbatim=verbatim)
 
 
 def fill_instructions(
-    template: Template, row: Row, desk: Desk, shapes: Sequence[Shape], later: Collection[str]
+    template: Template,
+    row: RowValues,
+    project: FillContext,
+    shapes: Sequence[AnswerNames],
+    later: Collection[str],
 ) -> tuple[Part, ...]:
     """The parts of filled instructions, in which the names of answers (`later`) keep a place."""
     used = {name: line for name, line in template.names.items() if name in later}
@@ -116,7 +122,7 @@ def fill_instructions(
         template = template.with_later(SAMPLE)
 
     def lookup(name: str) -> Filled:
-        return [Later(name, used[name])] if name in used else row.lookup(name)
+        return [DeferredValue(name, used[name])] if name in used else row.lookup(name)
 
     def typed(name: str) -> Any:
         if name in used:
@@ -130,10 +136,10 @@ def fill_instructions(
             )
         return row.typed(name)
 
-    return _as_parts(template.fill(lookup, typed), desk, places)
+    return _as_parts(template.fill(lookup, typed), project, places)
 
 
-def find_answers(name: str, shapes: Sequence[Shape]) -> tuple[tuple[int, int], ...]:
+def find_answers(name: str, shapes: Sequence[AnswerNames]) -> tuple[tuple[int, int], ...]:
     """Where the answers of a turn, or the last answers of a run, are: session and number.
 
     `answer` is the last one of all, `answers` are all.
@@ -151,7 +157,7 @@ def find_answers(name: str, shapes: Sequence[Shape]) -> tuple[tuple[int, int], .
 
 def _as_parts(
     pieces: Filled,
-    desk: Desk,
+    project: FillContext,
     answers: Mapping[str, tuple[tuple[int, int], ...]],
     *,
     verbatim: bool = False,
@@ -165,19 +171,19 @@ def _as_parts(
         pieces[-1] = pieces[-1].rstrip(SPACE)
     parts: list[Part] = []
     for piece in pieces:
-        if isinstance(piece, Later):
+        if isinstance(piece, DeferredValue):
             places = answers.get(piece.path)
             parts.append(SampleRef(piece.path) if places is None else AnswerRef(places))
         elif not isinstance(piece, str):
-            parts.append(_file(clean_path(piece), piece.line, desk))
+            parts.append(_file(clean_path(piece), piece.line, project))
         elif piece:
             parts.append(Text(piece))
     return tuple(parts)
 
 
-def _file(path: str, line: int, desk: Desk) -> FileRef:
+def _file(path: str, line: int, project: FillContext) -> FileRef:
     try:
-        version, id = desk.read_file(path)
+        version, id = project.read_file(path)
     except FileProblem as problem:
         raise FileProblem(problem.message, line, hint=problem.hint) from problem
     return FileRef(path, version.media_type, id)
@@ -186,7 +192,7 @@ def _file(path: str, line: int, desk: Desk) -> FileRef:
 # --- messages that a row gives ----------------------------------------------------------
 
 
-def _given_messages(template: Template, section: Section, row: Row) -> tuple[Message, ...]:
+def _given_messages(template: Template, section: Section, row: RowValues) -> tuple[Message, ...]:
     """What the field `messages` comes to, when it is a template."""
     value = template.value(row.lookup, row.typed)
     if isinstance(value, str) and _AS_JSON.search(section.text):

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from evalstore.errors import FileProblem
 from evalstore.files.datasets import read_spec
 from evalstore.files.fields import MOST_SAMPLES, Collector, Fields
-from evalstore.files.markdown import SPACE, Line, Section, cut, fences, scan, section
+from evalstore.files.markdown import SPACE, Section, SourceLine, cut, fences, scan, section
 from evalstore.files.yaml12 import Document, split_frontmatter
 from evalstore.values import Options
 from evalstore.workspace.file_ids import default_id
 from evalstore.workspace.testfiles.check_block import CheckList, take_block
 from evalstore.workspace.testfiles.conversations import (
-    Run,
+    RepeatedConversation,
     Turn,
     check_order,
     only_system,
@@ -59,7 +59,7 @@ class TestFile:
     """A test file, read but not filled."""
 
     path: str
-    runs: tuple[Run, ...]
+    runs: tuple[RepeatedConversation, ...]
     instructions: Section | None
     checks: CheckList | None = None
     id: str | None = None
@@ -141,7 +141,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
     lines = list(scan(body, first))
     above, below, separator = cut(lines)
     repetitions = fields.whole("repetitions", least=1, most=MOST_SAMPLES)
-    nothing: tuple[Run, ...] = ()
+    nothing: tuple[RepeatedConversation, ...] = ()
     if fields.value("messages") is not None:
         runs = collector.attempt(lambda: _from_field(document, above, repetitions), nothing)
     else:
@@ -176,7 +176,7 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
                 hint="remove it, or move the file to the prompts folder",
             )
         )
-    no_checks: tuple[list[Line], CheckList | None] = ([], None)
+    no_checks: tuple[list[SourceLine], CheckList | None] = ([], None)
     before = len(collector.found)
     prose, checks = collector.attempt(lambda: take_block(below), no_checks)
     checks_failed = len(collector.found) > before
@@ -226,8 +226,8 @@ def read_test(path: str, text: str) -> tuple[TestFile, Collector]:
 
 
 def _from_field(
-    document: Document | None, above: list[Line], repetitions: int | None
-) -> tuple[Run, ...]:
+    document: Document | None, above: list[SourceLine], repetitions: int | None
+) -> tuple[RepeatedConversation, ...]:
     """The conversation of the field `messages`, which stands for the body."""
     assert document is not None
     for line in above:
@@ -261,7 +261,7 @@ def _section(text: str, line: int) -> Section:
     return Section(text, tuple(line + i for i in range(text.count("\n") + 1)), line)
 
 
-def _without_evaluation(lines: list[Line], run: Run) -> None:
+def _without_evaluation(lines: list[SourceLine], run: RepeatedConversation) -> None:
     """Raise why no line `---` ends the messages."""
     for fence in fences(lines):
         if not fence.closed:

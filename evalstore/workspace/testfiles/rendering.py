@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from evalstore.data_item import FixedNames, Item
+from evalstore.data_item import DataItem, FixedNames
 from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.files.fields import nearest, suggest
 from evalstore.files.jinja_sandbox import show
 from evalstore.files.templates import (
     ITEM,
+    FileMention,
     Filled,
-    Mention,
     NoValueError,
     Template,
     compile_text,
@@ -25,11 +25,11 @@ from evalstore.workspace.testfiles.conversations import LAST
 if TYPE_CHECKING:
     from evalstore.files.datasets import Dataset
     from evalstore.files.markdown import Section
-    from evalstore.files.yaml12 import Written
+    from evalstore.files.yaml12 import WrittenScalar
     from evalstore.workspace.testfiles.replacements import Replacements
 
 
-class Row:
+class RowValues:
     """The values of one row; they may use one another and mention files.
 
     Those of a row of data (`item`, its columns by name, `item.NAME`) stay what they are.
@@ -37,9 +37,9 @@ class Row:
 
     def __init__(
         self,
-        values: Mapping[str, Written],
+        values: Mapping[str, WrittenScalar],
         templates: Mapping[tuple[str, str], Template],
-        item: Item | None = None,
+        item: DataItem | None = None,
     ) -> None:
         self.values = values
         self.item = item
@@ -89,20 +89,20 @@ class Row:
         written = self.values[name]
         if filled == [written.text] and not isinstance(written.typed, str):
             return written.typed
-        if any(isinstance(piece, Mention) for piece in filled):
+        if any(isinstance(piece, FileMention) for piece in filled):
             raise FileProblem(
                 f"'{name}' mentions a file, so it cannot be used in an expression", written.line
             )
         return "".join(str(piece) for piece in filled)
 
-    def _own_item(self) -> Item:
+    def _own_item(self) -> DataItem:
         """The values of a row without data; those that mention files are left out."""
         values = {
             name: self.typed(name)
             for name in self.values
-            if not any(isinstance(piece, Mention) for piece in self.lookup(name))
+            if not any(isinstance(piece, FileMention) for piece in self.lookup(name))
         }
-        return Item(values, FixedNames(frozenset(values), {}))
+        return DataItem(values, FixedNames(frozenset(values), {}))
 
     def _datum(self, name: str) -> Any:
         assert self.item is not None
@@ -117,7 +117,7 @@ class Row:
             ) from None
 
 
-class RuntimeRow(Row):
+class RuntimeRow(RowValues):
     """A row in which runtime names stay as they are, without the backticks round them."""
 
     def lookup(self, name: str) -> Filled:
@@ -140,7 +140,7 @@ def _same_line(line: int, _offset: int) -> int:
     return line
 
 
-class Filler:
+class TemplateSet:
     """Compiles the texts of one file once, and says what is wrong with their names."""
 
     def __init__(
@@ -326,7 +326,7 @@ class Filler:
                 )
 
 
-def clean_path(mention: Mention) -> str:
+def clean_path(mention: FileMention) -> str:
     """A mentioned path with forward slashes, without `./` and without a slash in front."""
     parts = [part for part in mention.path.replace("\\", "/").split("/") if part not in ("", ".")]
     if not parts:

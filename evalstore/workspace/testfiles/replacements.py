@@ -13,9 +13,9 @@ from evalstore.digests import DigestSet, count_distinct
 from evalstore.errors import FileProblem
 from evalstore.files.fields import suggest
 from evalstore.files.markdown import SPACE
-from evalstore.files.yaml12 import Document, Written
+from evalstore.files.yaml12 import Document, WrittenScalar
 
-Replacements = tuple[dict[str, tuple[Written, ...]], ...]
+Replacements = tuple[dict[str, tuple[WrittenScalar, ...]], ...]
 """Items one after the other; within an item, every combination of its values."""
 
 MOST_ROWS = 100_000
@@ -44,7 +44,7 @@ def read_replacements(document: Document | None) -> Replacements:
     items = written if isinstance(written, list) else [written]
     if not items:
         raise FileProblem("'replacements' is an empty list: there would be no case", line)
-    result: list[dict[str, tuple[Written, ...]]] = []
+    result: list[dict[str, tuple[WrittenScalar, ...]]] = []
     for number, item in enumerate(items):
         place = ("replacements", number) if isinstance(written, list) else ("replacements",)
         if not isinstance(item, dict):
@@ -60,7 +60,7 @@ def read_replacements(document: Document | None) -> Replacements:
     return tuple(result)
 
 
-def _read_lists(document: Document) -> dict[str, tuple[Written, ...]]:
+def _read_lists(document: Document) -> dict[str, tuple[WrittenScalar, ...]]:
     """The values under `lists`, by name."""
     given = document.at("lists").written()
     if given is None or _is_null(given):
@@ -76,12 +76,12 @@ def _read_lists(document: Document) -> dict[str, tuple[Written, ...]]:
 
 def _read_item(
     item: dict[str, Any],
-    lists: dict[str, tuple[Written, ...]],
+    lists: dict[str, tuple[WrittenScalar, ...]],
     document: Document,
     place: tuple[str | int, ...],
-) -> list[dict[str, tuple[Written, ...]]]:
+) -> list[dict[str, tuple[WrittenScalar, ...]]]:
     """One item as several, each of which is a mapping from names to their values."""
-    found: list[dict[str, tuple[Written, ...]]] = [{}]
+    found: list[dict[str, tuple[WrittenScalar, ...]]] = [{}]
     for name, value in item.items():
         if name in _PICKS:
             parts = _read_pick(name, value, lists, document, (*place, name))
@@ -103,10 +103,10 @@ def _read_item(
 def _read_pick(
     way: str,
     value: Any,
-    lists: dict[str, tuple[Written, ...]],
+    lists: dict[str, tuple[WrittenScalar, ...]],
     document: Document,
     place: tuple[str | int, ...],
-) -> list[dict[str, tuple[Written, ...]]]:
+) -> list[dict[str, tuple[WrittenScalar, ...]]]:
     """Every way to give the names different values of the list."""
     line = document.line(*place)
     names, source = (
@@ -118,10 +118,10 @@ def _read_pick(
             line,
             hint=f"as in '{way}: {{names: [first, second], list: pets}}'",
         )
-    known = [one.text for one in names if isinstance(one, Written)]
+    known = [one.text for one in names if isinstance(one, WrittenScalar)]
     if len(set(known)) < len(names) or not names:
         raise FileProblem(f"the names of '{way}' must be different names", line)
-    if isinstance(source, Written):
+    if isinstance(source, WrittenScalar):
         if source.text not in lists:
             raise FileProblem(
                 f"there is no list '{source.text}'",
@@ -149,7 +149,7 @@ def _read_pick(
 def _uses(item: Any, name: str) -> bool:
     picks = [item[way] for way in _PICKS if way in item] if isinstance(item, dict) else []
     sources = [pick.get("list") for pick in picks if isinstance(pick, dict)]
-    return any(isinstance(one, Written) and one.text == name for one in sources)
+    return any(isinstance(one, WrittenScalar) and one.text == name for one in sources)
 
 
 def _refuse_name(name: str, line: int) -> None:
@@ -165,12 +165,12 @@ def _refuse_name(name: str, line: int) -> None:
 
 def _is_null(value: Any) -> bool:
 
-    return isinstance(value, Written) and value.typed is None
+    return isinstance(value, WrittenScalar) and value.typed is None
 
 
 def _values(
     name: str, value: Any, document: Document, place: tuple[str | int, ...]
-) -> tuple[Written, ...]:
+) -> tuple[WrittenScalar, ...]:
     _refuse_name(name, document.line(*place))
     values = value if isinstance(value, list) else [value]
     if not values:
@@ -178,9 +178,9 @@ def _values(
             f"replacement '{name}' has an empty list: there would be no case",
             document.line(*place),
         )
-    result: dict[tuple[str, Any], Written] = {}
+    result: dict[tuple[str, Any], WrittenScalar] = {}
     for number, entry in enumerate(values):
-        if not isinstance(entry, Written):
+        if not isinstance(entry, WrittenScalar):
             raise FileProblem(
                 f"a value of replacement '{name}' must be one text or number",
                 document.line(*place, number),
@@ -189,11 +189,11 @@ def _values(
         if isinstance(entry.typed, float) and math.isnan(entry.typed):
             raise FileProblem(f"replacement '{name}' is not a number", entry.line)
         text = entry.text.strip(SPACE)
-        result.setdefault((text, type(entry.typed)), Written(text, entry.typed, entry.line))
+        result.setdefault((text, type(entry.typed)), WrittenScalar(text, entry.typed, entry.line))
     return tuple(result.values())
 
 
-def expand_rows(replacements: Replacements) -> Iterator[dict[str, Written]]:
+def expand_rows(replacements: Replacements) -> Iterator[dict[str, WrittenScalar]]:
     """Every row, first key slowest, item after item; equal rows count once."""
     seen: set[frozenset[tuple[str, str, type]]] = set()
     for item in replacements:
@@ -209,14 +209,14 @@ def expand_rows(replacements: Replacements) -> Iterator[dict[str, Written]]:
 
 def labels(rows: list[dict[str, str]]) -> list[str]:
     """A short name for each row, unique in the file: as few differing values as tell them apart."""
-    seen = Columns()
+    seen = RowDifferences()
     for row in rows:
         seen.add(row)
     labeller = seen.labeller()
     return [labeller.label(row) for row in rows]
 
 
-class Columns:
+class RowDifferences:
     """What the values of rows differ in, in little memory: digests stand for the values."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evalstore.checks import Outcome, Subject, read_check, run_check
+from evalstore.checks import CheckInput, CheckOutcome, read_check, run_check
 from evalstore.checks.expressions.check import FUNCTIONS, METHODS, names_in, read_expression
 from evalstore.checks.expressions.evaluator import evaluate
 from evalstore.checks.expressions.operations import ExpressionError
@@ -26,9 +26,9 @@ NAMES: dict[str, Json] = {
 }
 
 
-def outcome(check: Json, answer: str = "a plum", names: dict[str, Json] = NAMES) -> Outcome:
+def outcome(check: Json, answer: str = "a plum", names: dict[str, Json] = NAMES) -> CheckOutcome:
     reply = Reply(answer, tool_calls=(ToolCall("f", {"x": 1}),))
-    return run_check(read_check(check), Subject(reply, answer, names=names))
+    return run_check(read_check(check), CheckInput(reply, answer, names=names))
 
 
 def value(source: str, **names: Json) -> Any:
@@ -70,7 +70,7 @@ def test_what_python_finds_true_is_a_pass(source: str) -> None:
     known = {"json": 0, "list": 0} if source.startswith(("json", "list")) else {}
     assert outcome(
         {"expr": source}, "0" if "json" in known else "a plum", NAMES | known
-    ) == Outcome("pass", "", 1.0)
+    ) == CheckOutcome("pass", "", 1.0)
 
 
 @pytest.mark.parametrize(

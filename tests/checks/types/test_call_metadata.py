@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from evalstore.checks import Outcome, Subject, read_check, run_check
+from evalstore.checks import CheckInput, CheckOutcome, read_check, run_check
 from evalstore.errors import FileProblem
 from evalstore.values import Json, Reply, Usage
 
 REPLY = Reply("hi", finish_reason="stop", usage=Usage(10, 5), latency=1.5)
 
 
-def outcome(check: Json, reply: Reply = REPLY, usd: float | None = 0.02) -> Outcome:
-    return run_check(read_check(check), Subject(reply, reply.text, usd=usd))
+def outcome(check: Json, reply: Reply = REPLY, usd: float | None = 0.02) -> CheckOutcome:
+    return run_check(read_check(check), CheckInput(reply, reply.text, usd=usd))
 
 
 @pytest.mark.parametrize(

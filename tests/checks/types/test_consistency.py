@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evalstore.checks import read_check
-from evalstore.checks.answer_binding import Held
+from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.evaluator import judge_by_checks
 from evalstore.errors import FileProblem
 from evalstore.values import Json, Reply
@@ -15,7 +15,7 @@ from evalstore.values import Json, Reply
 
 def judged(check: Json, *answers: str | None, scope: str = "group") -> tuple[str, str]:
     """The verdict on one conversation for each answer, and the feedback."""
-    held = [Held((Reply(answer),)) for answer in answers]
+    held = [HeldConversation((Reply(answer),)) for answer in answers]
     found = judge_by_checks([read_check({**check, "scope": scope})], held, {})
     return found.verdict, found.feedback
 
@@ -52,7 +52,7 @@ def test_all_equal_says_which_answer_differs() -> None:
 
 
 def test_all_turns_of_one_conversation_are_compared() -> None:
-    held = Held((Reply("a"), Reply("b")))
+    held = HeldConversation((Reply("a"), Reply("b")))
     check = read_check({"allEqual": None, "scope": "case"})
     assert judge_by_checks([check], [held], {}).verdict == "fail"
 

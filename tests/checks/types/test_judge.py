@@ -10,7 +10,7 @@ import pytest
 from evalstore.checks import read_check
 from evalstore.errors import FileProblem
 from evalstore.values import Case, Json
-from evalstore.workspace.testfiles.context import Library
+from evalstore.workspace.testfiles.context import Definitions
 from tests.builders import expanded, library, test_file
 from tests.checks.test_answer_binding import block, problems
 
@@ -166,7 +166,7 @@ def test_another_prompt_of_the_same_name_is_another_evaluation() -> None:
     text = test_file(told=block(CHOICE))
     found = []
     for version in ("1" * 32, "2" * 32):
-        prompts = Library({}, {"fact": (version,)}, {}, {}, library().read_file)
+        prompts = Definitions({}, {"fact": (version,)}, {}, {}, library().read_file)
         file = expanded(text, prompts).file
         assert file
         found.append(file.cases[0])

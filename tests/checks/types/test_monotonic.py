@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstore.checks import read_check
-from evalstore.checks.answer_binding import Held
+from evalstore.checks.answer_binding import HeldConversation
 from evalstore.checks.evaluator import judge_by_checks
 from evalstore.errors import FileProblem
 from evalstore.values import Json, Reply
@@ -13,7 +13,7 @@ from evalstore.values import Json, Reply
 
 def verdict(*answers: str, **settings: Json) -> str:
     check = read_check({"type": "monotonic", "scope": "case", **settings})
-    held = [Held((Reply(answer),)) for answer in answers]
+    held = [HeldConversation((Reply(answer),)) for answer in answers]
     return judge_by_checks([check], held, {}).verdict
 
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.checks import Outcome, Subject, read_check, run_check
+from evalstore.checks import CheckInput, CheckOutcome, read_check, run_check
 from evalstore.errors import FileProblem
 from evalstore.values import Json, Reply, ToolCall
 
 A1, A2, B = ToolCall("a", {"x": 1}), ToolCall("a", {"x": 2}), ToolCall("b", {})
 
 
-def outcome(check: Json, *calls: ToolCall) -> Outcome:
-    return run_check(read_check(check), Subject(Reply(None, tool_calls=calls), None))
+def outcome(check: Json, *calls: ToolCall) -> CheckOutcome:
+    return run_check(read_check(check), CheckInput(Reply(None, tool_calls=calls), None))
 
 
 def a(**arguments: Json) -> Json:

@@ -14,7 +14,7 @@ import pytest
 
 from evalstore.cli.main import main
 from evalstore.operations.fsck import fsck
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from tests import endpoint
 from tests.builders import tree
 
@@ -90,4 +90,4 @@ def place(folder: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Place]:
     with endpoint.running() as server:
         server.reply = lambda request: json.dumps({"pass": True, "said": endpoint.echo(request)})
         yield Place(folder, server, capsys)
-    assert fsck(Where(folder)).problems == []
+    assert fsck(Location(folder)).problems == []

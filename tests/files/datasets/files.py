@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evalstore.errors import FileProblem
-from evalstore.files.datasets import Dataset, DatasetSpec, Item, read_dataset, read_spec
+from evalstore.files.datasets import DataItem, Dataset, DatasetSpec, read_dataset, read_spec
 from evalstore.files.yaml12 import read_yaml
 
 
@@ -25,7 +25,7 @@ def dataset(content: str | bytes, path: str = "d.jsonl", **fields: Any) -> Datas
     return read_dataset(spec(json.dumps({"path": path, **fields})), lambda: io.BytesIO(data))
 
 
-def rows(content: str | bytes, path: str = "d.jsonl", **fields: Any) -> list[Item]:
+def rows(content: str | bytes, path: str = "d.jsonl", **fields: Any) -> list[DataItem]:
     """The rows that count."""
     return [row.item for row in dataset(content, path, **fields)]
 

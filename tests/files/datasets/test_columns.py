@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstore.errors import FileProblem
-from evalstore.files.datasets import Item, stable_names
+from evalstore.files.datasets import DataItem, stable_names
 from evalstore.files.jinja_sandbox import run
 from tests.files.datasets.files import json_lines, problem, rows
 
 texts = st.lists(st.text(max_size=8), max_size=12)
 
 
-def item(*values: dict[str, object]) -> Item:
+def item(*values: dict[str, object]) -> DataItem:
     """The first of some rows."""
     return rows(json_lines(*values))[0]
 

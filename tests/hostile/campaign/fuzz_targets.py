@@ -22,7 +22,7 @@ from evalstore.errors import EvalstoreError, FileProblem
 from evalstore.files.access import normalise
 from evalstore.files.datasets import DatasetSpec, read_dataset
 from evalstore.files.yaml12 import read_json, read_yaml
-from evalstore.importers.base import Options
+from evalstore.importers.base import ImportOptions
 from evalstore.importers.registry import find_importer
 from evalstore.judging.reply_parser import Unreadable
 from evalstore.judging.verdict_reply import read_opinion
@@ -90,7 +90,7 @@ def _import(format: str, content: str) -> None:
         root = tree(Path(folder), files)
         name = next(iter(files))
         (root / name).write_bytes(content.encode())
-        find_importer(format)([root / path], Options("from"))
+        find_importer(format)([root / path], ImportOptions("from"))
 
 
 TARGETS: Mapping[str, tuple[st.SearchStrategy[Any], Callable[[Any], object]]] = {

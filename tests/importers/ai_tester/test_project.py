@@ -8,7 +8,7 @@ from evalstore.errors import EvalstoreError
 from evalstore.importers.ai_tester.project import adopt
 from evalstore.workspace.folder import Workspace
 from evalstore.workspace.reader import read_workspace
-from evalstore.workspace.settings import Chosen, Participant, read_settings
+from evalstore.workspace.settings import Participant, QueryModel, read_settings
 from tests.builders import HELLO, tree
 
 if TYPE_CHECKING:
@@ -403,7 +403,7 @@ def test_tags_of_models_in_a_query_are_left_out_and_noted(folder: Path, list_nam
     text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
     (query,) = read_settings(text).analysis_queries
     assert query.required_tags1 == ("c",)
-    assert getattr(query, list_name) == (Chosen("local/judge", 0.5),)
+    assert getattr(query, list_name) == (QueryModel("local/judge", 0.5),)
     why = "is left out: a query has tags for all its models"
     assert [one for one in notes if "of 'local/judge'" in one] == [
         f"'{field}' of 'local/judge' in '{list_name}' of the query 'd' {why}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from evalstore.importers.base import Imported, Options
+from evalstore.importers.base import Imported, ImportOptions
 from evalstore.importers.langbite.reader import read
 from evalstore.importers.langbite.templates import COLUMNS
 from evalstore.values import Json
@@ -77,7 +77,7 @@ def imported(
     name = f"prompts_{language}.csv" if is_table else "prompts.json"
     text = library if isinstance(library, str) else json.dumps(library)
     files = {name: text, "model.json": json.dumps(scenario or model())}
-    return read([tree(path, files)], Options("langbite"))
+    return read([tree(path, files)], ImportOptions("langbite"))
 
 
 def reasons(found: Imported) -> str:

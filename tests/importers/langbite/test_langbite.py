@@ -11,7 +11,7 @@ import pytest
 
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
-from evalstore.importers.base import Options
+from evalstore.importers.base import ImportOptions
 from evalstore.importers.langbite.reader import read
 from evalstore.importers.langbite.templates import COLUMNS
 from evalstore.values import Json
@@ -150,7 +150,7 @@ def test_columns_may_be_parted_by_commas(tmp_path: Path) -> None:
 def test_a_library_needs_a_model_of_what_is_required(tmp_path: Path) -> None:
     tree(tmp_path, {"prompts_en_us.csv": table(prompt())})
     with pytest.raises(EvalstoreError, match="there is no file with a requirements model"):
-        read([tmp_path], Options("langbite"))
+        read([tmp_path], ImportOptions("langbite"))
 
 
 def test_importing_twice_is_importing_once(tmp_path: Path) -> None:

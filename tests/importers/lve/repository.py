@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from evalstore.files.templates import compile_text
-from evalstore.importers.base import Imported, Options
+from evalstore.importers.base import Imported, ImportOptions
 from evalstore.importers.lve.reader import read
 from evalstore.values import Json
 from tests.builders import tree
@@ -49,7 +49,7 @@ def imported(
     if instances:
         given[f"{folder}/instances/all.jsonl"] = "".join(instances)
     given |= {f"{folder}/{name}": content for name, content in (files or {}).items()}
-    return read([tree(path, given)], Options("lve", sessions=sessions))
+    return read([tree(path, given)], ImportOptions("lve", sessions=sessions))
 
 
 def texts(found: Imported) -> dict[str, str]:

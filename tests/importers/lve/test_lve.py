@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalstore.errors import EvalstoreError
-from evalstore.importers.base import Options
+from evalstore.importers.base import ImportOptions
 from evalstore.importers.lve.reader import read
 from evalstore.values import Json
 from tests.builders import shown, tree
@@ -495,7 +495,7 @@ def test_functions_over_answers_with_names_find_them(tmp_path: Path) -> None:
 
 def test_a_folder_without_tests_is_told(tmp_path: Path) -> None:
     with pytest.raises(EvalstoreError, match=r"there is no 'test\.json'"):
-        read([tmp_path], Options("lve"))
+        read([tmp_path], ImportOptions("lve"))
 
 
 def test_a_repository_runs_to_the_verdicts_of_lve(

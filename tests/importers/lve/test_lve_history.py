@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from evalstore.cli.main import main
-from evalstore.importers.base import Imported, Options
+from evalstore.importers.base import Imported, ImportOptions
 from evalstore.importers.lve.reader import read
 from evalstore.operations import import_tests
 from evalstore.operations.imports import recorded_models
 from evalstore.operations.views.test_history import SHOWN, Version, versions_of
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from evalstore.values import Json
 from tests.builders import tree
 from tests.importers.lve.repository import definition, instance
@@ -79,7 +79,7 @@ class Repository:
 
     def versions(self, row: str = "") -> list[Version]:
         """The versions of a case that runs know, newest first."""
-        found = versions_of(Where(self.root), "tests/in/geo/rivers/m.md", row)
+        found = versions_of(Location(self.root), "tests/in/geo/rivers/m.md", row)
         return [one for one in found if one.run]
 
     def texts(self, row: str = "") -> list[str]:
@@ -329,7 +329,7 @@ def test_temperatures_of_older_prompts_are_not_asked_for(
 def test_an_importer_that_suggests_no_candidates_is_told_their_temperatures(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def without_settings(paths: list[Path], options: Options) -> Imported:
+    def without_settings(paths: list[Path], options: ImportOptions) -> Imported:
         imported = read(paths, options)
         imported.settings.clear()
         return imported

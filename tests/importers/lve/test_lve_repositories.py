@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalstore.importers.base import Options
+from evalstore.importers.base import ImportOptions
 from evalstore.importers.lve.reader import read
 from evalstore.values import Json
 from tests.builders import tree
@@ -34,7 +34,7 @@ def test_a_repository_may_be_named_from_the_folder_beside_it(
     tree(tmp_path, {f"lve/repository/a/b/m/{name}": text for name, text in files.items()})
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    found = read([Path("../lve")], Options("lve"))
+    found = read([Path("../lve")], ImportOptions("lve"))
     assert (reasons(found), list(found.files)) == ("", ["tests/a/b/m.md"])
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstore.operations.views.rendering import answer_text, lay_out
+from evalstore.operations.views.rendering import answer_text, pretty_json
 from evalstore.values import Reply, ToolCall
 
 documents = st.recursive(
@@ -24,7 +24,7 @@ documents = st.recursive(
 def test_json_is_laid_out_as_python_does(document: object, indent: int | None) -> None:
     text = json.dumps(document, indent=indent)
     expected = json.dumps(document, indent=2) if isinstance(document, list | dict) else text
-    assert lay_out(text) == expected
+    assert pretty_json(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -32,16 +32,16 @@ def test_json_is_laid_out_as_python_does(document: object, indent: int | None) -
     ["", "hello", "[not json", "{}x", "[" * 100_000, "[" * 100 + "]" * 100, '"text"', "12"],
 )
 def test_other_texts_stay_as_they_are(text: str) -> None:
-    assert lay_out(text) == text
+    assert pretty_json(text) == text
 
 
 def test_numbers_and_names_stay_as_they_are_written() -> None:
-    assert lay_out('{"a":1e5,"a":0.10}') == '{\n  "a": 1e5,\n  "a": 0.10\n}'
+    assert pretty_json('{"a":1e5,"a":0.10}') == '{\n  "a": 1e5,\n  "a": 0.10\n}'
 
 
 def test_what_is_very_long_stays_as_it_is() -> None:
     text = json.dumps(list(range(100_000)))
-    assert lay_out(text) is text
+    assert pretty_json(text) is text
 
 
 def test_an_answer_tells_calls_and_refusals() -> None:

@@ -15,14 +15,14 @@ from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.errors import StoreError
-from evalstore.operations.label import Labelled
-from evalstore.planning.options import Where
+from evalstore.operations.label import LabelReport
+from evalstore.planning.options import Location
 from evalstore.tui.app import Browser
-from evalstore.tui.render.export import Table, as_text
+from evalstore.tui.render.export import ExportedTable, as_text
 from evalstore.tui.screens.cases import CasesPage
-from evalstore.tui.state.data_source import Workspace
+from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.text_view import Reader
+from evalstore.tui.widgets.text_view import TextView
 from evalstore.values import Result, Word
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
@@ -133,7 +133,7 @@ def test_prompts_and_texts_name_the_system_prompt_of_a_case_that_has_several(
         name = f"city=Oslo ({page.case.prompt})"
         assert f"pass: tests/weather.md {name} scripted/one" in screen(pilot)
         await press(pilot, "enter")
-        assert pilot.app.screen.query_one("#said", Reader).text.startswith(
+        assert pilot.app.screen.query_one("#said", TextView).text.startswith(
             f"tests/weather.md {name}"
         )
         await press(pilot, "enter", "p")
@@ -358,11 +358,11 @@ def test_a_message_does_not_cover_what_is_asked(workspace: Path) -> None:
 
 
 def test_a_cell_is_no_formula_in_a_spreadsheet_and_no_markup_in_markdown() -> None:
-    table = Table(["a", "b"], [["=1+1", "-5"], ["@x", "a|b <i>\n*c*"], ["-", "+12.5%"]])
+    table = ExportedTable(["a", "b"], [["=1+1", "-5"], ["@x", "a|b <i>\n*c*"], ["-", "+12.5%"]])
     assert as_text(".csv", table).splitlines()[1] == "'=1+1,-5"
     assert as_text(".csv", table).splitlines()[2].startswith("'@x,")
     assert as_text(".csv", table).splitlines()[-1] == "-,+12.5%"
-    signs = Table(["a", "b"], [["✓ pass ✎", "✗ fail ✎✓"], ["✓ done", "? what"]])
+    signs = ExportedTable(["a", "b"], [["✓ pass ✎", "✗ fail ✎✓"], ["✓ done", "? what"]])
     assert as_text(".csv", signs).splitlines()[1:] == [
         '"pass, by a person","fail, labelled pass"',
         "✓ done,? what",
@@ -423,14 +423,14 @@ def test_a_label_on_an_answer_of_a_run_is_told_beside_its_verdict(workspace: Pat
     drive(scenario, revision="@")
 
 
-class Locked(Workspace):
+class Locked(WorkspaceSource):
     """Cannot be written to at first."""
 
     refusals = 1
 
     def label(
         self, results: Sequence[Result], verdict: Word, note: str, session: str | None
-    ) -> list[Labelled]:
+    ) -> list[LabelReport]:
         if self.refusals:
             self.refusals -= 1
             raise StoreError("the store is locked by another program", hint="try again")
@@ -448,14 +448,14 @@ def test_a_label_that_could_not_be_stored_is_asked_again_with_its_note(workspace
         assert isinstance(pilot.app, Browser)
         assert pilot.app.lost == []
 
-    drive(scenario, source=Locked(Where(workspace)))
+    drive(scenario, source=Locked(Location(workspace)))
 
 
 def test_a_label_that_is_lost_when_the_browser_ends_is_known(workspace: Path) -> None:
     class Ends(Locked):
         def label(
             self, results: Sequence[Result], verdict: Word, note: str, session: str | None
-        ) -> list[Labelled]:
+        ) -> list[LabelReport]:
             begun.set()
             app = apps[0]
             app.call_from_thread(app.exit)
@@ -473,7 +473,7 @@ def test_a_label_that_is_lost_when_the_browser_ends_is_known(workspace: Path) ->
         await pilot.press("x", "enter")
         await until(pilot, begun.is_set)
 
-    drive(scenario, source=Ends(Where(workspace)))
+    drive(scenario, source=Ends(Location(workspace)))
     assert apps[0].lost == [
         "not stored: fail: tests/greeting.md scripted/one: the store is locked by another program"
     ]

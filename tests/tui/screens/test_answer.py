@@ -15,25 +15,25 @@ from textual.widgets import Input, Markdown
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
 from evalstore.operations.views import answer, cases
-from evalstore.operations.views.answer import SessionView
-from evalstore.planning.options import Where
-from evalstore.tui.screens.answer import SessionPage
+from evalstore.operations.views.answer import AnswerView
+from evalstore.planning.options import Location
+from evalstore.tui.screens.answer import AnswerPage
 from evalstore.tui.screens.cases import CasesPage
-from evalstore.tui.state.data_source import Workspace
-from evalstore.tui.widgets.text_view import Reader
+from evalstore.tui.state.data_source import WorkspaceSource
+from evalstore.tui.widgets.text_view import TextView
 from evalstore.values import Result
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, resized, screen, settled
 
 
-def page_of(pilot: Pilot[None]) -> SessionPage:
-    assert isinstance(pilot.app.screen, SessionPage)
+def page_of(pilot: Pilot[None]) -> AnswerPage:
+    assert isinstance(pilot.app.screen, AnswerPage)
     return pilot.app.screen
 
 
 def text_of(pilot: Pilot[None], id: str = "#text") -> str:
-    return page_of(pilot).query_one(id, Reader).text
+    return page_of(pilot).query_one(id, TextView).text
 
 
 def answering(text: str) -> str:
@@ -150,7 +150,7 @@ def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int)
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "enter", "b")
         assert "{+Quite+} cold" in screen(pilot)
-        left, right = (page_of(pilot).query_one(id, Reader) for id in ("#text", "#other"))
+        left, right = (page_of(pilot).query_one(id, TextView) for id in ("#text", "#other"))
         assert (left.region.y == right.region.y) == (width == 120)
         words = [
             [(span.text, span.colour) for line in one._lines for span in line.spans]
@@ -284,8 +284,8 @@ def test_recorded_answers_are_shown_when_their_case_is_gone(workspace: Path) -> 
 
 
 def test_a_session_that_the_store_lacks_is_told(workspace: Path) -> None:
-    class Poor(Workspace):
-        def session(self, id: str, result: Result) -> SessionView:
+    class Poor(WorkspaceSource):
+        def session(self, id: str, result: Result) -> AnswerView:
             raise EvalstoreError("it is gone", hint="look elsewhere")
 
     async def scenario(pilot: Pilot[None]) -> None:
@@ -293,11 +293,11 @@ def test_a_session_that_the_store_lacks_is_told(workspace: Path) -> None:
         assert "hint: look elsewhere" in screen(pilot)
         assert "reading …" not in screen(pilot).splitlines()[0]
 
-    drive(scenario, source=Poor(Where(workspace)), revision="@")
+    drive(scenario, source=Poor(Location(workspace)), revision="@")
 
 
 def test_without_a_place_the_newest_run_that_knows_a_session_gives_it(workspace: Path) -> None:
-    where = Where(workspace)
+    where = Location(workspace)
     result = cases.cases(where, "@").rows[1].results[0]
     assert result
     with_place = answer.session_of(where, result.sessions[0], result)
@@ -379,7 +379,7 @@ def test_the_scrollbar_covers_no_character(workspace: Path) -> None:
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter")
-        reader = page_of(pilot).query_one("#text", Reader)
+        reader = page_of(pilot).query_one("#text", TextView)
         assert reader.show_vertical_scrollbar
         rows = ["".join(span.text for span in spans) for spans in reader._wrapped]
         assert max(map(len, rows)) <= reader.scrollable_content_region.width
@@ -447,7 +447,7 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(
     workspace: Path, text: str
 ) -> None:
     """The bounds are multiples of what a short answer takes on this machine."""
-    where = Where(workspace)
+    where = Location(workspace)
     result = cases.cases(where, "@").rows[1].results[0]
     assert result
     small = answer.session_of(where, result.sessions[0], result)
@@ -455,8 +455,8 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(
     medium = "some words in a line\n" * 200
     view = {"now": replace(small, said=(*small.said[:-1], replace(small.said[-1], text=medium)))}
 
-    class Given(Workspace):
-        def session(self, id: str, result: Result) -> SessionView:
+    class Given(WorkspaceSource):
+        def session(self, id: str, result: Result) -> AnswerView:
             return view["now"]
 
     async def scenario(pilot: Pilot[None]) -> None:
@@ -467,7 +467,7 @@ def test_an_answer_of_a_megabyte_opens_nearly_as_quickly_as_a_short_one(
             return time.process_time() - begun
 
         async def seconds_to_scroll() -> float:
-            reader = page_of(pilot).query_one("#text", Reader)
+            reader = page_of(pilot).query_one("#text", TextView)
             begun = time.process_time()
             for part in range(20):
                 y = reader.virtual_size.height * part // 20

@@ -12,7 +12,7 @@ from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.choice import Choice
 from evalstore.tui.screens.compare import ComparePage
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.text_view import Reader
+from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.test_run import edit
 from tests.tui.conftest import HOSTILE
@@ -33,7 +33,7 @@ def listed(page: ComparePage) -> list[tuple[str, str, str]]:
 
 
 def told(pilot: Pilot[None]) -> str:
-    return pilot.app.screen.query_one("#pair", Reader).text
+    return pilot.app.screen.query_one("#pair", TextView).text
 
 
 def page_of(pilot: Pilot[None]) -> ComparePage:

@@ -11,10 +11,10 @@ from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.errors import StoreError
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.state.case_query import has_any, read_query
-from evalstore.tui.state.data_source import Workspace
+from evalstore.tui.state.data_source import WorkspaceSource
 from tests.builders import tree
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen, settled
@@ -76,10 +76,10 @@ def test_hostile_answers_are_found_as_text(workspace: Path) -> None:
     drive(scenario, revision="@")
 
 
-class Slow(Workspace):
+class Slow(WorkspaceSource):
     """Searches only when it is told to."""
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, where: Location) -> None:
         super().__init__(where)
         self.go = threading.Event()
         self.begun = threading.Event()
@@ -98,7 +98,7 @@ class Slow(Workspace):
 
 
 def test_what_was_typed_last_wins_and_the_title_says_that_it_is_searched(workspace: Path) -> None:
-    source = Slow(Where(workspace))
+    source = Slow(Location(workspace))
 
     async def scenario(pilot: Pilot[None]) -> None:
         found = pilot.app.screen.query_one("#filter", Input)
@@ -123,7 +123,7 @@ def test_what_was_typed_last_wins_and_the_title_says_that_it_is_searched(workspa
     drive(scenario, revision="@", source=source)
 
 
-class Broken(Workspace):
+class Broken(WorkspaceSource):
     """Cannot search."""
 
     def search(
@@ -141,7 +141,7 @@ def test_without_an_index_names_are_filtered_all_the_same(workspace: Path) -> No
         assert "hint: another Python has it" in text
         assert "searching" not in text
 
-    drive(scenario, revision="@", source=Broken(Where(workspace)))
+    drive(scenario, revision="@", source=Broken(Location(workspace)))
 
 
 def test_the_cursor_and_the_marks_stay_with_their_cases(workspace: Path) -> None:

@@ -18,23 +18,23 @@ from textual.widgets import Input, OptionList
 
 from evalstore import hashing
 from evalstore.cli.main import main
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from evalstore.tui.app import Browser
-from evalstore.tui.keys.keymap import Look
+from evalstore.tui.keys.keymap import Appearance
 from evalstore.tui.keys.registry import actions, own_actions, owners, pages
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.help import HelpPage
-from evalstore.tui.screens.runs import History
-from evalstore.tui.state.data_source import Workspace
+from evalstore.tui.screens.runs import RunsPage
+from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.state.verdict_order import MEANINGS, SIGNS
-from evalstore.tui.widgets.text_view import Reader
+from evalstore.tui.widgets.text_view import TextView
 from tests.tui.conftest import HOSTILE
 from tests.tui.driving import drive, press, screen, settled, until
 
 
 def text_of(pilot: Pilot[None]) -> str:
     assert isinstance(pilot.app.screen, HelpPage)
-    return pilot.app.screen.query_one(Reader).text
+    return pilot.app.screen.query_one(TextView).text
 
 
 def test_help_lists_what_every_key_does_and_the_way_to_every_screen(workspace: Path) -> None:
@@ -42,7 +42,7 @@ def test_help_lists_what_every_key_does_and_the_way_to_every_screen(workspace: P
         await press(pilot, "question_mark")
         text = text_of(pilot)
         assert "help › Runs" in screen(pilot)
-        for owner in (History, Browser):
+        for owner in (RunsPage, Browser):
             for action in own_actions(owner):
                 assert action.description in text
         assert "  d                Compare" in text.replace("\n", "\n  ")
@@ -56,7 +56,7 @@ def test_help_lists_what_every_key_does_and_the_way_to_every_screen(workspace: P
             assert MEANINGS[word] in text
         for key in ("escape", "question_mark", "q", "f1"):
             await press(pilot, key)
-            assert isinstance(pilot.app.screen, History)
+            assert isinstance(pilot.app.screen, RunsPage)
             await press(pilot, "f1")
             assert isinstance(pilot.app.screen, HelpPage)
 
@@ -100,7 +100,7 @@ def test_help_is_there_while_a_question_is_answered(workspace: Path) -> None:
 def test_every_screen_says_what_it_shows_and_how_one_gets_there(page: type) -> None:
     found = next(one for one in pages() if one is page)
     assert found.HELP
-    assert found is History or found.WAY
+    assert found is RunsPage or found.WAY
 
 
 def test_keys_that_were_changed_are_told(workspace: Path) -> None:
@@ -109,14 +109,14 @@ def test_keys_that_were_changed_are_told(workspace: Path) -> None:
     async def scenario(pilot: Pilot[None]) -> None:
         assert "H Help" in screen(pilot)
         await press(pilot, "question_mark")
-        assert isinstance(pilot.app.screen, History)
+        assert isinstance(pilot.app.screen, RunsPage)
         await press(pilot, "H")
         assert "o on a line of the runs" in text_of(pilot)
         assert "o                Open" in text_of(pilot)
         await press(pilot, "H", "down", "o", "H")
         assert "f5 filters as you type" in text_of(pilot)
 
-    drive(scenario, look=Look(keys=keys))
+    drive(scenario, look=Appearance(keys=keys))
 
 
 async def choose(pilot: Pilot[None], typed: str) -> str:
@@ -158,11 +158,11 @@ def test_commands_are_found_by_their_names(workspace: Path) -> None:
     drive(scenario, revision="@")
 
 
-class _SlowFiles(Workspace):
+class _SlowFiles(WorkspaceSource):
     """A workspace whose test files are read when a test says so."""
 
     def __init__(self) -> None:
-        super().__init__(Where(Path.cwd()))
+        super().__init__(Location(Path.cwd()))
         self.asked, self.may_read = threading.Event(), threading.Event()
 
     @contextmanager

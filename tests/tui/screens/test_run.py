@@ -15,17 +15,17 @@ import pytest
 from textual.pilot import Pilot
 
 from evalstore.errors import EvalstoreError
-from evalstore.operations.progress import Watcher
+from evalstore.operations.progress import ProgressListener
 from evalstore.operations.run import run
 from evalstore.operations.views.cases import runs
 from evalstore.operations.views.interactive_run import ALL, carry_out, flips, plan
-from evalstore.planning.options import Orders, Wanted, Where
+from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.tui.app import Browser
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.compare import ComparePage
 from evalstore.tui.screens.run import PlanPage, RunPage
-from evalstore.tui.screens.runs import History
-from evalstore.tui.state.data_source import Workspace
+from evalstore.tui.screens.runs import RunsPage
+from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.text_view import text_lines
 from evalstore.values import Reply, Request, Usage
 from tests import endpoint
@@ -99,7 +99,7 @@ def test_what_is_missing_is_run_after_its_price_was_shown(workspace: Path) -> No
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, PlanPage)
         await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, History)
+        assert isinstance(pilot.app.screen, RunsPage)
 
     drive(scenario)
 
@@ -130,7 +130,7 @@ def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
     workspace: Path,
 ) -> None:
     (workspace / "tests/new.md").write_text(NEW)
-    source = Workspace(Where(workspace))
+    source = WorkspaceSource(Location(workspace))
 
     def broken(_run: str) -> None:
         raise EvalstoreError("the files have errors")
@@ -147,7 +147,7 @@ def test_the_first_run_and_one_that_cannot_be_compared_say_nothing_of_others(
     with mock.patch.object(source, "flips", broken):
         drive(scenario, source=source)
     (workspace / ".evalstore/store.db").unlink()
-    drive(first, source=Workspace(Where(workspace)))
+    drive(first, source=WorkspaceSource(Location(workspace)))
 
 
 async def first(pilot: Pilot[None]) -> None:
@@ -157,13 +157,18 @@ async def first(pilot: Pilot[None]) -> None:
 
 
 def test_a_run_is_compared_with_the_last_whole_one(workspace: Path) -> None:
-    where = Where(workspace)
+    where = Location(workspace)
     whole = runs(where)[0].id
     assert flips(where, whole) is None
-    run(where, Wanted(paths=(str(workspace / "tests/weather.md"),)), Orders(), Watcher())
+    run(
+        where,
+        SelectionOptions(paths=(str(workspace / "tests/weather.md"),)),
+        RunOptions(),
+        ProgressListener(),
+    )
     (workspace / "tests/new.md").write_text(NEW)
-    run(where, Wanted(), Orders(max_cost=0.0), Watcher())
-    newest = run(where, Wanted(), Orders(), Watcher()).run
+    run(where, SelectionOptions(), RunOptions(max_cost=0.0), ProgressListener())
+    newest = run(where, SelectionOptions(), RunOptions(), ProgressListener()).run
     statuses = [one.status for one in runs(where)]
     assert statuses == ["complete", "over budget", "complete", "complete"]
     found = flips(where, newest)
@@ -454,7 +459,7 @@ def blocks(pilot: Pilot[None], words: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def test_failures_of_another_run_at_the_same_time_are_not_told(workspace: Path) -> None:
-    where = Where(workspace)
+    where = Location(workspace)
     model = workspace / "models/one.yaml"
     ours, others = (
         model.read_text().replace("- {", f"- {{{fails}}}\n  - {{", 1)
@@ -465,13 +470,13 @@ def test_failures_of_another_run_at_the_same_time_are_not_told(workspace: Path) 
     (workspace / "tests/new.md").write_text(NEW)
     model.write_text(ours)
 
-    class _Other(Watcher):
+    class _Other(ProgressListener):
         """Lets another run fail before this one is told."""
 
         def stop(self) -> None:
             model.write_text(others)
-            wanted = Wanted(paths=(str(workspace / "tests/greeting.md"),), refresh=True)
-            run(where, wanted, Orders(), Watcher())
+            wanted = SelectionOptions(paths=(str(workspace / "tests/greeting.md"),), refresh=True)
+            run(where, wanted, RunOptions(), ProgressListener())
 
     ended = carry_out(where, ALL, _Other(), plan(where, ALL))
     assert [(one.count, one.status) for one in ended.troubles] == [(1, 400)]
@@ -486,14 +491,14 @@ def test_files_with_errors_are_told_before_anything_is_asked(workspace: Path) ->
         assert "error: tests/new.md:" in text
         assert "nothing, before this is put right" in text
         await press(pilot, "enter", "escape")
-        assert isinstance(pilot.app.screen, History)
+        assert isinstance(pilot.app.screen, RunsPage)
 
     drive(scenario)
 
 
 def test_offline_and_the_bound_on_the_cost_hold(workspace: Path) -> None:
     (workspace / "tests/new.md").write_text(NEW)
-    source = Workspace(Where(workspace), max_cost=0.0)
+    source = WorkspaceSource(Location(workspace), max_cost=0.0)
 
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "R")
@@ -510,7 +515,7 @@ def test_offline_and_the_bound_on_the_cost_hold(workspace: Path) -> None:
         await press(pilot, "R")
         assert "(no model may be called for them)" in screen(pilot)
 
-    drive(offline, source=Workspace(Where(workspace), offline=True))
+    drive(offline, source=WorkspaceSource(Location(workspace), offline=True))
 
 
 def test_the_keys_of_a_run_do_not_stay_in_the_environment(workspace: Path) -> None:
@@ -525,7 +530,7 @@ def test_the_keys_of_a_run_do_not_stay_in_the_environment(workspace: Path) -> No
     drive(scenario)
 
 
-class _Stopping(Watcher):
+class _Stopping(ProgressListener):
     """Stops the run from outside of its thread as soon as that is possible."""
 
     def interruptible(self, stop: object) -> None:
@@ -537,18 +542,18 @@ class _Stopping(Watcher):
 
 def test_a_run_outside_of_the_main_thread_can_be_interrupted(workspace: Path) -> None:
     slow(workspace)
-    watcher = _Stopping()
+    listener = _Stopping()
     found: list[str] = []
 
     def work() -> None:
-        report = run(Where(workspace), Wanted(), Orders(yes=True), watcher)
+        report = run(Location(workspace), SelectionOptions(), RunOptions(yes=True), listener)
         found.append(report.status)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join(20)
     assert found == ["interrupted"]
-    watcher.stop_it()
+    listener.stop_it()
 
 
 def test_more_than_was_shown_is_not_done(workspace: Path) -> None:
@@ -584,7 +589,7 @@ def test_nothing_is_done_that_cannot_be_seen(workspace: Path) -> None:
         assert "too small" in screen(pilot)
         assert isinstance(pilot.app.screen, PlanPage)
         await press(pilot, "escape", "R")
-        assert isinstance(pilot.app.screen, History)
+        assert isinstance(pilot.app.screen, RunsPage)
         await resized(pilot, 100, 30)
         await press(pilot, "R", "enter")
         assert "complete: 2 asked" in screen(pilot)
@@ -603,13 +608,13 @@ def test_the_browser_can_be_left_from_a_plan(workspace: Path) -> None:
 def test_other_questions_than_those_shown_are_not_asked(workspace: Path) -> None:
     new = workspace / "tests/new.md"
     new.write_text(NEW)
-    where = Where(workspace)
+    where = Location(workspace)
     planned = plan(where, ALL)
     new.write_text(NEW.replace("Lima", "Lima " * 1000))
     with pytest.raises(EvalstoreError, match="4 of what would be done now were not shown"):
-        carry_out(where, ALL, Watcher(), planned)
+        carry_out(where, ALL, ProgressListener(), planned)
     new.write_text(NEW)
-    assert carry_out(where, ALL, Watcher(), planned).asked == 2
+    assert carry_out(where, ALL, ProgressListener(), planned).asked == 2
 
 
 def test_what_is_planned_in_portions_is_what_was_shown(
@@ -618,8 +623,8 @@ def test_what_is_planned_in_portions_is_what_was_shown(
     monkeypatch.setattr("evalstore.operations.run.PORTION", 1)
     for name in ("new", "same"):
         (workspace / f"tests/{name}.md").write_text(NEW)
-    where = Where(workspace)
+    where = Location(workspace)
     planned = plan(where, ALL)
     assert (planned.status.ask, planned.status.judge) == (2, 2)
-    ended = carry_out(where, ALL, Watcher(), planned)
+    ended = carry_out(where, ALL, ProgressListener(), planned)
     assert (ended.status, ended.asked, ended.judged) == ("complete", 2, 2)

@@ -11,12 +11,12 @@ from textual.widgets import Input
 
 from evalstore.cli.main import main
 from evalstore.operations.views.cases import Cases
-from evalstore.planning.options import Where
+from evalstore.planning.options import Location
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.stats import StatsPage
-from evalstore.tui.state.data_source import Workspace
+from evalstore.tui.state.data_source import WorkspaceSource
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.text_view import Reader
+from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.tui.driving import drive, press, resized, screen, settled, until
 
@@ -341,7 +341,7 @@ def test_sorted_by_verdict_failures_are_on_the_screen(workspace: Path) -> None:
         assert page.case is page.listed[0]
         assert page.case.file == "tests/greeting.md"
 
-    drive(scenario, revision="@", source=Many(Where(workspace)))
+    drive(scenario, revision="@", source=Many(Location(workspace)))
 
 
 def test_candidates_that_share_cases_are_offered_first(workspace: Path) -> None:
@@ -368,7 +368,7 @@ def test_candidates_that_share_cases_are_offered_first(workspace: Path) -> None:
     drive(scenario, revision="@")
 
 
-class Many(Workspace):
+class Many(WorkspaceSource):
     """Has each case twenty times."""
 
     def cases(self, revision: str | None) -> Cases:
@@ -386,7 +386,7 @@ def test_the_columns_end_where_the_scrollbar_begins(workspace: Path) -> None:
             assert grid.show_vertical_scrollbar
             assert "scripted/two" in screen(pilot).splitlines()[1]
 
-    drive(scenario, revision="@", source=Many(Where(workspace)))
+    drive(scenario, revision="@", source=Many(Location(workspace)))
 
 
 def test_marked_runs_stay_marked_when_another_one_comes(workspace: Path) -> None:
@@ -420,7 +420,7 @@ def test_lists_and_texts_move_by_pages_and_halves(workspace: Path) -> None:
         assert at == [0, page, 2 * page, 2 * page + half, 2 * page, page, 0]
         await press(pilot, "question_mark")
         await press(pilot, "pagedown")
-        text = pilot.app.screen.query_one(Reader)
+        text = pilot.app.screen.query_one(TextView)
         await until(pilot, lambda: text.scroll_offset.y > 0)
         await press(pilot, "pageup")
         await until(pilot, lambda: text.scroll_offset.y == 0)

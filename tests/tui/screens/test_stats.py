@@ -11,14 +11,14 @@ from evalstore.cli.main import main
 from evalstore.tui.screens.cases import CasesPage
 from evalstore.tui.screens.stats import StatsPage
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.text_view import Reader
+from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.test_run import edit
 from tests.tui.driving import drive, press, screen
 
 
 def facts(pilot: Pilot[None]) -> str:
-    return pilot.app.screen.query_one("#facts", Reader).text
+    return pilot.app.screen.query_one("#facts", TextView).text
 
 
 def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> None:

@@ -11,12 +11,12 @@ from textual.pilot import Pilot
 from evalstore.cli.main import main
 from evalstore.errors import EvalstoreError
 from evalstore.operations.views.test_history import edits_between, versions_of
-from evalstore.planning.options import Where
-from evalstore.tui.keys.keymap import Look
+from evalstore.planning.options import Location
+from evalstore.tui.keys.keymap import Appearance
 from evalstore.tui.screens.cases import CasesPage
-from evalstore.tui.screens.test_history import VersionsPage
+from evalstore.tui.screens.test_history import TestHistoryPage
 from evalstore.tui.widgets.grid import Grid
-from evalstore.tui.widgets.text_view import Reader
+from evalstore.tui.widgets.text_view import TextView
 from tests.builders import tree
 from tests.cli.conftest import WEATHER
 from tests.tui.conftest import HOSTILE
@@ -48,7 +48,7 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
     edit(workspace / "evalstore.yaml", ", scripted/two]", "]")
     main(["run", "--quiet"])
     edit(test, "How warm", "How cold")
-    found = versions_of(Where(workspace), "tests/weather.md", "city=Oslo")
+    found = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
     assert [one.edits for one in found] == [
         ("test text",),
         ("candidates",),
@@ -72,7 +72,7 @@ def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
         test.write_text(WEATHER.replace("[Oslo, Rome]", text))
         main(["run", "--quiet"])
     test.unlink()
-    found = versions_of(Where(workspace), "tests/weather.md", "city=Oslo")
+    found = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
     assert [(one.edits, bool(one.parts)) for one in found] == [
         (("gone",), False),
         (("new",), True),
@@ -89,7 +89,7 @@ def test_a_version_has_the_verdicts_that_later_runs_have_added(workspace: Path) 
     edit(workspace / "tests/weather.md", "How is", "How warm is")
     main(["run", "--quiet", "-m", "scripted/one"])
     main(["run", "--quiet", "-m", "scripted/two"])
-    newest, oldest = versions_of(Where(workspace), "tests/weather.md", "city=Oslo")
+    newest, oldest = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
     assert newest.edits == ("test text",)
     assert (
         newest.verdicts == oldest.verdicts == dict(zip(BOTH, [("fail",), ("pass",)], strict=True))
@@ -100,9 +100,9 @@ def test_a_workspace_that_cannot_be_read_leaves_the_runs(workspace: Path) -> Non
     (workspace / "evalstore.yaml").write_text("candidates: [", encoding="utf-8")
     (workspace / "tests/weather.md").write_text("no test", encoding="utf-8")
     with pytest.raises(EvalstoreError, match="evalstore"):
-        versions_of(Where(workspace), "tests/weather.md", "city=Oslo")
+        versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
     (workspace / "evalstore.yaml").write_text("", encoding="utf-8")
-    (only,) = versions_of(Where(workspace), "tests/weather.md", "city=Oslo")
+    (only,) = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
     assert only.edits == ("new",)
 
 
@@ -113,13 +113,13 @@ def test_the_page_tells_the_difference_and_opens_the_run(workspace: Path) -> Non
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "v")
         page = pilot.app.screen
-        assert isinstance(page, VersionsPage)
+        assert isinstance(page, TestHistoryPage)
         text = screen(pilot)
         assert "versions › 2 versions › tests/weather.md › city=Oslo" in text
         assert "test text" in text.splitlines()[2]
         spans = [
             (span.text, span.colour)
-            for line in page.query_one(Reader)._lines
+            for line in page.query_one(TextView)._lines
             for span in line.spans
             if span.colour in ("old", "new")
         ]
@@ -152,7 +152,7 @@ def test_verdicts_on_several_system_prompts_say_which_is_which(workspace: Path) 
         text = screen(pilot)
         assert "✗ fail 1/2    ✗ fail" in text
         assert "\nscripted/one  ✗ fail (brief)  ✓ pass (polite)\n" in (
-            pilot.app.screen.query_one(Reader).text
+            pilot.app.screen.query_one(TextView).text
         )
 
     drive(scenario, revision="@")
@@ -162,7 +162,7 @@ def test_it_is_opened_from_an_answer_and_follows_the_store(workspace: Path) -> N
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "down", "enter", "v")
         page = pilot.app.screen
-        assert isinstance(page, VersionsPage)
+        assert isinstance(page, TestHistoryPage)
         assert page.query_one(Grid).row_count == 1
         edit(workspace / "tests/weather.md", "How is", "How warm is")
         await asyncio.to_thread(main, ["run", "--quiet"])
@@ -182,7 +182,7 @@ def test_a_test_that_no_run_knows_says_which_key_helps(workspace: Path, key: str
         assert f"{key} makes the first that does." in screen(pilot)
         await press(pilot, "enter", "d", "down")
 
-    drive(scenario, look=Look(keys={"page.run": key}))
+    drive(scenario, look=Appearance(keys={"page.run": key}))
 
 
 @pytest.mark.parametrize("size", [(100, 30), (40, 12), (10, 4)])
@@ -192,7 +192,7 @@ def test_what_a_file_says_is_text(workspace: Path, size: tuple[int, int]) -> Non
     async def scenario(pilot: Pilot[None]) -> None:
         await press(pilot, "enter", "v", "d")
         page = pilot.app.screen
-        told = page.query_one(Reader)
+        told = page.query_one(TextView)
         assert "+ [/] [bold red]no markup[/] [0] [unclosed \\x1b[31mred" in told.text
         if size[0] > 10:
             assert told.region.height > 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstore.tui.widgets.grid_columns import GAP, MARGIN, Column, lay_out
+from evalstore.tui.widgets.grid_columns import GAP, MARGIN, Column, fit_columns
 
 COLUMNS = [
     Column("file", 10, grows=True),
@@ -16,29 +16,29 @@ COLUMNS = [
 @pytest.mark.parametrize("width", range(1, 160, 23))
 @pytest.mark.parametrize("picked", range(6))
 def test_the_picked_column_is_seen_and_all_fit(width: int, picked: int) -> None:
-    laid = lay_out(COLUMNS, width, picked, 0)
+    laid = fit_columns(COLUMNS, width, picked, 0)
     assert 2 + picked in laid.shown
     if len(laid.shown) > 2:
         assert MARGIN + sum(one.width + GAP for one in laid.columns) - GAP <= width
 
 
 def test_columns_become_narrow_before_they_are_left_out() -> None:
-    assert [one.width for one in lay_out(COLUMNS, 140, 0, 0).columns] == [35, 5] + [14] * 6
-    narrow = lay_out(COLUMNS, 90, 0, 0)
+    assert [one.width for one in fit_columns(COLUMNS, 140, 0, 0).columns] == [35, 5] + [14] * 6
+    narrow = fit_columns(COLUMNS, 90, 0, 0)
     assert len(narrow.shown) == 8
     assert {one.width for one in narrow.columns[2:]} == {9}
 
 
 def test_what_is_left_out_is_told_at_its_side() -> None:
-    laid = lay_out(COLUMNS, 50, 3, 0)
+    laid = fit_columns(COLUMNS, 50, 3, 0)
     titles = [one.title for one in laid.columns if one.picks]
     assert titles == ["‹ model 1", "model 2", "model 3 ›"]
 
 
 def test_the_window_moves_only_when_it_must() -> None:
-    assert lay_out(COLUMNS, 50, 2, 1).first == 1
-    assert lay_out(COLUMNS, 50, 0, 1).first == 0
-    assert lay_out(COLUMNS, 50, 5, 1).first == 3
+    assert fit_columns(COLUMNS, 50, 2, 1).first == 1
+    assert fit_columns(COLUMNS, 50, 0, 1).first == 0
+    assert fit_columns(COLUMNS, 50, 5, 1).first == 3
 
 
 def test_a_column_grows_no_wider_than_what_is_in_it() -> None:
@@ -47,6 +47,6 @@ def test_a_column_grows_no_wider_than_what_is_in_it() -> None:
         Column("row", 8, grows=True, most=5),
         Column("model", 18, picks=True, least=11),
     ]
-    assert [one.width for one in lay_out(columns, 200, 0, 0).columns] == [22, 5, 18]
-    assert [one.width for one in lay_out(columns, 48, 0, 0).columns] == [19, 5, 18]
-    assert [one.width for one in lay_out(columns, 36, 0, 0).columns] == [11, 5, 14]
+    assert [one.width for one in fit_columns(columns, 200, 0, 0).columns] == [22, 5, 18]
+    assert [one.width for one in fit_columns(columns, 48, 0, 0).columns] == [19, 5, 18]
+    assert [one.width for one in fit_columns(columns, 36, 0, 0).columns] == [11, 5, 14]

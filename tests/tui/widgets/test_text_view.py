@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from evalstore.tui.widgets.text_view import Line, Span, text_lines, wrapped
+from evalstore.tui.widgets.text_view import StyledLine, StyledSpan, text_lines, wrapped
 
 parts = st.sampled_from(["word", "a", " ", "   ", "漢字", "é", "e\u0301", "x" * 30])
 spans = st.lists(st.lists(parts, max_size=12).map("".join), min_size=1, max_size=4)
@@ -14,7 +14,9 @@ spans = st.lists(st.lists(parts, max_size=12).map("".join), min_size=1, max_size
 
 @given(spans, st.integers(10, 60), st.integers(0, 4))
 def test_rows_fit_and_nothing_is_lost(texts: list[str], width: int, indent: int) -> None:
-    line = Line(tuple(Span(text, str(number)) for number, text in enumerate(texts)), indent)
+    line = StyledLine(
+        tuple(StyledSpan(text, str(number)) for number, text in enumerate(texts)), indent
+    )
     rows = list(wrapped(line, width + indent))
     assert all(sum(cell_len(span.text) for span in row) <= width + indent for row in rows)
     shown = "".join(span.text for row in rows for span in row)

@@ -9,7 +9,7 @@ import pytest
 
 from evalstore.values import Case
 from evalstore.workspace.testfiles import expansion as expand_module
-from evalstore.workspace.testfiles.context import Expansion
+from evalstore.workspace.testfiles.context import ExpandedFile
 from tests.builders import expanded, library, shown, told
 
 TEST = """\
@@ -38,7 +38,7 @@ def expand(
     body: str = ONE,
     checks: str = "",
     told: str | None = None,
-) -> Expansion:
+) -> ExpandedFile:
     """What a test file with this data comes to."""
     block = f"\n~~~checks\n{checks}\n~~~\n" if checks else ""
     text = TEST.format(path=path, head="\n".join(head), body=body, checks=block)
@@ -232,7 +232,7 @@ def test_a_recorded_answer_is_no_part_of_what_is_asked() -> None:
     assert found[0].evaluation == bare[0].evaluation
 
 
-def of_turns(answer: str, row: Any) -> Expansion:
+def of_turns(answer: str, row: Any) -> ExpandedFile:
     body = ONE + "# 🤖 @first\n\n# 👤\n\nAnd?\n"
     return expand(lines(row), f"answer: {answer}", body=body)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evalstore.errors import FileProblem
-from evalstore.workspace.testfiles.conversations import Run
+from evalstore.workspace.testfiles.conversations import RepeatedConversation
 from evalstore.workspace.testfiles.parser import TestFile, parse_test
 
 TOLD = "\n---\n\nExpect a greeting.\n"
@@ -18,7 +18,7 @@ def parsed(body: str, *head: str) -> TestFile:
     return parse_test("tests/t.md", fields + body + TOLD)
 
 
-def texts(run: Run) -> list[tuple[str, str]]:
+def texts(run: RepeatedConversation) -> list[tuple[str, str]]:
     return [(turn.role, turn.section.text) for turn in run.turns]
 
 
@@ -106,7 +106,7 @@ def test_the_names_of_turns_are_those_of_the_answers() -> None:
 # --- the field `messages` -----------------------------------------------------------------
 
 
-def given(*messages: str) -> Run:
+def given(*messages: str) -> RepeatedConversation:
     lines = "".join(f"\n  - {one}" for one in messages)
     (run,) = parsed("", f"messages:{lines}").runs
     return run

@@ -12,8 +12,8 @@ from evalstore.errors import FileProblem, LimitProblem, Problem
 from evalstore.files.datasets import Dataset
 from evalstore.values import DEFAULT_PROMPT
 from evalstore.workspace.testfiles import expansion
-from evalstore.workspace.testfiles.case_builder import Drafter
-from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Expansion, Library
+from evalstore.workspace.testfiles.case_builder import CaseBuilder
+from evalstore.workspace.testfiles.context import KEPT_AT_ONCE, Definitions, ExpandedFile
 from evalstore.workspace.testfiles.expansion import expand_prompt, expand_test
 from evalstore.workspace.testfiles.parser import parse_prompt, parse_test
 from tests.builders import HELLO, expanded, library, test_file
@@ -88,7 +88,7 @@ def test_data_that_cannot_be_opened_is_a_problem_of_the_file() -> None:
 
 def test_a_file_that_could_not_be_read_comes_to_nothing() -> None:
     test = replace(parse_test("tests/t.md", HELLO), readable=False)
-    assert expand_test(test, library()) == Expansion()
+    assert expand_test(test, library()) == ExpandedFile()
 
 
 def test_contents_go_to_the_sink_when_there_are_many() -> None:
@@ -168,7 +168,7 @@ def test_after_twenty_broken_rows_no_more_are_read() -> None:
 # --- warnings and problems of groups
 
 
-def problem_of(text: str, library_: Library | None = None) -> Problem:
+def problem_of(text: str, library_: Definitions | None = None) -> Problem:
     (problem,) = expanded(text, library_).problems
     return problem
 
@@ -225,7 +225,7 @@ def test_a_group_that_parts_nothing_is_a_warning() -> None:
 # --- problems of prompts
 
 
-def prompt_of(text: str, path: str = "prompts/p.md") -> tuple[tuple[str, ...], Expansion]:
+def prompt_of(text: str, path: str = "prompts/p.md") -> tuple[tuple[str, ...], ExpandedFile]:
     return expand_prompt(parse_prompt(path, text), library())
 
 
@@ -260,7 +260,7 @@ def test_what_reaches_a_limit_is_not_filled_with_further_rows(
         raise problem("it takes too long")
 
     monkeypatch.setattr("evalstore.workspace.testfiles.expansion.fill_turn", fail)
-    monkeypatch.setattr(Drafter, "draft", fail)
+    monkeypatch.setattr(CaseBuilder, "draft", fail)
     head = "replacements: {n: [1, 2, 3]}"
     _, expansion = prompt_of(f"---\n{head}\n---\n{{{{n}}}}\n")
     assert len(filled) == tries

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, FileProblem
-from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.coerce import parse_json
 from evalstore.importers.langbite.requirements import (
     BadRequirementError,
@@ -17,8 +17,8 @@ from evalstore.importers.langbite.requirements import (
     Scenario,
     read_scenario,
 )
-from evalstore.importers.langbite.templates import Rejected, Template, read_list, read_table
-from evalstore.importers.langbite.test_writer import Composed, compose
+from evalstore.importers.langbite.templates import LangbiteTemplate, Rejected, read_list, read_table
+from evalstore.importers.langbite.test_writer import LangbiteTest, compose
 from evalstore.importers.source_files import read_source, reason_of
 from evalstore.importers.template_writer import file_name, unique
 
@@ -38,10 +38,10 @@ class _Library:
 
     path: Path
     language: str
-    templates: list[Template] = field(default_factory=list)
+    templates: list[LangbiteTemplate] = field(default_factory=list)
 
 
-def read(paths: list[Path], _options: Options) -> Imported:
+def read(paths: list[Path], _options: ImportOptions) -> Imported:
     """The templates that a requirements model selects, as test files."""
     imported = Imported()
     sources = [file for path in paths for file in _files(path)]
@@ -80,9 +80,9 @@ def _text(path: Path, imported: Imported) -> str | None:
     try:
         return read_source(path).decode("utf-8-sig")
     except FileProblem as problem:
-        imported.left.append(Left(str(path), reason_of(problem)))
+        imported.left.append(SkippedItem(str(path), reason_of(problem)))
     except UnicodeDecodeError as error:
-        imported.left.append(Left(str(path), f"is not UTF-8: {error.reason}"))
+        imported.left.append(SkippedItem(str(path), f"is not UTF-8: {error.reason}"))
     return None
 
 
@@ -95,13 +95,13 @@ def _scenarios(sources: list[Path], imported: Imported) -> Iterator[tuple[Path, 
         try:
             scenario = read_scenario(text)
         except BadRequirementError as problem:
-            imported.left.append(Left(str(path), str(problem)))
+            imported.left.append(SkippedItem(str(path), str(problem)))
             continue
-        imported.left += [Left(str(path), one) for one in scenario.problems]
+        imported.left += [SkippedItem(str(path), one) for one in scenario.problems]
         if scenario.models:
             names = ", ".join(scenario.models)
             reason = f"name the models under 'candidates' yourself; here they are {names}"
-            imported.warnings.append(Left(str(path), reason))
+            imported.warnings.append(SkippedItem(str(path), reason))
         yield path, scenario
 
 
@@ -125,12 +125,12 @@ def _libraries(
         found = found or (next(iter(spoken)) if len(spoken) == 1 else None)
         if not isinstance(found, str):
             reason = "its name says no language, as 'prompts_en_us.csv' does"
-            imported.left.append(Left(str(path), reason))
+            imported.left.append(SkippedItem(str(path), reason))
             continue
         library = _Library(path, found.lower())
         for one in entries:
             if isinstance(one, Rejected):
-                imported.left.append(Left(str(path), one.reason, one.line, one.column))
+                imported.left.append(SkippedItem(str(path), one.reason, one.line, one.column))
             else:
                 library.templates.append(one)
         yield library
@@ -191,17 +191,17 @@ def _take(path: Path, scenario: Scenario, libraries: list[_Library], taken: _Tak
                     f"{beyond} more templates of '{requirement.concern}' in '{library.language}' "
                     f"are passed over: 'nTemplates' is {scenario.templates}"
                 )
-                imported.warnings.append(Left(str(path), reason))
+                imported.warnings.append(SkippedItem(str(path), reason))
             if same:
                 many = "1 template" if same == 1 else f"{same} templates"
                 reason = (
                     f"the requirement '{requirement.name}' asks {many} in '{library.language}' "
                     "just as another one does: written once, with the higher tolerance"
                 )
-                imported.warnings.append(Left(str(path), reason))
+                imported.warnings.append(SkippedItem(str(path), reason))
 
 
-def _is_selected(template: Template, requirement: Requirement) -> bool:
+def _is_selected(template: LangbiteTemplate, requirement: Requirement) -> bool:
     return (
         template.concern == requirement.concern
         and template.input_type in requirement.inputs
@@ -210,7 +210,7 @@ def _is_selected(template: Template, requirement: Requirement) -> bool:
 
 
 def _write(
-    template: Template,
+    template: LangbiteTemplate,
     requirement: Requirement,
     library: _Library,
     scenario: Scenario,
@@ -221,14 +221,14 @@ def _write(
     made = taken.texts.setdefault((file, template.line), {})
     label = taken.labels.get(id(requirement))
 
-    def composed(*tags: str) -> Composed:
+    def composed(*tags: str) -> LangbiteTest:
         judged = scenario.judged
         return compose(template, requirement, library.language, judged=judged, tags=tags)
 
     try:
         found = composed()
     except (ValueError, BadRequirementError) as problem:
-        imported.left.append(Left(file, str(problem), template.line))
+        imported.left.append(SkippedItem(file, str(problem), template.line))
         return False
     own = template.concern, library.language, template.input_type, template.reflection_type
     is_same = found.text in made
@@ -244,7 +244,7 @@ def _write(
     imported.files[place] = composed(label).text if label else found.text
     imported.rows += found.rows
     known = imported.warnings if len(made) > 1 else []
-    told = [Left(file, one, template.line) for one in found.warnings]
+    told = [SkippedItem(file, one, template.line) for one in found.warnings]
     imported.warnings += [one for one in told if one not in known]
     return False
 
@@ -268,4 +268,4 @@ def _tell_unselected(
             if concern not in known and concern.lower() in known:
                 why = "write the concern in small letters"
             reason = f"{many} of the concern '{concern}' passed over: {why}"
-            imported.warnings.append(Left(str(library.path), reason, line))
+            imported.warnings.append(SkippedItem(str(library.path), reason, line))

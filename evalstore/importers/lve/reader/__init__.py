@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from evalstore.errors import EvalstoreError, FileProblem
-from evalstore.importers.base import Imported, Left, Options
+from evalstore.importers.base import Imported, ImportOptions, SkippedItem
 from evalstore.importers.errors import NotTakenError, check_picture, line_of
 from evalstore.importers.lve.candidates import TemperatureTags, list_candidates, tag_temperatures
-from evalstore.importers.lve.checker_context import Test
+from evalstore.importers.lve.checker_context import CheckerTest
 from evalstore.importers.lve.checkers import translate
-from evalstore.importers.lve.definition import Definition, read_definition
+from evalstore.importers.lve.definition import LveTest, read_definition
 from evalstore.importers.lve.format_strings import fill, names_of
 from evalstore.importers.lve.instances import checker_columns, read_instance, split_arguments
 from evalstore.importers.lve.prompts import name_of_turn
 from evalstore.importers.lve.recording import RecordedLine, is_of_today, record, temperature_of
 from evalstore.importers.lve.test_writer import (
-    Conversation,
+    LveConversation,
     Row,
     common_options,
     conversations,
@@ -39,7 +39,7 @@ _NO_CATEGORY = 2
 """The last parts of a path: the name of the test, and the model; a test may have no model's."""
 
 
-def read(paths: list[Path], options: Options) -> Imported:
+def read(paths: list[Path], options: ImportOptions) -> Imported:
     """The tests in these folders; raises `EvalstoreError` when there are none."""
     imported = Imported()
     models: dict[str, TemperatureTags] = {}
@@ -94,7 +94,7 @@ class _Reader:
     folders: tuple[str, ...]
     """The categories that the test lies in, from the outermost on."""
     imported: Imported
-    options: Options
+    options: ImportOptions
 
     def read(self, models: dict[str, TemperatureTags]) -> None:
         """Add what the test comes to, or why it is left."""
@@ -108,7 +108,7 @@ class _Reader:
         except NotTakenError as problem:
             place = self.folder / problem.file if problem.file else path
             line = problem.line or line_of(text, problem.place)
-            self.imported.left.append(Left(str(place), problem.reason, line))
+            self.imported.left.append(SkippedItem(str(place), problem.reason, line))
 
     def _text(self, path: Path) -> str:
         try:
@@ -131,7 +131,7 @@ class _Reader:
             raise NotTakenError(f"the prompt file '{path}' is not there")
         return self._text(place).replace("\r\n", "\n").replace("\r", "\n")
 
-    def _take(self, definition: Definition, text: str) -> TemperatureTags:
+    def _take(self, definition: LveTest, text: str) -> TemperatureTags:
         """Add the files of a test; returns the tag that names the temperatures of its answers."""
         held = conversations(definition)
         lines = list(self._lines())
@@ -151,7 +151,9 @@ class _Reader:
             raise NotTakenError("no instance says what its parameters are", "prompt_parameters")
         turns = tuple(one.names for one in held for _ in range(one.run.repetitions))
         custom = self._custom()
-        judged = translate(Test(definition, names, turns, rows, shown_parameters(held), custom))
+        judged = translate(
+            CheckerTest(definition, names, turns, rows, shown_parameters(held), custom)
+        )
         of_today = [line for line in instances if is_of_today(held, line)]
         options, words = common_options(
             definition,
@@ -197,9 +199,9 @@ class _Reader:
         return tagged
 
     def _warn(self, reason: str, line: int | None) -> None:
-        self.imported.warnings.append(Left(str(self.folder / _TEST), reason, line))
+        self.imported.warnings.append(SkippedItem(str(self.folder / _TEST), reason, line))
 
-    def _comments(self, definition: Definition) -> list[str]:
+    def _comments(self, definition: LveTest) -> list[str]:
         found = [
             f"From LVE: {self.name}" + (f", by {definition.author}" if definition.author else "")
         ]
@@ -222,7 +224,7 @@ class _Reader:
             try:
                 lines = self._text(path).split("\n")
             except NotTakenError as problem:
-                self.imported.left.append(Left(str(path), problem.reason))
+                self.imported.left.append(SkippedItem(str(path), problem.reason))
                 continue
             for number, line in enumerate(lines, 1):
                 if not line.strip():
@@ -230,10 +232,10 @@ class _Reader:
                 try:
                     yield RecordedLine(read_instance(number, line), path)
                 except NotTakenError as problem:
-                    self.imported.left.append(Left(str(path), problem.reason, number))
+                    self.imported.left.append(SkippedItem(str(path), problem.reason, number))
 
     def _is_placed(
-        self, definition: Definition, held: tuple[Conversation, ...], line: RecordedLine
+        self, definition: LveTest, held: tuple[LveConversation, ...], line: RecordedLine
     ) -> bool:
         """Fill in the row of an instance; False, and told, when the test has no place for it.
 
@@ -245,12 +247,12 @@ class _Reader:
         except NotTakenError as problem:
             line.fits = False
             if not self.options.sessions or line.instance.shown is None:
-                left = Left(str(line.path), problem.reason, line.instance.line)
+                left = SkippedItem(str(line.path), problem.reason, line.instance.line)
                 self.imported.left.append(left)
                 return False
         return True
 
-    def _fill(self, definition: Definition, held: tuple[Conversation, ...], row: Row) -> None:
+    def _fill(self, definition: LveTest, held: tuple[LveConversation, ...], row: Row) -> None:
         """Raise unless the values fill all texts."""
         for name in definition.columns:
             if name not in row:
