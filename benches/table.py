@@ -54,7 +54,7 @@ def _number(value: float, unit: str) -> str:
 
 def lines(figures: Iterable[Figure]) -> list[str]:
     """The table, its columns aligned; numbers stand at the right."""
-    names = [one.name for one in fields(Figure)]
+    names = [field.name for field in fields(Figure)]
     rows = [[name.upper() for name in names]]
     rows += [[getattr(one, name) for name in names] for one in figures]
     widths = [max(len(row[column]) for row in rows) for column in range(len(names))]

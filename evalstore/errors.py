@@ -143,7 +143,7 @@ class FileProblem(Exception):  # noqa: N818 - it is collected, not shown as an e
 
     def all_at(self, file: str, lines: list[str] | None = None) -> list[Problem]:
         """This problem and the others of its file, each with its place."""
-        return [one.at(file, lines) for one in (self, *self.others)]
+        return [problem.at(file, lines) for problem in (self, *self.others)]
 
     def at(self, file: str, lines: list[str] | None = None) -> Problem:
         """The problem with its file, and with the line of source when that is known."""

@@ -80,8 +80,8 @@ class Starter:
         """Start it in a folder, by default the current one, with limits named as `RLIMIT_...`."""
         name = f"launched-{next(self._numbers)}"
         out, err = (self._folder / f"{name}.{kind}" for kind in ("out", "err"))
-        for one in (out, err):
-            one.touch()
+        for path in (out, err):
+            path.touch()
         running = self._launcher.start(
             Order(
                 arguments,

@@ -76,5 +76,9 @@ def run(folder: Path) -> list[dict[str, Any]]:
         contents = [json.loads(row["content"]) for _, row in store.iterate() if row.get("content")]
     finally:
         store.close()
-    votes = [one for one in contents if one["kind"] == "judgement" and "checks" not in one]
+    votes = [
+        content
+        for content in contents
+        if content["kind"] == "judgement" and "checks" not in content
+    ]
     return sorted(votes, key=lambda one: int(one["started"]))

@@ -403,6 +403,6 @@ def test_one_session_is_its_own_subject() -> None:
 
 def test_another_system_is_an_evaluator_of_its_own() -> None:
     named = [Evaluator(system="lve"), Evaluator(human="lve"), Evaluator(checks=True)]
-    ids = [hashing.evaluator_id(one) for one in named]
+    ids = [hashing.evaluator_id(evaluator) for evaluator in named]
     assert ids[0] == "fb7d95853de7a3ab18e56e85a0fbcfc2"
     assert len(set(ids)) == 3

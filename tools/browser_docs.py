@@ -34,16 +34,16 @@ def tables() -> Iterator[tuple[str, list[Action]]]:
     told: set[str] = set()
 
     def new(found: Iterable[Action]) -> list[Action]:
-        fresh = [one for one in found if one.id not in told]
-        told.update(one.id for one in fresh)
+        fresh = [action for action in found if action.id not in told]
+        told.update(action.id for action in fresh)
         return fresh
 
     for title, classes in _SHARED.items():
-        yield title, new(one for owner in classes for one in own_actions(owner))
+        yield title, new(action for owner in classes for action in own_actions(owner))
     for page in pages():
         if fresh := new(own_actions(page)):
             yield page.TITLE or "", fresh
-    if rest := new(one for owner in owners() for one in own_actions(owner)):
+    if rest := new(action for owner in owners() for action in own_actions(owner)):
         yield "In a question", rest
 
 
@@ -53,9 +53,9 @@ def keys() -> str:
     for title, found in tables():
         parts.append(f"### {title}\n\n| keys | what they do | action |\n|---|---|---|\n")
         parts += [
-            f"| {', '.join(f'`{key_name(key)}`' for key in one.keys)} "
-            f"| {one.description[:1].upper() + one.description[1:]} | `{one.id}` |\n"
-            for one in found
+            f"| {', '.join(f'`{key_name(key)}`' for key in action.keys)} "
+            f"| {action.description[:1].upper() + action.description[1:]} | `{action.id}` |\n"
+            for action in found
         ]
         parts.append("\n")
     return "".join(parts)

@@ -97,7 +97,7 @@ def _judge_block(
     passed = "pass" in verdicts if by_any else reaches(score, block["pass"])
     broken = "error" in verdicts and not (by_any and passed)
     verdict: Verdict = "error" if broken else "pass" if passed else "fail"
-    words = "; ".join(one.feedback for one in outcomes if one.feedback)
+    words = "; ".join(outcome.feedback for outcome in outcomes if outcome.feedback)
     if verdict == "fail":
         wanted = "none of the checks passes" if by_any else f"the score is {score:.4g}"
         words = f"{wanted}, wanted is {block['pass']}: {words}"

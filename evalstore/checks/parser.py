@@ -99,7 +99,7 @@ def packages_of(given: Json) -> Iterator[tuple[str, str]]:
     if kind and kind.package:
         yield name, kind.package
     if name == PATH:
-        beside = {one: settings[one] for one in settings if find_kind(one)}
+        beside = {setting: settings[setting] for setting in settings if find_kind(setting)}
         yield from packages_of(settings.get("check", beside))
 
 

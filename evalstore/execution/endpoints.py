@@ -30,7 +30,7 @@ class ProviderPool:
     ) -> None:
         """`agrees` asks the user whether a variable may be sent to a host."""
         self.day = today()
-        named = {one.provider.key_variable or "" for one in reading.models.values()}
+        named = {model.provider.key_variable or "" for model in reading.models.values()}
         self.environment = read_environment(root, named)
         self.notes: list[str] = [*self.environment.warnings]
         """What the user should know before the first call."""
@@ -103,7 +103,10 @@ class EndpointPool(ProviderPool):
 
     def require_keys(self, used: Mapping[str, Candidate], judges: Mapping[str, Judge]) -> None:
         """Raise `KeyNotAllowedError` with all keys that may not be sent where they would go."""
-        ids = [*(one.id for one in used.values()), *(one.id for one in judges.values())]
+        ids = [
+            *(candidate.id for candidate in used.values()),
+            *(judge.id for judge in judges.values()),
+        ]
         models = [self.project.find_model(id, "models") for id in dict.fromkeys(ids)]
         if refused := collect_refused(self._keys, models):
             raise combine(refused)

@@ -74,7 +74,7 @@ class EvaluatorCaller:
         started = max(self._environment.now(), newest + 1)
         endpoint = self._endpoints[judge.evaluator]
         form = form_of(self._material.content("evaluation", evaluation).get("checks", ()))
-        held = [(one.question, one.turns) for one in sessions]
+        held = [(session.question, session.turns) for session in sessions]
         last = sessions[-1].cost
         messages = self._material.judge(
             judge.prompt,
@@ -131,7 +131,7 @@ class EvaluatorCaller:
         checks = self._material.content("evaluation", evaluation).get("checks", ())
         if not checks:
             return False
-        size = sum([len(turn.text or "") for one in sessions for turn in one.turns])
+        size = sum([len(turn.text or "") for session in sessions for turn in session.turns])
         quick = all(self._is_quick(check, size) for check in checks)
         self._found_quick = (evaluation, size) if quick else None
         return not quick
@@ -159,11 +159,11 @@ class EvaluatorCaller:
         run_code = self._code.prepare(checks)
         held = [
             HeldConversation(
-                one.turns,
-                one.cost.usd if one.cost else None,
-                self._code.show(one) if run_code else (),
+                session.turns,
+                session.cost.usd if session.cost else None,
+                self._code.show(session) if run_code else (),
             )
-            for one in sessions
+            for session in sessions
         ]
         return checks, held, {id: self._material.schema(id) for id in schemas_of(checks)}, run_code
 
@@ -172,7 +172,7 @@ class EvaluatorCaller:
     ) -> Evaluation:
         """What the checks of an evaluation version say of sessions that are judged together."""
         made = self._made.pop((ids, evaluation), None)
-        size = sum([len(turn.text or "") for one in sessions for turn in one.turns])
+        size = sum([len(turn.text or "") for session in sessions for turn in session.turns])
         run = run_check if self._found_quick == (evaluation, size) else run_within_limits
         checked = made or judge_by_checks(*self._look(sessions, evaluation), run)
         return Evaluation(

@@ -297,15 +297,17 @@ class Executor:
     def _by_account(self, plan: Plan) -> dict[str, list[PlannedAsk | PlannedJudgement]]:
         """What of a plan can be done at once, by account: judgements, then questions."""
         to_check = {
-            (one.sessions, one.cell.case.evaluation) for one in plan.judgements if one.judge is None
+            (judgement.sessions, judgement.cell.case.evaluation)
+            for judgement in plan.judgements
+            if judgement.judge is None
         }
         found: dict[str, list[PlannedAsk | PlannedJudgement]] = {}
-        for one in plan.judgements:
-            if not one.sessions or one.judge is None:
+        for judgement in plan.judgements:
+            if not judgement.sessions or judgement.judge is None:
                 continue  # a session that is still to be asked is judged when it is there
-            if (one.sessions, one.cell.case.evaluation) in to_check:
+            if (judgement.sessions, judgement.cell.case.evaluation) in to_check:
                 continue  # whether a model judges depends on the checks
-            found.setdefault(self._account_of(one), []).append(one)
+            found.setdefault(self._account_of(judgement), []).append(judgement)
         for ask in plan.asks:
             found.setdefault(self._account_of(ask), []).append(ask)
         return found
@@ -349,7 +351,7 @@ class Executor:
             counted = self.plan.sessions[question]
             for id, session in sessions.items():
                 number = counted.index(id)
-                cells = [one for one in self._alone(question) if number < one.wanted]
+                cells = [cell for cell in self._alone(question) if number < cell.wanted]
                 await self._run_checks((id,), cells, (session,))
                 owed += self._check_and_find((id,), cells, (session,))
             if question not in self._left:
@@ -386,7 +388,9 @@ class Executor:
     async def _check_stored(self) -> None:
         """Make the checks that stored sessions lack, and queue what then is left to models."""
         to_check = dict.fromkeys(
-            one.sessions for one in self.plan.judgements if one.sessions and one.judge is None
+            judgement.sessions
+            for judgement in self.plan.judgements
+            if judgement.sessions and judgement.judge is None
         )
         if not to_check:
             return
@@ -468,7 +472,7 @@ class Executor:
             answers = {
                 question: [
                     *self.plan.sessions.get(question, ()),
-                    *(one.id for one in sorted(self.outcome.sessions.get(question, ()))),
+                    *(sample.id for sample in sorted(self.outcome.sessions.get(question, ()))),
                 ]
                 for question in dict.fromkeys(cell.questions)
             }
@@ -518,9 +522,9 @@ class Executor:
         What they look at has been paid, so it is stored before.
         """
         wanted = {
-            one.case.evaluation
-            for one in cells
-            if one.case.evaluation is not None and self._may_take_time(one, sessions)
+            cell.case.evaluation
+            for cell in cells
+            if cell.case.evaluation is not None and self._may_take_time(cell, sessions)
         }
         if not wanted:
             return
@@ -578,15 +582,15 @@ class Executor:
 
     def _judge_soon(self, ids: Subject, cells: Iterable[Cell], *sessions: Session) -> None:
         """Make a new subject's checks, and queue its judgements: nobody else knows it yet."""
-        for one in self._check_and_find(ids, cells, sessions):
-            key = key_of(one)
+        for judgement in self._check_and_find(ids, cells, sessions):
+            key = key_of(judgement)
             self._accounting.writer.take(key)
-            self._left[key] = one.count
-            lane = self._lanes[self._account_of(one)]
+            self._left[key] = judgement.count
+            lane = self._lanes[self._account_of(judgement)]
             keeps = len(sessions) == 1 and lane.backlog < _KEPT_IN_MEMORY
             kept = sessions[0] if keeps else None
-            self._note_waiting(one)
-            lane.put([_Job(one, self.sharing.look_at_clock(), kept)] * one.count)
+            self._note_waiting(judgement)
+            lane.put([_Job(judgement, self.sharing.look_at_clock(), kept)] * judgement.count)
 
     async def _judge(self, item: PlannedJudgement, session: Session | None) -> None:
         subject = item.subject

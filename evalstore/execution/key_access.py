@@ -184,7 +184,7 @@ class KeyAccess:
 
     def _allows(self, variable: str, host: str) -> bool:
         allowed = read_allowed(self.environment.user.get(ALLOWED_VARIABLES, ""))
-        if any(one.variable == variable and covers(one.host, host) for one in allowed):
+        if any(grant.variable == variable and covers(grant.host, host) for grant in allowed):
             return True
         return self._trusted().allows_sending(variable, host)
 

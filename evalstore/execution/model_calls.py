@@ -283,8 +283,8 @@ class ModelCaller:
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in waits:
-                one.cancel()
+            for wait in waits:
+                wait.cancel()
 
 
 async def _ask(provider: Provider, request: Request, timeout: float) -> Reply:

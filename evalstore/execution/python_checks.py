@@ -45,9 +45,9 @@ class CodeChecks:
         Their files are read now, so that it may be called from another thread.
         """
         files = code_of(checks)
-        for one in files:
-            if one.id not in self._sources:
-                self._sources[one.id] = self._material.file(one.id).data
+        for file in files:
+            if file.id not in self._sources:
+                self._sources[file.id] = self._material.file(file.id).data
         return self._run if files else None
 
     def show(self, session: Session) -> tuple[Json, ...]:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def find_refused(root: Path, reading: Reading, models: Iterable[Model]) -> list[KeyNotAllowedError]:
     """The refusals that calls of these models would meet, each once; nobody is asked."""
-    called = [one for one in models if one.provider.type != SCRIPTED]
+    called = [model for model in models if model.provider.type != SCRIPTED]
     if not called:
         return []
     try:
-        named = {one.provider.key_variable or "" for one in (*reading.models.values(), *called)}
+        named = {model.provider.key_variable or "" for model in (*reading.models.values(), *called)}
         keys = KeyAccess(read_environment(root, named))
     except EvalstoreError:  # the run says what is wrong with a file of keys
         return []
@@ -47,10 +47,10 @@ def combine(refused: list[KeyNotAllowedError]) -> KeyNotAllowedError:
     if len(refused) == 1:
         return refused[0]
     listed = ", ".join(
-        f"{one.variable} to {one.host} (provider '{one.provider}')" for one in refused
+        f"{error.variable} to {error.host} (provider '{error.provider}')" for error in refused
     )
-    commands = "; ".join(f"evalstore trust env {one.variable} {one.host}" for one in refused)
-    pairs = ",".join(f"{one.variable}={one.host}" for one in refused)
+    commands = "; ".join(f"evalstore trust env {error.variable} {error.host}" for error in refused)
+    pairs = ",".join(f"{error.variable}={error.host}" for error in refused)
     return KeyNotAllowedError(
         f"this workspace wants variables of your environment to be sent to hosts that you have "
         f"not allowed: {listed}",

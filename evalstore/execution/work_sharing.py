@@ -153,8 +153,8 @@ class WorkSharing:
         others = by_key.keys() - granted - self._leases.stopped.keys()
         claimed = Claim(held=[key for key in by_key if key in others])
         ours = [item for key, item in by_key.items() if key in granted]
-        self._look_for_answers([one for one in ours if isinstance(one, PlannedAsk)], claimed)
-        self._look_for_votes([one for one in ours if isinstance(one, PlannedJudgement)], claimed)
+        self._look_for_answers([our for our in ours if isinstance(our, PlannedAsk)], claimed)
+        self._look_for_votes([our for our in ours if isinstance(our, PlannedJudgement)], claimed)
         claimed.contents = self._read_ahead(claimed.items)
         return claimed
 
@@ -184,25 +184,27 @@ class WorkSharing:
 
     def _look_for_votes(self, judgements: list[PlannedJudgement], claimed: Claim) -> None:
         """Sort out the judgements that were made after the plan was made."""
-        found = self._store.find_votes(one.subject for one in judgements if one.subject)
-        for one in judgements:
-            subject = one.subject
+        found = self._store.find_votes(
+            judgement.subject for judgement in judgements if judgement.subject
+        )
+        for judgement in judgements:
+            subject = judgement.subject
             assert subject
-            assert one.judge
+            assert judgement.judge
             known = {vote.id for vote in self._plan.votes.get(subject, ())}
             new = [
                 vote
                 for vote in found.get(subject, ())
                 if self._is_new(vote, known)
-                and vote.evaluation == one.cell.case.evaluation
-                and vote.evaluator == one.judge.evaluator
+                and vote.evaluation == judgement.cell.case.evaluation
+                and vote.evaluator == judgement.judge.evaluator
             ]
             if new:
                 claimed.votes.setdefault(subject, []).extend(new)
-            if len(new) < one.count:
-                claimed.items.append(replace(one, count=one.count - len(new)))
+            if len(new) < judgement.count:
+                claimed.items.append(replace(judgement, count=judgement.count - len(new)))
             else:
-                claimed.done.append(key_of(one))
+                claimed.done.append(key_of(judgement))
 
     def _read_ahead(self, items: list[Item]) -> dict[str, Json]:
         """What the items are made of; what many share is read only with the first of them."""
@@ -246,7 +248,7 @@ class WorkSharing:
         """All that was set aside, to be claimed again."""
         if not self._told:
             self._told = True
-            processes = sorted(f"process {one.pid}" for one in self._leases.others.values())
+            processes = sorted(f"process {other.pid}" for other in self._leases.others.values())
             who = f" ({', '.join(processes)})" if processes else ""
             self._warn(f"another run on this store works on a part of this one{who}: it is shared")
         self._looking = True
@@ -255,7 +257,7 @@ class WorkSharing:
         return items
 
     def _tell_of_stopped(self) -> None:
-        processes = sorted({one.pid for one in self._leases.stopped.values()})
+        processes = sorted({holder.pid for holder in self._leases.stopped.values()})
         if processes and not self._told_of_stopped:
             self._told_of_stopped = True
             self._warn(

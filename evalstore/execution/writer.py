@@ -106,12 +106,12 @@ class Writer:
         try:
             if any(batch) or taken or given:
                 await self._record(*batch, LeaseChange(self._runner, taken, given))
-            for one in waiting:
-                if not one.done():
-                    one.set_result(None)
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
         except BaseException:
-            for one in waiting:
-                one.cancel()
+            for future in waiting:
+                future.cancel()
             self._sessions = {**batch[0], **self._sessions}
             self._evaluations = {**batch[1], **self._evaluations}
             self._failures = [*batch[2], *self._failures]

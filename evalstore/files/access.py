@@ -137,8 +137,8 @@ class _Places:
     def __init__(self, places: Iterable[str]) -> None:
         self._exact: set[str] = set()
         self._below: tuple[str, ...] = ()
-        for one in places:
-            self.add(one)
+        for place in places:
+            self.add(place)
 
     def add(self, real: str) -> None:
         """Take in a folder with all that is below it, or a file."""

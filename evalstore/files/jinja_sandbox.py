@@ -79,7 +79,7 @@ def _environment() -> SandboxedEnvironment:
             method = getattr(called, "__wrapped__", called)  # the sandbox wraps `format`
             text = getattr(method, "__self__", None)
             if isinstance(text, str) and (
-                any(isinstance(one, int) and one > _LONGEST_REPEAT for one in args)
+                any(isinstance(arg, int) and arg > _LONGEST_REPEAT for arg in args)
                 or (method.__name__ in ("format", "format_map") and _WIDE.search(text))
             ):
                 raise SecurityError("the result would be too long")
@@ -234,7 +234,7 @@ def _uses_in(source: str, name: str) -> MappingUses:
             single += 1
     mentioned = sum(1 for node in tree.find_all(nodes.Name) if node.name == name)
     guarded = any(one.name in ("default", "d") for one in tree.find_all(nodes.Filter)) or any(
-        one.name in ("defined", "undefined") for one in tree.find_all(nodes.Test)
+        test.name in ("defined", "undefined") for test in tree.find_all(nodes.Test)
     )
     return MappingUses(frozenset(keys), mentioned > single, guarded)
 

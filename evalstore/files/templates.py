@@ -125,7 +125,9 @@ class Template:
     def is_fixed(self) -> bool:
         """Whether the text is the same for every row."""
         changes = (_Name, _Expression, _Path)
-        return self.scope is None and not any(isinstance(one, changes) for one in self.segments)
+        return self.scope is None and not any(
+            isinstance(segment, changes) for segment in self.segments
+        )
 
     def fill(self, lookup: Lookup, typed: Callable[[str], Any]) -> Filled:
         """The text with its values in place; neighbouring texts are joined.
@@ -163,12 +165,12 @@ class Template:
                 hint="rename the variable of the statement",
             )
         segments = tuple(
-            DeferredValue(one.source, one.line)
-            if isinstance(one, _Expression) and one.names == {name}
-            else DeferredValue(one.name, one.line)
-            if isinstance(one, _Name) and one.name == name
-            else one
-            for one in self.segments
+            DeferredValue(segment.source, segment.line)
+            if isinstance(segment, _Expression) and segment.names == {name}
+            else DeferredValue(segment.name, segment.line)
+            if isinstance(segment, _Name) and segment.name == name
+            else segment
+            for segment in self.segments
         )
         if self.scope is None:
             return replace(self, segments=segments)

@@ -33,7 +33,7 @@ def write_list(path: Path, name: str, entries: Iterable[Mapping[str, object]]) -
 
     `name` says in messages what the list is of. Raises `EvalstoreError`.
     """
-    lines = [json.dumps(one, ensure_ascii=False) for one in entries]
+    lines = [json.dumps(entry, ensure_ascii=False) for entry in entries]
     # A path that is not UTF-8 has surrogates; JSON knows the escapes that stand for them.
     data = "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
     try:

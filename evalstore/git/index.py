@@ -102,7 +102,7 @@ def tree_id(entries: list[Tracked], below: bytes) -> bytes | None:
 
     None when there is nothing to commit below it.
     """
-    use = [one for one in entries if one.is_added and one.path.startswith(below)]
+    use = [entry for entry in entries if entry.is_added and entry.path.startswith(below)]
     if not use:
         return None
     new = hashlib.sha1 if len(use[0].id) == 20 else hashlib.sha256

@@ -59,8 +59,8 @@ def _is_dirty(repository: Repository, commit: str, folder: Path, is_inner: bool)
     entries = parse_index(read_bytes(path), len(commit) // 2) if written else []
     inside = folder.relative_to(repository.top.resolve())
     below = b"".join(os.fsencode(part) + b"/" for part in inside.parts)
-    entries = [one for one in entries if one.path.startswith(below)]
-    if not all(one.is_merged and one.is_added for one in entries):
+    entries = [entry for entry in entries if entry.path.startswith(below)]
+    if not all(entry.is_merged and entry.is_added for entry in entries):
         return True
     staged = tree_id(entries, below)
     if staged != _committed(Objects(repository.common), commit, below):
@@ -101,24 +101,24 @@ class _Files:
     def differ(self, entries: list[Tracked]) -> bool | None:
         """Whether a file differs; None when one could not be compared, and none differs."""
         known = True
-        for one in entries:
-            differs = self._differs(one) if one.is_looked_at else False
+        for entry in entries:
+            differs = self._differs(entry) if entry.is_looked_at else False
             if differs:
                 return True
             known = known and differs is False
         return False if known else None
 
-    def _differs(self, one: Tracked) -> bool | None:
-        path = self._top + b"/" + one.path  # a name need not be UTF-8
+    def _differs(self, entry: Tracked) -> bool | None:
+        path = self._top + b"/" + entry.path  # a name need not be UTF-8
         try:
             status = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
-            return one.mode != _SUBMODULE
-        if one.mode == _SUBMODULE:
-            return self._submodule_differs(Path(os.fsdecode(path)), one)
-        if stat.S_IFMT(status.st_mode) != stat.S_IFMT(one.mode):
+            return entry.mode != _SUBMODULE
+        if entry.mode == _SUBMODULE:
+            return self._submodule_differs(Path(os.fsdecode(path)), entry)
+        if stat.S_IFMT(status.st_mode) != stat.S_IFMT(entry.mode):
             return True
-        if self._has_modes and one.mode != _LINK and (one.mode ^ status.st_mode) & 0o100:
+        if self._has_modes and entry.mode != _LINK and (entry.mode ^ status.st_mode) & 0o100:
             return True
         now = (
             status.st_ctime_ns,
@@ -127,38 +127,38 @@ class _Files:
             status.st_size & _LOW,
         )
         # A file that is as young as the index may have changed within the grain of the clock.
-        if now == one.stamp and status.st_mtime_ns < self._written:
+        if now == entry.stamp and status.st_mtime_ns < self._written:
             return False
-        return self._bytes_differ(path, one, status)
+        return self._bytes_differ(path, entry, status)
 
-    def _bytes_differ(self, path: bytes, one: Tracked, status: os.stat_result) -> bool | None:
+    def _bytes_differ(self, path: bytes, entry: Tracked, status: os.stat_result) -> bool | None:
         self._left -= status.st_size
         if self._left < 0 or time.monotonic() > self._deadline:
             return None
         try:
-            data = os.readlink(path) if one.mode == _LINK else _read_regular(path)  # noqa: PTH115
+            data = os.readlink(path) if entry.mode == _LINK else _read_regular(path)  # noqa: PTH115
         except (OSError, GitError):
             return None
-        if _blob_id(data, len(one.id)) == one.id:
+        if _blob_id(data, len(entry.id)) == entry.id:
             return False
-        if one.mode == _LINK:
+        if entry.mode == _LINK:
             return True
         # A filter, or a conversion of line ends, might make the same bytes of it; none is run.
-        as_lines = _blob_id(data.replace(b"\r\n", b"\n"), len(one.id))
-        return None if as_lines == one.id or self._may_be_filtered(one.path) else True
+        as_lines = _blob_id(data.replace(b"\r\n", b"\n"), len(entry.id))
+        return None if as_lines == entry.id or self._may_be_filtered(entry.path) else True
 
     def _may_be_filtered(self, path: bytes) -> bool:
         """Whether an attributes file that concerns a file speaks of filters or encodings."""
         folder = Path(os.fsdecode(self._top), *os.fsdecode(path).split("/")[:-1])
         top = Path(os.fsdecode(self._top))
         places = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
-        for name in (*(one / ".gitattributes" for one in places), self._attributes):
+        for name in (*(place / ".gitattributes" for place in places), self._attributes):
             with suppress(GitError):
                 if re.search(r"filter=|ident\b|working-tree-encoding=", read_text(name)):
                     return True
         return False
 
-    def _submodule_differs(self, path: Path, one: Tracked) -> bool | None:
+    def _submodule_differs(self, path: Path, entry: Tracked) -> bool | None:
         if not (path / ".git").exists():
             return False
         if self._is_inner or path.is_symlink():
@@ -166,7 +166,7 @@ class _Files:
         state = read_state(path, is_inner=True)
         if state is None:
             return None
-        return True if bytes.fromhex(state.commit) != one.id else state.dirty
+        return True if bytes.fromhex(state.commit) != entry.id else state.dirty
 
 
 def _read_regular(path: bytes) -> bytes:

@@ -100,7 +100,7 @@ def _instructions(rows: list[JsonLinesRow]) -> str:
 
 
 def _listing(heading: str, column: str, values: list[Json]) -> str:
-    if all(isinstance(one, str) and one for one in values):
+    if all(isinstance(value, str) and value for value in values):
         alone = heading.replace("one of these", "this")
         return f"{alone}\n\n{{{{ item.{column} }}}}"
     loop = "{% for one in " + either(column, values) + " %}\n- {{ one }}\n{% endfor %}"

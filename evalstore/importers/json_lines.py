@@ -96,6 +96,6 @@ def turns_of(rows: list[JsonLinesRow], column: str = "input") -> list[tuple[str,
 def either(column: str, values: list[Json]) -> str:
     """An expression for a list of texts, where some rows may have a text alone."""
     name = f"item.{column}"
-    if not any(isinstance(one, str) for one in values):
+    if not any(isinstance(value, str) for value in values):
         return name
     return f"([{name}] if {name} is string else {name})"

@@ -42,7 +42,7 @@ def as_section(template: str) -> str:
     template = template.strip(SPACE)  # first: an indented line may be structure without it
     template = _STRUCTURE.sub(lambda found: quoted(found[0]), keep_ticks(template))
     template = _CHECKS.sub(lambda found: found[1] + quoted("checks"), template)
-    if any(not one.closed for one in fences(scan(template, 1))):
+    if any(not fence.closed for fence in fences(scan(template, 1))):
         template = _FENCE.sub(lambda found: quoted(found[0]), template)
     return template
 
@@ -69,7 +69,7 @@ def write_test(
 ) -> bytes:
     """The text of a test file; `turns` are roles and templates, none if `front` has messages."""
     if isinstance(messages := front.get("messages"), list):
-        shown = [{**one, "content": keep_ticks(one["content"])} for one in messages]
+        shown = [{**message, "content": keep_ticks(message["content"])} for message in messages]
         front = {**front, "messages": shown}
     parts = [f"---\n{block(front)}---\n"] if front else []
     parts += [conversation(turns), "---\n"]

@@ -86,7 +86,9 @@ def _is_long(value: Json, one_line: str, indent: int) -> bool:
 def _literal(text: str, indent: int) -> str | None:
     """The text as a block that keeps its line ends; None for one that no block can hold."""
     lines = text.split("\n")
-    if not all(line.isprintable() or not line for line in (one.replace("\t", "") for one in lines)):
+    if not all(
+        line.isprintable() or not line for line in (line.replace("\t", "") for line in lines)
+    ):
         return None
     if not text.strip() or lines[0].startswith((" ", "\t")) or not lines[0]:
         return None

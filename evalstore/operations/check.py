@@ -44,14 +44,14 @@ class CheckReport:
         return {
             "problems": [
                 {
-                    "file": one.file,
-                    "line": one.line,
-                    "column": one.column,
-                    "severity": one.severity,
-                    "message": one.message,
-                    "hint": one.hint,
+                    "file": problem.file,
+                    "line": problem.line,
+                    "column": problem.column,
+                    "severity": problem.severity,
+                    "message": problem.message,
+                    "hint": problem.hint,
                 }
-                for one in self.problems
+                for problem in self.problems
             ],
             "files": self.files,
             "cases": self.cases,
@@ -105,7 +105,11 @@ def _check(
     problems += find_untrusted(where, workspace, store, reading)
     selection = Selection(find_targets(where, workspace, reading, paths))
     tests = {path for path in reading.tests if selection.covers_file(path)}
-    problems = [one for one in problems if one.file not in reading.tests or one.file in tests]
+    problems = [
+        problem
+        for problem in problems
+        if problem.file not in reading.tests or problem.file in tests
+    ]
     cases = sum(len(file.cases) for path, file in reading.files.items() if path in tests)
     return CheckReport(problems, len(tests), cases)
 

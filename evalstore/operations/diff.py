@@ -80,7 +80,10 @@ class Diff:
             was=self.now,
             now=self.was,
             comparison=self.comparison.swapped(),
-            edits={file: [one.swapped() for one in found] for file, found in self.edits.items()},
+            edits={
+                file: [difference.swapped() for difference in found]
+                for file, found in self.edits.items()
+            },
             models=self.models and (self.models[1], self.models[0]),
         )
 
@@ -124,7 +127,7 @@ class Diff:
             "unchanged": len(found.unchanged),
             "notes": self.notes,
             "edits": [
-                {"file": file, "edits": [one.document() for one in edits]}
+                {"file": file, "edits": [edit.document() for edit in edits]}
                 for file, edits in self.edits.items()
             ],
             "statistics": {
@@ -189,7 +192,7 @@ def diff(
         filled = fill_in(project, was, now, selection)
         comparison = compare(comparable(filled, now, selection), comparable(now, filled, selection))
         name_gone(comparison)
-        both = {one.file for one in filled.results} & {one.file for one in now.results}
+        both = {result.file for result in filled.results} & {result.file for result in now.results}
         edited = {
             path: (filled.files[filled.nodes[path]], now.files[node])
             for path, node in sorted(now.nodes.items())
@@ -228,7 +231,7 @@ def diff_models(
         side = (
             run_side(project, revision) if revision else workspace_side(project, SelectionOptions())
         )
-        known = {one.model for one in side.results}
+        known = {result.model for result in side.results}
         for model in models:
             if model not in known:
                 raise EvalstoreError(
@@ -240,7 +243,11 @@ def diff_models(
             project.selection(SelectionOptions(paths=wanted.paths)) if wanted.paths else Selection()
         )
         was, now = (
-            [one for one in side.results if one.model == model and selection.covers_file(one.file)]
+            [
+                result
+                for result in side.results
+                if result.model == model and selection.covers_file(result.file)
+            ]
             for model in models
         )
         comparison = compare_models(was, now)

@@ -60,7 +60,7 @@ def run_side(project: Project, revision: str) -> Side:
 def workspace_side(project: Project, wanted: SelectionOptions) -> Side:
     """The workspace, with what stored answers and judgements give its cases now."""
     plan = project.plan(wanted)
-    results = [as_result(one) for one in compute_results(plan, project.settings.verdict)]
+    results = [as_result(result) for result in compute_results(plan, project.settings.verdict)]
     files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
     models = None if wanted.models else {cell.candidate.id for cell in plan.cells}
     return Side(WORKSPACE, results, dict(project.reading.nodes), files, models)
@@ -70,7 +70,7 @@ def only_models(side: Side, models: tuple[str, ...]) -> Side:
     """The side with these candidates only, when there are any."""
     if not models:
         return side
-    return replace(side, results=[one for one in side.results if one.model in models])
+    return replace(side, results=[result for result in side.results if result.model in models])
 
 
 def follow_renames(was: Side, now: Side, folder: str) -> Side:
@@ -84,7 +84,9 @@ def follow_renames(was: Side, now: Side, folder: str) -> Side:
     names |= {old: new for new, old in pairs.items()}
     return replace(
         was,
-        results=[replace(one, file=names.get(one.file, one.file)) for one in was.results],
+        results=[
+            replace(result, file=names.get(result.file, result.file)) for result in was.results
+        ],
         nodes={names[path]: node for path, node in was.nodes.items()},
     )
 
@@ -107,20 +109,20 @@ def comparable(side: Side, other: Side, selection: Selection) -> list[Result]:
     there = _all_places(other.results)
     rows: dict[str, frozenset[tuple[str, str]]] = {}
 
-    def counts(one: Result) -> bool:
-        if not selection.covers_file(one.file):
+    def counts(result: Result) -> bool:
+        if not selection.covers_file(result.file):
             return False
-        if there & _places(one):
+        if there & _places(result):
             return True
-        node = other.nodes.get(one.file)
-        if node is None or (other.models is not None and one.model not in other.models):
+        node = other.nodes.get(result.file)
+        if node is None or (other.models is not None and result.model not in other.models):
             return True
         if node not in rows:
             cases = other.files[node].cases
             rows[node] = frozenset(name for case in cases for name in _names(case))
-        return rows[node].isdisjoint(_names(one))
+        return rows[node].isdisjoint(_names(result))
 
-    return [one for one in side.results if counts(one)]
+    return [result for result in side.results if counts(result)]
 
 
 def _names(row: Case | Result) -> tuple[tuple[str, str], ...]:
@@ -129,18 +131,18 @@ def _names(row: Case | Result) -> tuple[tuple[str, str], ...]:
 
 
 def _all_places(results: Iterable[Result]) -> set[_Place]:
-    return {place for one in results for place in _places(one)}
+    return {place for result in results for place in _places(result)}
 
 
 _Place = tuple[str, str, str, Any]
 
 
-def _places(one: Result) -> set[_Place]:
+def _places(result: Result) -> set[_Place]:
     """Where a cell may be paired with another."""
     return {
-        (one.file, one.model, row, prompt)
-        for row in (one.key, one.row)
-        for prompt in (one.prompt, one.prompt_number)
+        (result.file, result.model, row, prompt)
+        for row in (result.key, result.row)
+        for prompt in (result.prompt, result.prompt_number)
     }
 
 
@@ -156,15 +158,15 @@ def fill_in(project: Project, was: Side, now: Side, selection: Selection) -> Sid
         return was
     there = _all_places(was.results)
     missing = [
-        one
-        for one in now.results
-        if selection.covers_file(one.file) and there.isdisjoint(_places(one))
+        result
+        for result in now.results
+        if selection.covers_file(result.file) and there.isdisjoint(_places(result))
     ]
     results = list(was.results)
     leaves: dict[str, str] = {}
-    whole = {one.file for one in missing} - {one.file for one in was.results}
+    whole = {result.file for result in missing} - {result.file for result in was.results}
     prompts = _Prompts(now)
-    for entries in _earlier(project, was.name, now, {one.file for one in missing}):
+    for entries in _earlier(project, was.name, now, {result.file for result in missing}):
         portions = iterate_entries(project.store, entries)
         before = ResultIndex(one for some in portions for one, _ in some if not one.is_missing)
         left = []
@@ -216,9 +218,9 @@ class _Prompts:
         self._side = side
         self._known: dict[str, dict[str, tuple[str | None, ...]]] = {}
 
-    def of(self, one: Result) -> tuple[str | None, ...]:
+    def of(self, result: Result) -> tuple[str | None, ...]:
         """All system prompts of a cell's case."""
-        if one.file not in self._known:
-            cases = self._side.files[self._side.nodes[one.file]].cases
-            self._known[one.file] = {case.key: case.prompts for case in cases}
-        return self._known[one.file].get(one.key, (one.prompt,))
+        if result.file not in self._known:
+            cases = self._side.files[self._side.nodes[result.file]].cases
+            self._known[result.file] = {case.key: case.prompts for case in cases}
+        return self._known[result.file].get(result.key, (result.prompt,))

@@ -70,23 +70,25 @@ class Diagnosis:
     @property
     def pings(self) -> int:
         """How many models were asked."""
-        return sum(1 for one in self.models if one.pinged)
+        return sum(1 for model in self.models if model.pinged)
 
     @property
     def exit_code(self) -> int:
         """The worst: settings, files or keys, then the store, then a model."""
-        failed = {one.topic for one in self.findings if one.level == "fail"}
-        if failed & {"settings", "files", "environment"} or any(one.refused for one in self.models):
+        failed = {finding.topic for finding in self.findings if finding.level == "fail"}
+        if failed & {"settings", "files", "environment"} or any(
+            model.refused for model in self.models
+        ):
             return USAGE
         if "store" in failed:
             return STORE_UNUSABLE
-        return INCOMPLETE if any(one.level == "fail" for one in self.models) else OK
+        return INCOMPLETE if any(model.level == "fail" for model in self.models) else OK
 
     def document(self) -> Json:
         """As JSON."""
         return {
-            "findings": [one.document() for one in self.findings],
-            "models": [one.document() for one in self.models],
+            "findings": [finding.document() for finding in self.findings],
+            "models": [model.document() for model in self.models],
             "pings": self.pings,
             "cost": self.cost,
         }
@@ -123,7 +125,7 @@ def doctor(
     diagnosis.findings += [*_environment(workspace, buffer), *_currencies(reading)]
     targets = list(_targets(workspace, reading, models))
     diagnosis.models = asyncio.run(examine_all(buffer, reading, targets, timeout if ping else None))
-    costs = [one.cost for one in diagnosis.models if one.answered]
+    costs = [model.cost for model in diagnosis.models if model.answered]
     known = [cost for cost in costs if cost is not None]
     diagnosis.cost = round(sum(known), 10) if len(known) == len(costs) else None
     return diagnosis
@@ -248,8 +250,8 @@ def _environment(workspace: Workspace, buffer: ProviderPool) -> Iterator[DoctorF
 
 def _currencies(reading: Reading) -> Iterator[DoctorFinding]:
     problems = list(find_unknown_prices(reading, today()))
-    for one in problems:
-        yield DoctorFinding("currency", "warn", f"{one.place}: {one.message}", one.hint)
+    for problem in problems:
+        yield DoctorFinding("currency", "warn", f"{problem.place}: {problem.message}", problem.hint)
     if reading.currencies and not problems:
         yield DoctorFinding("currency", "ok", ", ".join(sorted(reading.currencies)))
 
@@ -261,8 +263,14 @@ def _targets(
     settings = workspace.settings
     seen: set[tuple[str, str]] = set()
     listed: list[tuple[Literal["candidate", "evaluator"], Participant, float]] = [
-        *(("candidate", one, settings.candidates_temperature) for one in settings.candidates),
-        *(("evaluator", one, settings.evaluators_temperature) for one in settings.evaluators),
+        *(
+            ("candidate", candidate, settings.candidates_temperature)
+            for candidate in settings.candidates
+        ),
+        *(
+            ("evaluator", evaluator, settings.evaluators_temperature)
+            for evaluator in settings.evaluators
+        ),
     ]
     for id in dict.fromkeys(named):
         model = find_model(reading, id, "-m")

@@ -131,7 +131,7 @@ def log_failures(where: Location, file: str | None = None, limit: int | None = N
             return FailureLog(entries, store.count_failures(), None, _prompts(where, entries))
         name = name_file(where, open_workspace(where), file)
         listed = describe_failures(where, store, store.find_failures())
-        entries = [one for one in listed if one.place and one.place.file == name]
+        entries = [entry for entry in listed if entry.place and entry.place.file == name]
         if not entries and name not in _known_files(where, store):
             raise EvalstoreError(
                 f"no run and no workspace knows a test file '{name}'",
@@ -141,8 +141,8 @@ def log_failures(where: Location, file: str | None = None, limit: int | None = N
 
 
 def _prompts(where: Location, entries: Collection[FailureEntry]) -> dict[str | None, str]:
-    places = [one.place for one in entries if one.place]
-    return name_prompts(where, {one.question.prompt for one in places if one.has_several})
+    places = [entry.place for entry in entries if entry.place]
+    return name_prompts(where, {place.question.prompt for place in places if place.has_several})
 
 
 def describe_failures(
@@ -155,7 +155,7 @@ def describe_failures(
         id: content.get("question") or asked.get(content.get("subject", ""))
         for id, content in found
     }
-    places = find_places(where, store, {one for one in questions.values() if one})
+    places = find_places(where, store, {question for question in questions.values() if question})
     return [
         FailureEntry(id, content, question, places.get(question) if question else None)
         for id, content in found

@@ -25,7 +25,8 @@ class FsckReport:
         return {
             "checked": self.checked,
             "problems": [
-                {"kind": one.kind, "id": one.id, "message": one.message} for one in self.problems
+                {"kind": problem.kind, "id": problem.id, "message": problem.message}
+                for problem in self.problems
             ],
         }
 

@@ -88,21 +88,21 @@ def _regresses(project: Project, report: RunReport) -> bool:
         return False
     renames = Renames(project)
     newest = project.store.load_any("run", report.run).content
-    found = (one for some in iterate_results(project.store, newest) for one in some)
-    waiting = [one for one in found if one.verdict not in ("pass", None)]
+    found = (result for some in iterate_results(project.store, newest) for result in some)
+    waiting = [result for result in found if result.verdict not in ("pass", None)]
     prompts = _prompts_of(project, waiting)
     for _, run in project.store.find_runs(limit=_RUNS_BACK, offset=1):
         if not waiting:
             return False
-        results = [one for one in read_results(project.store, run) if one.verdict]
-        before = ResultIndex(renames.follow(run, results, {one.file for one in waiting}))
+        results = [result for result in read_results(project.store, run) if result.verdict]
+        before = ResultIndex(renames.follow(run, results, {result.file for result in waiting}))
         known: dict[int, str | None] = {}
         for one in waiting:
             was = before.find(one, prompts.get((one.file, one.key), (one.prompt,)))
             known[id(one)] = was.verdict if was else None
         if "pass" in known.values():
             return True
-        waiting = [one for one in waiting if known[id(one)] is None]
+        waiting = [result for result in waiting if known[id(result)] is None]
     return False
 
 
@@ -112,8 +112,8 @@ def _prompts_of(
     """All system prompts of the cases of these cells, by file and key."""
     found: dict[tuple[str, str], tuple[str | None, ...]] = {}
     keys: dict[str, set[str]] = {}
-    for one in results:
-        keys.setdefault(one.file, set()).add(one.key)
+    for result in results:
+        keys.setdefault(result.file, set()).add(result.key)
     for file, wanted in keys.items():
         for case in project.reading.files[file].cases:
             if case.key in wanted:

@@ -206,7 +206,7 @@ def _placed(store: Store, listed: Sequence[_Listed]) -> list[_Listed]:
                             found.setdefault(place, []).append(one)
         for place, results in found.items():
             place.file, place.row = results[0].file, results[0].row
-            place.models = tuple(dict.fromkeys(one.model for one in results))
+            place.models = tuple(dict.fromkeys(result.model for result in results))
         missing -= found.keys()
     order = {kind: number for number, kind in enumerate(KINDS)}
     return sorted(

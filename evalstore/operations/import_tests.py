@@ -74,15 +74,15 @@ class ImportReport:
             "written": list(self.written),
             "unchanged": list(self.unchanged),
             "kept": list(self.kept),
-            "left": [_place(one) for one in self.left],
-            "warnings": [_place(one) for one in self.warnings],
+            "left": [_place(item) for item in self.left],
+            "warnings": [_place(warning) for warning in self.warnings],
             "settings": self.settings,
             "history": self.history.document() if self.history else None,
         }
 
 
-def _place(one: SkippedItem) -> dict[str, Json]:
-    return {"file": one.file, "line": one.line, "column": one.column, "reason": one.reason}
+def _place(item: SkippedItem) -> dict[str, Json]:
+    return {"file": item.file, "line": item.line, "column": item.column, "reason": item.reason}
 
 
 def import_files(
@@ -135,7 +135,7 @@ def import_files(
     if not dry_run:
         refused = take_refused_back(workspace, files.written.values(), files.replaced)
         imported.left += refused
-        files = files.without({one.file for one in refused})
+        files = files.without({item.file for item in refused})
         for one in refused:
             record.take_back(one.file)
         _save(record, tests)
@@ -181,18 +181,20 @@ def _add_history(
     imported.warnings += placed.warnings
     for model, temperatures in placed.temperatures.items():
         candidates = imported.settings.setdefault("candidates", [])
-        same = next((one for one in candidates if one["id"] == model), {"id": model})
-        candidates += [{**same, "temperature": one} for one in sorted(temperatures)]
+        same = next(
+            (candidate for candidate in candidates if candidate["id"] == model), {"id": model}
+        )
+        candidates += [{**same, "temperature": temperature} for temperature in sorted(temperatures)]
     return kept
 
 
 def _seen_from(base: Path, listed: list[SkippedItem]) -> tuple[SkippedItem, ...]:
     """Each once, by file and line; files in the folder of the command relative to it."""
     found = dict.fromkeys(
-        replace(one, file=path.relative_to(base).as_posix())
-        if (path := Path(one.file)).is_absolute() and path.is_relative_to(base)
-        else one
-        for one in listed
+        replace(item, file=path.relative_to(base).as_posix())
+        if (path := Path(item.file)).is_absolute() and path.is_relative_to(base)
+        else item
+        for item in listed
     )
     return tuple(sorted(found, key=lambda one: (one.file, one.line or 0, one.column or 0)))
 

@@ -120,8 +120,8 @@ def label_results(
     with open_project(where) as project:
         found = [
             some
-            for one in results
-            for some in _of_result(project, one)
+            for result in results
+            for some in _of_result(project, result)
             if session is None or session in some.sessions
         ]
         if not found:
@@ -156,7 +156,7 @@ def _of_result(project: Project, result: Result) -> Iterator[LabelSubject]:
     if result.evaluation is None or not result.sessions:
         return
     known = _judged_together(project.store, result)
-    left = [one for one in result.sessions if not any(one in some for some in known)]
+    left = [session for session in result.sessions if not any(session in some for some in known)]
     if left:
         known += _together(project, result, left)
     for sessions in dict.fromkeys(known):
@@ -166,7 +166,11 @@ def _of_result(project: Project, result: Result) -> Iterator[LabelSubject]:
 def _judged_together(store: Store, result: Result) -> list[tuple[str, ...]]:
     """The sessions of a cell as they have been judged."""
     judged = store.find_evaluations(result.evaluations).values()
-    return [one.sessions for one in judged if set(one.sessions) <= set(result.sessions)]
+    return [
+        evaluation.sessions
+        for evaluation in judged
+        if set(evaluation.sessions) <= set(result.sessions)
+    ]
 
 
 def _together(project: Project, result: Result, sessions: Sequence[str]) -> list[tuple[str, ...]]:
@@ -184,7 +188,7 @@ def _together(project: Project, result: Result, sessions: Sequence[str]) -> list
         and len(set(project.store.find_questions_of(result.sessions).values())) > 1
     ):
         return []  # several conversations, and some of them are not held yet
-    return [(one,) for one in sessions]
+    return [(session,) for session in sessions]
 
 
 def add_labels(
@@ -229,12 +233,12 @@ def _last_words(
 ) -> dict[LabelSubject, Vote]:
     """What a person has said last of each of these."""
     id = hashing.evaluator_id(evaluator)
-    votes = store.find_votes(hashing.subject_of(one.sessions) for one in subjects)
+    votes = store.find_votes(hashing.subject_of(subject.sessions) for subject in subjects)
     found: dict[LabelSubject, Vote] = {}
-    for one in subjects:
-        for vote in votes.get(hashing.subject_of(one.sessions), ()):
-            if (vote.evaluator, vote.evaluation) == (id, one.evaluation):
-                found[one] = vote
+    for subject in subjects:
+        for vote in votes.get(hashing.subject_of(subject.sessions), ()):
+            if (vote.evaluator, vote.evaluation) == (id, subject.evaluation):
+                found[subject] = vote
     return found
 
 
@@ -243,21 +247,22 @@ def _words_now(
 ) -> dict[LabelSubject, str | None]:
     """What the workspace makes of the cases of these, as far as it has them."""
     rows = {(path, case.row) for path, file in project.reading.files.items() for case in file.cases}
-    here = rows & {(one.file, one.row) for one in subjects}
+    here = rows & {(subject.file, subject.row) for subject in subjects}
     root = project.workspace.root
     paths = tuple(f"{root / file}::{row}" if row else str(root / file) for file, row in here)
     words: dict[tuple[str, str, str | None, str], str | None] = {}
     with suppress(EvalstoreError):  # what is wrong with the files does not matter here
-        for one in (
+        for result in (
             compute_results(project.plan(SelectionOptions(paths=paths)), project.settings.verdict)
             if here
             else ()
         ):
-            case = one.cell.case
-            for session in one.sessions:
-                words[one.cell.file, case.row, case.evaluation, session] = one.word
+            case = result.cell.case
+            for session in result.sessions:
+                words[result.cell.file, case.row, case.evaluation, session] = result.word
     return {
-        one: words.get((one.file, one.row, one.evaluation, one.sessions[0])) for one in subjects
+        subject: words.get((subject.file, subject.row, subject.evaluation, subject.sessions[0]))
+        for subject in subjects
     }
 
 

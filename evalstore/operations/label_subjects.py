@@ -67,8 +67,8 @@ def subjects_of(project: Project, wanted: SelectionOptions) -> list[LabelSubject
     """Everything that can be labelled of what is selected: answered, and judged somehow."""
     found: list[LabelSubject] = []
     plan = project.plan(wanted)
-    for one in compute_results(plan, project.settings.verdict):
-        cell = one.cell
+    for result in compute_results(plan, project.settings.verdict):
+        cell = result.cell
         if cell.case.evaluation is None:
             continue
         for sessions in cell.subjects(plan.sessions):
@@ -80,7 +80,7 @@ def subjects_of(project: Project, wanted: SelectionOptions) -> list[LabelSubject
                     cell.candidate.id,
                     sessions,
                     cell.case.evaluation,
-                    one.verdict,
+                    result.verdict,
                 )
             )
     return found
@@ -125,7 +125,7 @@ def _without_prompt(project: Project, case: str) -> tuple[str, str]:
 
 def _of_prompt(project: Project, found: list[LabelSubject], named: str) -> list[LabelSubject]:
     """Those with this system prompt: its name, or the first digits of its id."""
-    names = {one.prompt: prompt_label(project, one.prompt) for one in found}
+    names = {subject.prompt: prompt_label(project, subject.prompt) for subject in found}
     meant = [id for id, name in names.items() if name == named]
     if not meant and len(named) >= _FEWEST_DIGITS:
         meant = [id for id in names if id and id.startswith(named)]
@@ -134,26 +134,26 @@ def _of_prompt(project: Project, found: list[LabelSubject], named: str) -> list[
             f"no system prompt is called '{named}'",
             hint="name one with --prompt: " + _some(names.values()),
         )
-    return [one for one in found if one.prompt == meant[0]]
+    return [subject for subject in found if subject.prompt == meant[0]]
 
 
 def _require_one(project: Project, case: str, found: list[LabelSubject]) -> None:
     """Raise `EvalstoreError` when these are more than one case, candidate and system prompt."""
-    cases = {(one.file, one.row) for one in found}
+    cases = {(subject.file, subject.row) for subject in found}
     if len(cases) > 1:
         raise EvalstoreError(
             f"'{case}' is {len(cases)} cases",
             hint="name one, or add --all: " + _some(f"{file}::{row}" for file, row in cases),
         )
-    models = {one.model for one in found}
+    models = {subject.model for subject in found}
     if len(models) > 1:
         raise EvalstoreError(
             f"{len(models)} candidates have answered '{case}'",
             hint="name one with --model, or add --all: " + _some(models),
         )
-    prompts = {one.prompt for one in found}
+    prompts = {subject.prompt for subject in found}
     if len(prompts) > 1:
-        names = _some(prompt_label(project, one) for one in prompts)
+        names = _some(prompt_label(project, prompt) for prompt in prompts)
         raise EvalstoreError(
             f"'{case}' was answered with {len(prompts)} system prompts",
             hint=f"name one with --prompt, or add --all: {names}",
@@ -182,14 +182,16 @@ def _session(project: Project, text: str) -> str | None:
 def _of_session(project: Project, session: str) -> LabelSubject:
     """A session with its place: as the workspace asks for it now, else as a run has seen it."""
     with suppress(EvalstoreError):  # what is wrong with other files does not matter here
-        for one in subjects_of(project, SelectionOptions()):
-            if session in one.sessions:
-                return one
+        for subject in subjects_of(project, SelectionOptions()):
+            if session in subject.sessions:
+                return subject
     for _, run in project.store.find_runs(limit=_RUNS):
         for seen in read_results(project.store, run):
             if session in seen.sessions and seen.evaluation is not None:
                 judged = project.store.find_evaluations(seen.evaluations).values()
-                together = (one.sessions for one in judged if session in one.sessions)
+                together = (
+                    evaluation.sessions for evaluation in judged if session in evaluation.sessions
+                )
                 sessions = next(together, (session,))
                 return subject_of_result(seen, sessions)
     raise EvalstoreError(

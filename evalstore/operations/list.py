@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def _find_refused_keys(workspace: Workspace, reading: Reading) -> Iterator[Problem]:
     """A warning of the keys that a run with the models of the settings would refuse to send."""
     settings, models = workspace.settings, []
-    for one in (*settings.candidates, *settings.evaluators):
+    for candidate in (*settings.candidates, *settings.evaluators):
         with suppress(EvalstoreError):  # it is among the problems already
-            models.append(find_model(reading, one.id, "models"))
+            models.append(find_model(reading, candidate.id, "models"))
     if refused := find_refused(workspace.root, reading, models):
         error = combine(refused)
         name = workspace.config.name
@@ -122,16 +122,16 @@ def _cases(project: Project, wanted: SelectionOptions, full: bool) -> Listing:
 
 
 def _models(project: Project, _wanted: SelectionOptions, _full: bool) -> Listing:
-    for one in (*project.settings.candidates, *project.settings.evaluators):
-        project.find_model(one.id, "models")
+    for candidate in (*project.settings.candidates, *project.settings.evaluators):
+        project.find_model(candidate.id, "models")
     rows = describe_models(project.settings, project.reading, today())
     return Listing("models", rows, ("model", "provider", "code", "used"))
 
 
 def _evaluators(project: Project, wanted: SelectionOptions, _full: bool) -> Listing:
     rows: list[dict[str, Json]] = [
-        {"evaluator": one.id, "id": one.evaluator, "prompt": one.prompt, "times": one.times}
-        for one in project.judges(wanted)
+        {"evaluator": judge.id, "id": judge.evaluator, "prompt": judge.prompt, "times": judge.times}
+        for judge in project.judges(wanted)
     ]
     return Listing("evaluators", rows, ("evaluator", "id", "prompt", "times"))
 

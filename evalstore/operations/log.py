@@ -54,7 +54,7 @@ class LogEntry:
             "cost": self.content.get("cost"),
             "gitCommit": git.get("commit"),
             "gitDirty": git.get("dirty"),
-            **({"edits": [one.document() for one in self.edits]} if self.edits else {}),
+            **({"edits": [edit.document() for edit in self.edits]} if self.edits else {}),
         }
 
 
@@ -110,12 +110,16 @@ def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
         _, _, old, before = known[number + 1] if number + 1 < len(known) else (None,) * 4
         if old != path or not before or not find_same(node, files[node], {before: files[before]}):
             changed.append(_Changed(id, content, path, node, old, before))
-    versions = {one.run: (files[one.before], files[one.node]) for one in changed if one.before}
+    versions = {
+        change.run: (files[change.before], files[change.node])
+        for change in changed
+        if change.before
+    }
     edits = find_edits(Contents(store), versions)
     words = _count_words(store, changed)
-    for one in changed:
-        found = edits[one.run] if one.before else [Difference("new")]
-        if one.old and one.old != one.path:
-            found = [Difference("renamed", one.old, one.path), *found]
+    for change in changed:
+        found = edits[change.run] if change.before else [Difference("new")]
+        if change.old and change.old != change.path:
+            found = [Difference("renamed", change.old, change.path), *found]
         found = found or [Difference("labels or tags only")]
-        yield LogEntry(one.run, one.content, in_order(words[one.run]), tuple(found))
+        yield LogEntry(change.run, change.content, in_order(words[change.run]), tuple(found))

@@ -22,9 +22,9 @@ def describe_models(settings: Settings, reading: Reading, day: str) -> list[dict
 
     A name in the settings that is not a model is missing: it is a problem of the settings.
     """
-    used = {one.id: "candidate" for one in settings.candidates}
-    for one in settings.evaluators:
-        used[one.id] = "both" if one.id in used else "evaluator"
+    used = {candidate.id: "candidate" for candidate in settings.candidates}
+    for evaluator in settings.evaluators:
+        used[evaluator.id] = "both" if evaluator.id in used else "evaluator"
     found = []
     for id in sorted({*reading.models, *used}):
         model = reading.models.get(id) or bare_model(id, is_known_kind)

@@ -121,7 +121,7 @@ def run(
             totals=totals,
             lines=lambda: _read_lines(where, content),
             skipped=[
-                (one.file, one.row, one.model, ", ".join(one.lacks)) for one in layout.skipped
+                (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in layout.skipped
             ],
             warnings=[
                 *project.warnings,
@@ -174,12 +174,12 @@ class Plans:
         for cells in portions(self._layout.cells, self._size, LONGEST):
             plan = self._project.fill(self._layout, cells)
             judgements, plan.judgements = plan.judgements, []
-            for one in judgements:
-                if self.shared.isdisjoint(one.cell.questions):
-                    plan.judgements.append(one)
-                elif (place := (*one.place, one.sessions)) not in judged:
+            for judgement in judgements:
+                if self.shared.isdisjoint(judgement.cell.questions):
+                    plan.judgements.append(judgement)
+                elif (place := (*judgement.place, judgement.sessions)) not in judged:
                     judged.add(place)
-                    plan.judgements.append(one)
+                    plan.judgements.append(judgement)
             asks, plan.asks = plan.asks, []
             for ask in asks:
                 question = ask.question_id
@@ -253,11 +253,11 @@ def _describe(project: Project, done: _Done) -> Json:
         snapshot=done.snapshot,
         results=done.totals.store_tree(),
         candidates=[
-            {"id": one.id, "model": one.model, "temperature": one.temperature}
-            for one in project.candidates(done.wanted)
+            {"id": candidate.id, "model": candidate.model, "temperature": candidate.temperature}
+            for candidate in project.candidates(done.wanted)
         ],
         evaluators=[
-            {"id": one.id, "evaluator": one.evaluator} for one in project.judges(done.wanted)
+            {"id": judge.id, "evaluator": judge.evaluator} for judge in project.judges(done.wanted)
         ],
         settings={
             "attempts": settings.attempts,

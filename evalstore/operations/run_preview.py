@@ -50,13 +50,17 @@ class PlanTotals:
         self.recorded += plan.recorded_count
         self.judgements += plan.judge_count
         self.candidates |= {ask.cell.candidate.id: ask.cell.candidate for ask in plan.asks}
-        self.judges |= {one.judge.evaluator: one.judge for one in plan.judgements if one.judge}
+        self.judges |= {
+            judgement.judge.evaluator: judgement.judge
+            for judgement in plan.judgements
+            if judgement.judge
+        }
 
     @property
     def models(self) -> list[str]:
         """Display ids of all models that are called."""
-        asked = [one.id for one in self.candidates.values()]
-        return list(dict.fromkeys(asked + [one.id for one in self.judges.values()]))
+        asked = [candidate.id for candidate in self.candidates.values()]
+        return list(dict.fromkeys(asked + [judge.id for judge in self.judges.values()]))
 
 
 def most_cost(project: Project, orders: RunOptions) -> float | None:

@@ -89,8 +89,8 @@ class RunReport:
                 {"message": message, "count": count} for message, count in self.failures.items()
             ],
             "verdicts": self.totals.verdicts,
-            "leftOut": sorted({one.file for one in self.left_out}),
-            "untrusted": [one.path for one in self.untrusted],
+            "leftOut": sorted({problem.file for problem in self.left_out}),
+            "untrusted": [file.path for file in self.untrusted],
             "cost": self.cost,
             "judgeCost": round(self.judge_cost, 8),
             "saved": self.saved,

@@ -74,13 +74,13 @@ class RunTotals:
     def add(self, plan: Plan, outcome: Outcome) -> None:
         """Add a portion, and store its results."""
         cells = compute_results(plan, self._rule, outcome.sessions, outcome.votes)
-        for one in cells:
-            self.files.setdefault(one.cell.file, Counter())[one.word] += 1
-            self.models.setdefault(one.cell.candidate.id, Counter())[one.word] += 1
+        for cell in cells:
+            self.files.setdefault(cell.cell.file, Counter())[cell.word] += 1
+            self.models.setdefault(cell.cell.candidate.id, Counter())[cell.word] += 1
         self._count_questions(cells)
         self._leaves.add(cells)
         self._project.store.ensure_versions(self._leaves.take_contents())
-        self._note([one for one in cells if one.word not in ("pass", None)])
+        self._note([cell for cell in cells if cell.word not in ("pass", None)])
         self.prompts |= prompt_labels(self._project, cells)
         self._count_answers(plan, outcome)
         self._count_votes(cells)
@@ -89,10 +89,10 @@ class RunTotals:
         """Add what the votes of earlier runs have cost, each once."""
         reused: set[str] = set()
         shared: set[str] = set()
-        for one in cells:
-            earlier = [vote.id for vote in one.votes if vote.started < self._started]
+        for cell in cells:
+            earlier = [vote.id for vote in cell.votes if vote.started < self._started]
             reused.update(earlier)
-            if not self._shared.isdisjoint(one.cell.questions):
+            if not self._shared.isdisjoint(cell.cell.questions):
                 shared.update(earlier)
         self.saved += self._project.store.sum_costs("judgement", reused - self._votes)
         self._votes |= shared
@@ -101,9 +101,9 @@ class RunTotals:
         """Count the verdicts on each case: all of its cells are in one portion."""
         questions: Questions = {}
         none = Counts()
-        for one in cells:
-            question = one.cell.file, one.cell.case.row
-            questions[question] = add_verdict(questions.get(question, none), one.verdict)
+        for cell in cells:
+            question = cell.cell.file, cell.cell.case.row
+            questions[question] = add_verdict(questions.get(question, none), cell.verdict)
         for counts in questions.values():
             self._questions.add(counts)
 
@@ -120,14 +120,14 @@ class RunTotals:
         self.saved += self._project.store.sum_costs("session", reused)
 
     def _note(self, cells: list[CellResult]) -> None:
-        pending = sum(1 for one in self.notable if one.word == "pending")
+        pending = sum(1 for result in self.notable if result.word == "pending")
         room = {True: MOST_PENDING - pending, False: MOST_SHOWN - len(self.notable) + pending}
         kept = []
-        for one in cells:
-            is_pending = one.word == "pending"
+        for cell in cells:
+            is_pending = cell.word == "pending"
             if room[is_pending] > 0:
                 room[is_pending] -= 1
-                kept.append(one)
+                kept.append(cell)
         self.feedback |= feedback_of(self._project.store, kept)
         self.notable += map(as_result, kept)
 

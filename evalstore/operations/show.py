@@ -57,10 +57,10 @@ class _Changed(NamedTuple):
 def _count_words(store: Store, changed: Sequence[_Changed]) -> dict[str, Counter[str]]:
     """How often each verdict is among the results on a file, by run."""
     roots: dict[str, set[str]] = {}
-    for one in changed:
-        roots.setdefault(one.path, set()).add(one.content["results"])
+    for change in changed:
+        roots.setdefault(change.path, set()).add(change.content["results"])
     leaves = {path: find_entry(some, path, store.load_nodes) for path, some in roots.items()}
-    of_runs = {one.run: leaves[one.path].get(one.content["results"]) for one in changed}
+    of_runs = {change.run: leaves[change.path].get(change.content["results"]) for change in changed}
     words: dict[str | None, Counter[str]] = {leaf: Counter() for leaf in of_runs.values()}
     for some in iterate_cells(store, {leaf: leaf for leaf in words if leaf}):
         for leaf, _, cell in some:
@@ -116,8 +116,8 @@ def show(where: Location, revision: str) -> ShownItem:
 def _told_prompts(results: Iterable[Json]) -> set[str | None]:
     """The system prompts of those of the cases that have several."""
     prompts: dict[tuple[str, str], set[str | None]] = {}
-    for one in results:
-        prompts.setdefault((one["file"], one["row"]), set()).add(one["prompt"])
+    for result in results:
+        prompts.setdefault((result["file"], result["row"]), set()).add(result["prompt"])
     return {id for some in prompts.values() if len(some) > 1 for id in some}
 
 
@@ -125,7 +125,7 @@ def _show_question(where: Location, store: Store, id: str) -> ShownItem:
     """A question with its answers and with the calls that brought none."""
     samples = [sample.id for sample in store.find_samples([id]).get(id, ())]
     places = find_places(where, store, [id])
-    asked = next((one.question for one in store.find_sessions(samples[:1]).values()), None)
+    asked = next((session.question for session in store.find_sessions(samples[:1]).values()), None)
     if asked is None and id in places:
         asked = places[id].question
     failures = describe_failures(where, store, store.find_failures_of([id], samples))
@@ -137,7 +137,7 @@ def _show_question(where: Location, store: Store, id: str) -> ShownItem:
         {
             **_describe_place(place),
             "sessions": samples,
-            "failures": [one.document() for one in failures],
+            "failures": [failure.document() for failure in failures],
         },
         name_prompts(where, [place.question.prompt] if place and place.has_several else []),
     )
@@ -193,21 +193,23 @@ def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
     prompts: set[tuple[str, str, str | None]] = set()
     for _, run in store.find_runs(limit=_RUNS):
         results = read_results(store, run)
-        here = [one for one in results if session in one.sessions]
+        here = [result for result in results if session in result.sessions]
         for one in here:
             found.setdefault((one.file, one.row, one.prompt, one.model), one)
-        places = {(one.file, one.row) for one in here}
-        prompts |= {(*place, one.prompt) for one in results if (place := _case(one)) in places}
+        places = {(result.file, result.row) for result in here}
+        prompts |= {
+            (*place, result.prompt) for result in results if (place := _case(result)) in places
+        }
         if here and not leaves_out(run):
             break
-    return list(found.values()), len(prompts) > len({one[:2] for one in prompts})
+    return list(found.values()), len(prompts) > len({prompt[:2] for prompt in prompts})
 
 
 Cell = tuple[str, str, str | None, str]
 
 
-def _case(one: Result) -> tuple[str, str]:
-    return one.file, one.row
+def _case(result: Result) -> tuple[str, str]:
+    return result.file, result.row
 
 
 def _votes_on(store: Store, session: str, judged: list[str]) -> Iterator[Vote]:
@@ -225,10 +227,10 @@ def _show_session(where: Location, store: Store, id: str, content: Json) -> Show
         return store.load_contents(kind, [id]).get(id) if id else None
 
     cells, has_several = cells_with(store, id)
-    judged = list(dict.fromkeys(key for one in cells for key in one.evaluations))
+    judged = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
     votes = list(_votes_on(store, id, judged))
     found = store.find_evaluations([vote.id for vote in votes])
-    rows = {key: one.row for one in cells for key in one.evaluations}
+    rows = {key: cell.row for cell in cells for key in cell.evaluations}
     related = {
         "test": version("test", content["test"]),
         "prompt": version("prompt", content.get("prompt")),
@@ -238,8 +240,10 @@ def _show_session(where: Location, store: Store, id: str, content: Json) -> Show
             {
                 "file": cells[0].file,
                 "row": cells[0].row,
-                "current": sorted({one.evaluation for one in cells if one.evaluation}),
-                "cases": [{"file": one.file, "row": one.row, "verdict": one.word} for one in cells],
+                "current": sorted({cell.evaluation for cell in cells if cell.evaluation}),
+                "cases": [
+                    {"file": cell.file, "row": cell.row, "verdict": cell.word} for cell in cells
+                ],
             }
             if cells
             else {}
@@ -288,14 +292,14 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
         return {
             "results": [
                 {
-                    "file": one.file,
-                    "row": one.row,
-                    "prompt": one.prompt,
-                    "model": one.model,
-                    "verdict": one.verdict or ("pending" if one.evaluation else None),
-                    "sessions": list(one.sessions),
+                    "file": result.file,
+                    "row": result.row,
+                    "prompt": result.prompt,
+                    "model": result.model,
+                    "verdict": result.verdict or ("pending" if result.evaluation else None),
+                    "sessions": list(result.sessions),
                 }
-                for one in read_results(store, content)
+                for result in read_results(store, content)
             ]
         }
     return {}

@@ -75,8 +75,8 @@ class Stats:
             "currency": self.currency,
             "total": self.total.document(),
             "groups": [
-                {**dict(zip(self.by, one.key, strict=True)), **one.document()}
-                for one in self.groups
+                {**dict(zip(self.by, group.key, strict=True)), **group.document()}
+                for group in self.groups
             ],
             "rerolls": self.rerolls.document(),
         }
@@ -159,18 +159,18 @@ def read_stats(
 def _find_query(project: Project, name: str) -> AnalysisQuery:
     """The query with this description, or the only one whose description has it in it."""
     queries = project.settings.analysis_queries
-    names = [one.description for one in queries]
+    names = [query.description for query in queries]
     if not queries:
         raise EvalstoreError(
             f"there is no query '{name}'",
             hint="describe some under 'analysisQueries:' in evalstore.yaml",
         )
-    same = [one for one in queries if one.description.casefold() == name.casefold()]
-    found = same or [one for one in queries if name.casefold() in one.description.casefold()]
+    same = [query for query in queries if query.description.casefold() == name.casefold()]
+    found = same or [query for query in queries if name.casefold() in query.description.casefold()]
     if not found:
         raise EvalstoreError(f"there is no query '{name}'", hint=suggest(name, names, "queries"))
     if len(found) > 1:
-        listed = ", ".join(f"'{one.description}'" for one in found)
+        listed = ", ".join(f"'{query.description}'" for query in found)
         raise EvalstoreError(f"'{name}' is {len(found)} queries", hint=f"it could be {listed}")
     return found[0]
 
@@ -244,7 +244,7 @@ def _look(
                     result,
                     verdict,
                     [answers[id] for id in result.sessions if id in answers],
-                    [judgements[one.vote.id] for one in votes],
+                    [judgements[vote.vote.id] for vote in votes],
                     [word for word, _ in attempts] if len(attempts) == wanted else [],
                 ),
                 case,
@@ -269,9 +269,9 @@ class _Purse:
         self._evaluators = store.load_all("evaluator")
         self._models = store.load_all("model")
 
-    def model_of(self, one: StoredJudgement) -> str | None:
+    def model_of(self, judgement: StoredJudgement) -> str | None:
         """The model version that has judged; None: checks, or a person."""
-        model: str | None = self._evaluators.get(one.vote.evaluator, {}).get("model")
+        model: str | None = self._evaluators.get(judgement.vote.evaluator, {}).get("model")
         return model
 
     def cost(self, usd: float | None, at: int, model: str | None) -> float | None:
@@ -287,10 +287,10 @@ def _by_attempt(
 ) -> list[tuple[Verdict, float | None]]:
     """The verdict on each attempt that is judged."""
     by_subject: dict[str, list[StoredJudgement]] = {}
-    for one in votes:
-        by_subject.setdefault(one.subject, []).append(one)
+    for vote in votes:
+        by_subject.setdefault(vote.subject, []).append(vote)
     return [
-        judge_session([one.vote for one in some], case.judged_by, CHECKS, rule)
+        judge_session([judgement.vote for judgement in some], case.judged_by, CHECKS, rule)
         for some in by_subject.values()
     ]
 

@@ -62,8 +62,8 @@ class Filter:
         if query.candidates_temperature not in (None, temperature):
             return False
         return not query.candidates or any(
-            _names(one, result.model) and one.temperature in (None, temperature)
-            for one in query.candidates
+            _names(candidate, result.model) and candidate.temperature in (None, temperature)
+            for candidate in query.candidates
         )
 
     def _find_evaluators(self, project: Project, content: Json) -> set[str] | None:
@@ -77,8 +77,11 @@ class Filter:
             models.setdefault(one["id"], set()).add(known.get(one["evaluator"], {}).get("model"))
         self._require(query.evaluators, models, "evaluator")
         chosen = [
-            ({model for name in models if _names(one, name) for model in models[name]}, one)
-            for one in query.evaluators
+            (
+                {model for name in models if _names(evaluator, name) for model in models[name]},
+                evaluator,
+            )
+            for evaluator in query.evaluators
         ]
         everyone = {model for some in models.values() for model in some}
         chosen = chosen or [(everyone, QueryModel(""))]
@@ -94,11 +97,11 @@ class Filter:
 
     def _require(self, chosen: Sequence[QueryModel], known: Iterable[str], what: str) -> None:
         known = list(known)
-        for one in chosen:
-            if not any(_names(one, name) for name in known):
+        for model in chosen:
+            if not any(_names(model, name) for name in known):
                 raise EvalstoreError(
-                    f"'{one.id}' is not {_ARTICLES[what]} {what} of run {self._run[:8]}",
-                    hint=suggest(one.id, known, f"{what}s"),
+                    f"'{model.id}' is not {_ARTICLES[what]} {what} of run {self._run[:8]}",
+                    hint=suggest(model.id, known, f"{what}s"),
                 )
 
 

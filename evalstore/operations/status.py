@@ -65,7 +65,7 @@ def describe_plan(project: Project, plan: Plan, wanted: SelectionOptions) -> Sta
         record=plan.recorded_count,
         judge=plan.judge_count,
         reuse=plan.reused,
-        skipped=[(one.file, one.row, one.model, ", ".join(one.lacks)) for one in plan.skipped],
+        skipped=[(pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in plan.skipped],
         cost=price.usd,
         guess=price.guess,
         models=len({cell.candidate.id for cell in plan.cells}),
@@ -106,16 +106,16 @@ def _ask_item(ask: PlannedAsk, reason: Reason) -> PlanItem:
     )
 
 
-def _judge_item(one: PlannedJudgement, reason: Reason) -> PlanItem:
-    cell = one.cell
+def _judge_item(judgement: PlannedJudgement, reason: Reason) -> PlanItem:
+    cell = judgement.cell
     return PlanItem(
         "judge",
         cell.file,
         cell.case.row,
         cell.prompt,
         cell.candidate.id,
-        one.judge.id if one.judge else "checks",
-        one.count,
+        judgement.judge.id if judgement.judge else "checks",
+        judgement.count,
         reason.text,
         reason.was,
         reason.now,
@@ -125,9 +125,9 @@ def _judge_item(one: PlannedJudgement, reason: Reason) -> PlanItem:
 def _refusals(project: Project, plan: Plan) -> list[str]:
     """What a run would refuse to send, in one warning, with what allows it."""
     ids = {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}
-    ids |= {one.judge.id for one in plan.judgements if one.judge}
+    ids |= {judgement.judge.id for judgement in plan.judgements if judgement.judge}
     models = [project.find_model(id, "models") for id in sorted(ids)]
-    models = [one for one in models if one.provider.type != SCRIPTED]
+    models = [model for model in models if model.provider.type != SCRIPTED]
     if not models:
         return []
     from evalstore.execution.refused_keys import combine, find_refused

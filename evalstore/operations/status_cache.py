@@ -220,7 +220,7 @@ class StatusCache:
             "digest": digest.hexdigest(),
             "whole": not found.items,
             "status": {
-                "changes": [asdict(one) for one in found.changes],
+                "changes": [asdict(change) for change in found.changes],
                 **{name: getattr(found, name) for name in _REMEMBERED},
             },
         }

@@ -88,34 +88,34 @@ class Status:
             "reuse": self.reuse,
             "skipped": len(self.skipped),
             "left": {"ask": self.left_asks, "judge": self.left_judgements},
-            "leftOut": sorted({one.file for one in self.left_out}),
-            "untrusted": [one.path for one in self.untrusted],
+            "leftOut": sorted({problem.file for problem in self.left_out}),
+            "untrusted": [file.path for file in self.untrusted],
             "cost": self.cost,
             "run": self.last_run,
             "changes": [
                 {
-                    "code": one.code,
-                    "file": one.file,
-                    "asked": one.asked,
-                    "judged": one.judged,
-                    "reason": one.reason,
+                    "code": change.code,
+                    "file": change.file,
+                    "asked": change.asked,
+                    "judged": change.judged,
+                    "reason": change.reason,
                 }
-                for one in self.changes
+                for change in self.changes
             ],
             "items": [
                 {
-                    "kind": one.kind,
-                    "file": one.file,
-                    "row": one.row,
-                    "prompt": one.prompt,
-                    "model": one.model,
-                    "evaluator": one.evaluator,
-                    "count": one.count,
-                    "reason": one.reason,
-                    "was": one.was,
-                    "now": one.now,
+                    "kind": item.kind,
+                    "file": item.file,
+                    "row": item.row,
+                    "prompt": item.prompt,
+                    "model": item.model,
+                    "evaluator": item.evaluator,
+                    "count": item.count,
+                    "reason": item.reason,
+                    "was": item.was,
+                    "now": item.now,
                 }
-                for one in self.items
+                for item in self.items
             ],
         }
 

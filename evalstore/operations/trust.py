@@ -74,8 +74,8 @@ def trust(where: Location, names: Sequence[str], *, network: bool) -> list[Shown
 def trusted_files() -> list[ShownFile]:
     """All files that are allowed, in the order in which they were."""
     return [
-        ShownFile(one.path, one.sha256, one.size, one.network, at=one.at)
-        for one in TrustList(default_place()).entries
+        ShownFile(entry.path, entry.sha256, entry.size, entry.network, at=entry.at)
+        for entry in TrustList(default_place()).entries
     ]
 
 
@@ -96,20 +96,22 @@ def revoke(where: Location, names: Sequence[str]) -> tuple[list[ShownFile], list
     for name in names:
         matching = list(_matching(known, where, name))
         places = {name, str((where.directory / name).resolve())}
-        outside = [one for one in allowed.entries if places & {one.path, one.workspace}]
+        outside = [entry for entry in allowed.entries if places & {entry.path, entry.workspace}]
         paths += outside
         if not matching and not outside:
             raise EvalstoreError(
                 f"'{name}' is not trusted", hint="'evalstore trust --list' lists what is"
             )
-        chosen |= {one.sha256: one for one in matching}
+        chosen |= {entry.sha256: entry for entry in matching}
     for sha256 in chosen:
         known.remove(sha256)
     if paths:
         allowed.remove(paths)
     files = [
-        ShownFile(one.path, one.sha256, one.size, one.network, at=one.at, change="revoked")
-        for one in chosen.values()
+        ShownFile(
+            entry.path, entry.sha256, entry.size, entry.network, at=entry.at, change="revoked"
+        )
+        for entry in chosen.values()
     ]
     return files, list(dict.fromkeys(paths))
 
@@ -146,7 +148,7 @@ def allow_variable(variable: str, host: str) -> ShownVariable:
 def allowed_variables() -> list[ShownVariable]:
     """All variables that may be sent, in the order in which they were allowed."""
     grants = TrustList(default_place()).grants
-    return [ShownVariable(one.variable, one.host, one.at) for one in grants]
+    return [ShownVariable(grant.variable, grant.host, grant.at) for grant in grants]
 
 
 def revoke_variable(variable: str, host: str) -> ShownVariable:
@@ -187,10 +189,10 @@ def _matching(known: TrustList, where: Location, name: str) -> Iterator[Trusted]
         current = digest(read_file(path, LARGEST_FILE))
     except FileProblem:
         current = None
-    for one in known.entries:
-        by_hash = len(name) >= _SHORTEST and one.sha256.startswith(name.lower())
-        if by_hash or one.path == str(path.resolve()) or one.sha256 == current:
-            yield one
+    for entry in known.entries:
+        by_hash = len(name) >= _SHORTEST and entry.sha256.startswith(name.lower())
+        if by_hash or entry.path == str(path.resolve()) or entry.sha256 == current:
+            yield entry
 
 
 def _read(where: Location, name: str) -> tuple[Path, bytes]:
@@ -215,15 +217,15 @@ def _read(where: Location, name: str) -> tuple[Path, bytes]:
         raise EvalstoreError(f"{name}: {problem.message}", hint=problem.hint) from problem
 
 
-def _show(one: Trusted, data: bytes, change: str) -> ShownFile:
+def _show(entry: Trusted, data: bytes, change: str) -> ShownFile:
     lines = data.decode("utf-8", "replace").splitlines()
     return ShownFile(
-        one.path,
-        one.sha256,
-        one.size,
-        one.network,
+        entry.path,
+        entry.sha256,
+        entry.size,
+        entry.network,
         tuple(lines[:_LINES]),
         len(lines),
-        one.at,
+        entry.at,
         change,
     )

@@ -207,16 +207,19 @@ def _gist(project: Project, wanted: SelectionOptions) -> object:
             file.evaluators,
             file.threshold,
             [
-                (one.row, one.tests, one.prompts, one.evaluation, one.temperature, one.seed)
-                for one in file.cases
-                if matches(path, one)
+                (case.row, case.tests, case.prompts, case.evaluation, case.temperature, case.seed)
+                for case in file.cases
+                if matches(path, case)
             ],
         )
         for path, file in sorted(project.reading.files.items())
     ]
     return (
         [one for one in files if one[-1]],
-        [(one.id, one.model, one.temperature, one.attempts) for one in project.candidates(wanted)],
-        [(one.evaluator, one.times) for one in project.judges(wanted)],
+        [
+            (candidate.id, candidate.model, candidate.temperature, candidate.attempts)
+            for candidate in project.candidates(wanted)
+        ],
+        [(judge.evaluator, judge.times) for judge in project.judges(wanted)],
         project.settings.verdict,
     )

@@ -125,9 +125,9 @@ class CodeTrust:
         version = self._reading.blobs.get(code.id)
         now = digest(version.data) if version else None
         place = os.path.realpath(self._workspace.root / path)
-        return any(one.path == place and one.sha256 != now for one in self._trusted().entries) and (
-            now is None or self._trusted().find(now) is None
-        )
+        return any(
+            entry.path == place and entry.sha256 != now for entry in self._trusted().entries
+        ) and (now is None or self._trusted().find(now) is None)
 
     def _note(self, text: str, test: str) -> Untrusted:
         """Remember a file that is missing, by the path that a test file finds it under."""

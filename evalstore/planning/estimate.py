@@ -47,9 +47,15 @@ def estimate(
     }
     by_models = [one for one, _ in judgements if one.judge]
     new = [ask for ask, reason in asks if (reason.relative or "") not in usages]
-    lengths = _Lengths(project, [*(one.cell for one in new), *(one.cell for one in by_models)])
-    prompts = _characters(project, "prompt", {one.judge.prompt for one in by_models if one.judge})
-    told = _characters(project, "evaluation", {one.cell.case.evaluation or "" for one in by_models})
+    lengths = _Lengths(
+        project, [*(one.cell for one in new), *(by_model.cell for by_model in by_models)]
+    )
+    prompts = _characters(
+        project, "prompt", {by_model.judge.prompt for by_model in by_models if by_model.judge}
+    )
+    told = _characters(
+        project, "evaluation", {by_model.cell.case.evaluation or "" for by_model in by_models}
+    )
     total, guessed, count = 0.0, 0, 0
     for ask, reason in asks:
         found = project.price_of(ask.cell.candidate.id)

@@ -84,8 +84,8 @@ def _open(
     require_store(path, where)
     store = Store.open(path, create=create or not where.store, inspect=inspect)
     if not inspect:
-        for one in store.foreign:
-            where.warn(f"{one.words} in the store '{path}'; 'evalstore fsck' lists what is wrong")
+        for extra in store.foreign:
+            where.warn(f"{extra.words} in the store '{path}'; 'evalstore fsck' lists what is wrong")
     return store
 
 

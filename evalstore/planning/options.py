@@ -82,11 +82,11 @@ class SelectionOptions:
     def document(self) -> dict[str, Json]:
         """What is not as it would be without a word, as JSON; a run keeps it."""
         return {
-            re.sub(r"_([a-z])", lambda found: found[1].upper(), one.name): (
+            re.sub(r"_([a-z])", lambda found: found[1].upper(), field.name): (
                 list(value) if isinstance(value, tuple) else value
             )
-            for one in fields(self)
-            if (value := getattr(self, one.name)) != one.default
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
         }
 
     @property

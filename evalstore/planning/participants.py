@@ -36,26 +36,30 @@ class Participants:
     def candidates(self, wanted: SelectionOptions) -> list[Candidate]:
         """The models that answer; none when there are none."""
         found = []
-        for one in self._participants(self.settings.candidates, wanted.models, "candidates"):
-            if one.id == RECORDED:
+        for participant in self._participants(
+            self.settings.candidates, wanted.models, "candidates"
+        ):
+            if participant.id == RECORDED:
                 continue  # answers that files bring count in any case
-            model = self.find_model(one.id, "candidates")
+            model = self.find_model(participant.id, "candidates")
             if not model.active and not wanted.models:
-                self._warn(f"candidate '{one.id}' is not active and is left out")
+                self._warn(f"candidate '{participant.id}' is not active and is left out")
                 continue
             temperature = (
-                self.settings.candidates_temperature if one.temperature is None else one.temperature
+                self.settings.candidates_temperature
+                if participant.temperature is None
+                else participant.temperature
             )
             found.append(
                 Candidate(
-                    id=one.name or one.id,
+                    id=participant.name or participant.id,
                     model=self._keep_model(model.version("candidate")),
                     temperature=model.temperature("candidate", temperature),
                     limit=self.settings.max_test_output_tokens,
                     attempts=self.settings.attempts,
                     lacks=model.lacks,
-                    required_tags=one.required_tags,
-                    prohibited_tags=one.prohibited_tags,
+                    required_tags=participant.required_tags,
+                    prohibited_tags=participant.prohibited_tags,
                     reachable=_is_reachable(model, wanted),
                 )
             )
@@ -66,32 +70,36 @@ class Participants:
         assert self.reading.library is not None
         prompts = self.reading.library.evaluator_prompts
         found: list[Judge] = []
-        for one in self._participants(self.settings.evaluators, wanted.evaluators, "evaluators"):
-            model = self.find_model(one.id, "evaluators")
+        for participant in self._participants(
+            self.settings.evaluators, wanted.evaluators, "evaluators"
+        ):
+            model = self.find_model(participant.id, "evaluators")
             if not model.active and not wanted.evaluators:
-                self._warn(f"evaluator '{one.id}' is not active and is left out")
+                self._warn(f"evaluator '{participant.id}' is not active and is left out")
                 continue
-            if one.prompt not in prompts:
+            if participant.prompt not in prompts:
                 raise EvalstoreError(
-                    f"evalstore.yaml: there is no evaluator prompt '{one.prompt}'",
-                    hint=suggest(one.prompt, prompts, "evaluator prompts"),
+                    f"evalstore.yaml: there is no evaluator prompt '{participant.prompt}'",
+                    hint=suggest(participant.prompt, prompts, "evaluator prompts"),
                 )
             version = self._keep_model(model.version("evaluator"))
             temperature = (
-                self.settings.evaluators_temperature if one.temperature is None else one.temperature
+                self.settings.evaluators_temperature
+                if participant.temperature is None
+                else participant.temperature
             )
             effective = model.temperature("evaluator", temperature)
-            for prompt in prompts[one.prompt]:
+            for prompt in prompts[participant.prompt]:
                 found.append(
                     Judge(
-                        id=one.id,
+                        id=participant.id,
                         evaluator=self._keep_evaluator(Evaluator(version, prompt, effective)),
                         prompt=prompt,
                         model=version,
                         temperature=effective,
                         times=self.settings.evaluations_per_evaluator,
-                        required_tags=one.required_tags,
-                        prohibited_tags=one.prohibited_tags,
+                        required_tags=participant.required_tags,
+                        prohibited_tags=participant.prohibited_tags,
                         reachable=_is_reachable(model, wanted),
                     )
                 )
@@ -100,9 +108,9 @@ class Participants:
 
     def keep_judges(self, judges: Iterable[Judge]) -> None:
         """Keep the contents of evaluators that judge by the prompt of a test."""
-        for one in judges:
-            if one.evaluator not in self.contents:
-                self._keep_evaluator(Evaluator(one.model, one.prompt, one.temperature))
+        for judge in judges:
+            if judge.evaluator not in self.contents:
+                self._keep_evaluator(Evaluator(judge.model, judge.prompt, judge.temperature))
 
     def find_model(self, id: str, part: str) -> Model:
         """The model of a model file, of a litellm name, or of a candidate's name."""
@@ -110,7 +118,7 @@ class Participants:
         return find_model(self.reading, named.get(id, id), part)
 
     def _names_of_candidates(self) -> dict[str, str]:
-        return {one.name: one.id for one in self.settings.candidates}
+        return {candidate.name: candidate.id for candidate in self.settings.candidates}
 
     def price_of(self, id: str) -> Price | None:
         """The price of a model today; None when it is not known."""
@@ -127,7 +135,9 @@ class Participants:
             yield from listed
             return
         for id in dict.fromkeys(named):
-            same = [one for one in listed if id in (one.id, one.name)]
+            same = [
+                participant for participant in listed if id in (participant.id, participant.name)
+            ]
             yield from same or [Participant(id)]
 
     def _keep_model(self, version: ModelVersion) -> str:

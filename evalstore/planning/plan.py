@@ -183,7 +183,7 @@ def plan_asks(plan: Plan, samples: Mapping[str, Sequence[Sample]], bound: AgeLim
         if missing and not cell.candidate.reachable:
             plan.left_asks += missing
         elif missing:
-            cut = [one.limit for one in stored if one.limit and not counts(one, limit)]
+            cut = [sample.limit for sample in stored if sample.limit and not counts(sample, limit)]
             is_old = any(sample.started < bound.since for sample in whole)
             plan.asks.append(
                 PlannedAsk(
@@ -268,12 +268,15 @@ def _coming(cell: Cell, plan: Plan, asked: Mapping[str, int]) -> int:
 
 
 def _why_again(
-    one: PlannedJudgement, stored: Iterable[Vote], bound: AgeLimit, again: Collection[Verdict]
+    judgement: PlannedJudgement, stored: Iterable[Vote], bound: AgeLimit, again: Collection[Verdict]
 ) -> str:
     """Why the newest vote in the place of a judgement does not count; empty if there is none."""
     why = ""
     for vote in stored:
-        if (vote.evaluation, vote.evaluator) != (one.cell.case.evaluation, one.evaluator):
+        if (vote.evaluation, vote.evaluator) != (
+            judgement.cell.case.evaluation,
+            judgement.evaluator,
+        ):
             continue
         if vote.verdict in again:
             why = f"retry of {_article(vote.verdict)}"

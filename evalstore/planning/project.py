@@ -131,8 +131,8 @@ class Project(Participants):
         for path in files:
             reading.files.pop(path, None)
             reading.nodes.pop(path, None)
-        self.left_out = [one for one in reading.errors if one.file in files]
-        reading.problems = [one for one in reading.problems if one.file not in files]
+        self.left_out = [error for error in reading.errors if error.file in files]
+        reading.problems = [problem for problem in reading.problems if problem.file not in files]
 
     def lay_out(
         self, wanted: SelectionOptions, *, judge_only: bool = False, begun: float = math.inf
@@ -179,8 +179,8 @@ class Project(Participants):
                 lambda path, case: (path, case.row) in chosen,
                 attempts=wanted.attempts,
             )
-        for one in summarise(cells).judges.values():
-            self.keep_judges(one)
+        for judge in summarise(cells).judges.values():
+            self.keep_judges(judge)
         if not cells and not skipped:
             raise NothingSelectedError(
                 "nothing is selected",
@@ -193,14 +193,14 @@ class Project(Participants):
             cells, tried = retries.only_tried(self, [*cells], wanted, answers, judgements)
             skipped = []
         if not portion.is_all and not first:
-            has_cell = {(one.file, one.row) for one in skipped}
+            has_cell = {(pair.file, pair.row) for pair in skipped}
             has_cell |= {(cell.file, cell.case.row) for cell in cells}
             cases = [one for one in cases if (one[0], one[1].row) in has_cell]
             taken = {
                 (path, case.row) for path, case in history_filters.take_portion(cases, portion)
             }
             cells = [cell for cell in cells if (cell.file, cell.case.row) in taken]
-            skipped = [one for one in skipped if (one.file, one.row) in taken]
+            skipped = [pair for pair in skipped if (pair.file, pair.row) in taken]
         self._require_judges(summarise(cells), judges)
         again = UNSETTLED if wanted.retry_errors else ()
         return Scope(cells, skipped, answers, judgements, again, tried, judge_only, begun)
@@ -224,7 +224,7 @@ class Project(Participants):
             retries.drop_untried(plan, *layout.tried)
         if layout.judge_only:
             plan.asks = []
-            plan.judgements = [one for one in plan.judgements if one.sessions]
+            plan.judgements = [judgement for judgement in plan.judgements if judgement.sessions]
         return plan
 
     def _selected(

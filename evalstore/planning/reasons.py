@@ -129,8 +129,10 @@ class Explainer:
         failed = failed_judgements(self.project, plan) if plan.judgements else {}
         found: list[tuple[PlannedJudgement, Reason]] = []
         for some in in_portions(plan.judgements):
-            self._contents.read_ahead(found for one in some for found in self._judged(one, plan))
-            found += [(one, self._judgement(one, plan, failed)) for one in some]
+            self._contents.read_ahead(
+                found for judgement in some for found in self._judged(judgement, plan)
+            )
+            found += [(judgement, self._judgement(judgement, plan, failed)) for judgement in some]
         return found
 
     # --- history
@@ -197,16 +199,18 @@ class Explainer:
                 continue
             return
 
-    def _judged(self, one: PlannedJudgement, plan: Plan) -> Iterator[tuple[str, str | None]]:
+    def _judged(self, judgement: PlannedJudgement, plan: Plan) -> Iterator[tuple[str, str | None]]:
         """The same of a judgement."""
-        votes = plan.votes.get(one.subject, ()) if one.subject else ()
-        now = one.cell.case.evaluation
-        if one.subject and not votes:
-            old = next((old for old in self._relatives(one) if old != one.cell.case), None)
-            yield from versions_compared(old, one.cell.case) if old else ()
+        votes = plan.votes.get(judgement.subject, ()) if judgement.subject else ()
+        now = judgement.cell.case.evaluation
+        if judgement.subject and not votes:
+            old = next(
+                (old for old in self._relatives(judgement) if old != judgement.cell.case), None
+            )
+            yield from versions_compared(old, judgement.cell.case) if old else ()
         elif votes and now and all(vote.evaluation != now for vote in votes):
             yield "evaluation", now
-            yield "evaluation", self._evaluation_before(one, votes[-1].evaluation)
+            yield "evaluation", self._evaluation_before(judgement, votes[-1].evaluation)
 
     # --- reasons
 
@@ -313,50 +317,52 @@ class Explainer:
         )
 
     def _judgement(
-        self, one: PlannedJudgement, plan: Plan, failed: dict[Place, LoggedFailure]
+        self, judgement: PlannedJudgement, plan: Plan, failed: dict[Place, LoggedFailure]
     ) -> Reason:
-        subject = one.subject
+        subject = judgement.subject
         if subject is None:
             return Reason("new answer")
-        if one.why:
-            return Reason(one.why)
-        evaluation = one.cell.case.evaluation
+        if judgement.why:
+            return Reason(judgement.why)
+        evaluation = judgement.cell.case.evaluation
         assert evaluation is not None
         votes = plan.votes.get(subject, [])
         here = [vote for vote in votes if vote.evaluation == evaluation]
-        same = [vote for vote in here if vote.evaluator == one.evaluator]
-        if same and one.judge:
-            was, now = str(len(same)), str(one.judge.times)
+        same = [vote for vote in here if vote.evaluator == judgement.evaluator]
+        if same and judgement.judge:
+            was, now = str(len(same)), str(judgement.judge.times)
             return Reason(f"evaluationsPerEvaluator {was} -> {now}", was, now)
         if not here and votes:
-            relative = self._evaluation_before(one, votes[-1].evaluation)
+            relative = self._evaluation_before(judgement, votes[-1].evaluation)
             found = differ_evaluations(
                 self.find("evaluation", relative) or {},
                 self.find("evaluation", evaluation) or {},
                 self.find,
             )
             return _reason(found, "evaluation changed")
-        place = (subject, evaluation, one.evaluator)
+        place = (subject, evaluation, judgement.evaluator)
         if place in failed:
             message = failed[place].message
             return Reason(f"retry of a failure: {shorten(message)}")
         by_others = [vote for vote in here if vote.evaluator != CHECKS]
-        if by_others and one.judge:
-            return self._other_evaluator(by_others[-1].evaluator, one.judge.evaluator, one.judge.id)
-        return self._judged_otherwise(one) or Reason("not judged yet")
+        if by_others and judgement.judge:
+            return self._other_evaluator(
+                by_others[-1].evaluator, judgement.judge.evaluator, judgement.judge.id
+            )
+        return self._judged_otherwise(judgement) or Reason("not judged yet")
 
-    def _judged_otherwise(self, one: PlannedJudgement) -> Reason | None:
+    def _judged_otherwise(self, judgement: PlannedJudgement) -> Reason | None:
         """What differs from the nearest relative that this candidate answered; None: nothing."""
-        for old in self._relatives(one):
+        for old in self._relatives(judgement):
             name = self.project.name_of_version
-            found = list(differ_cases(old, one.cell.case, self.find, name))
+            found = list(differ_cases(old, judgement.cell.case, self.find, name))
             if found:
                 return _reason(found, "case changed")
         return None
 
-    def _relatives(self, one: PlannedJudgement) -> Iterator[Case]:
+    def _relatives(self, judgement: PlannedJudgement) -> Iterator[Case]:
         """The case of a judgement as runs had it whose answers it is about, newest first."""
-        cell = one.cell
+        cell = judgement.cell
         for known in self.known(cell.file, cell.case):
             ids = [candidate["id"] for candidate in known.run.get("candidates", ())]
             if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._prompts_of(
@@ -364,10 +370,10 @@ class Explainer:
             ):
                 yield replace(known.case, prompts=cell.case.prompts)
 
-    def _evaluation_before(self, one: PlannedJudgement, newest: str) -> str:
+    def _evaluation_before(self, judgement: PlannedJudgement, newest: str) -> str:
         """The evaluation version this case had last, else the newest that judged the session."""
-        for known in self.known(one.cell.file, one.cell.case):
-            if known.case.evaluation and known.case.evaluation != one.cell.case.evaluation:
+        for known in self.known(judgement.cell.file, judgement.cell.case):
+            if known.case.evaluation and known.case.evaluation != judgement.cell.case.evaluation:
                 return known.case.evaluation
         return newest
 

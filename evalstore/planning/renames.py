@@ -71,10 +71,10 @@ class Renames:
     def follow(self, run: Json, results: Iterable[Result], wanted: Iterable[str]) -> list[Result]:
         """The results of a run; those of the `wanted` files that it had elsewhere are renamed."""
         found = list(results)
-        if set(wanted) <= {one.file for one in found}:
+        if set(wanted) <= {result.file for result in found}:
             return found
         names = self._names(run["snapshot"])
-        return [replace(one, file=names.get(one.file, one.file)) for one in found]
+        return [replace(result, file=names.get(result.file, result.file)) for result in found]
 
     def _names(self, root: str) -> dict[str, str]:
         """The path that each test file has now, by the path that it had, where they differ."""

@@ -67,7 +67,7 @@ def _start(begun: Sequence[int], success: int | None) -> int:
     """When the run of a success began: of several tries in it, it need not be the last."""
     if success is None:
         return 0
-    return max((one for one in begun if one <= success), default=success)
+    return max((number for number in begun if number <= success), default=success)
 
 
 class FailedWork(NamedTuple):
@@ -117,21 +117,21 @@ def drop_untried(plan: Plan, questions: Collection[str], judgements: Collection[
     plan.asks = [ask for ask in plan.asks if ask.question_id in questions]
     asked = {ask.question_id for ask in plan.asks}
 
-    def is_tried(one: PlannedJudgement) -> bool:
-        if not one.sessions:
-            return not asked.isdisjoint(one.cell.questions)
-        place = (one.subject, one.cell.case.evaluation, one.evaluator)
-        return bool(one.why) or place in judgements
+    def is_tried(judgement: PlannedJudgement) -> bool:
+        if not judgement.sessions:
+            return not asked.isdisjoint(judgement.cell.questions)
+        place = (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
+        return bool(judgement.why) or place in judgements
 
     checked = {
-        (one.subject, one.cell.case.evaluation)
-        for one in plan.judgements
-        if one.sessions and one.judge is None and is_tried(one)
+        (judgement.subject, judgement.cell.case.evaluation)
+        for judgement in plan.judgements
+        if judgement.sessions and judgement.judge is None and is_tried(judgement)
     }
     plan.judgements = [
-        one
-        for one in plan.judgements
-        if is_tried(one) or (one.subject, one.cell.case.evaluation) in checked
+        judgement
+        for judgement in plan.judgements
+        if is_tried(judgement) or (judgement.subject, judgement.cell.case.evaluation) in checked
     ]
 
 
@@ -139,9 +139,9 @@ def busy_cells(plan: Plan) -> list[Cell]:
     """The cells for which the plan asks or judges something."""
     asked = {ask.question_id for ask in plan.asks}
     judged = {
-        (one.subject, one.cell.case.evaluation, one.evaluator)
-        for one in plan.judgements
-        if one.sessions
+        (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
+        for judgement in plan.judgements
+        if judgement.sessions
     }
 
     def is_busy(cell: Cell) -> bool:

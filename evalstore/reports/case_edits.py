@@ -31,10 +31,10 @@ def differ_files(was: CaseFile, now: CaseFile, find: Find, name: Name) -> list[D
     """
     found: dict[str, Difference] = {}
     for old, case in pair_cases(was, now):
-        for one in differ_pair(old, case, find, name):
-            found.setdefault(one.what, one)
-    for one in differ_otherwise(was, now):
-        found.setdefault(one.what, one)
+        for difference in differ_pair(old, case, find, name):
+            found.setdefault(difference.what, difference)
+    for difference in differ_otherwise(was, now):
+        found.setdefault(difference.what, difference)
     return list(found.values())
 
 
@@ -94,7 +94,7 @@ def differ_cases(was: Case, now: Case, find: Find, name: Name) -> Iterator[Diffe
     yield from _differ_prompts("evaluator prompt", was.judge_prompts, now.judge_prompts, find, name)
     yield from _differ("judged by", was, now)
     if was.recorded != now.recorded:
-        yield Difference("recorded answer", *(_recorded(one, find) for one in (was, now)))
+        yield Difference("recorded answer", *(_recorded(case, find) for case in (was, now)))
 
 
 def differ_conversations(
@@ -116,8 +116,8 @@ def differ_conversations(
             continue
         if partner != id:
             content = find("test", partner) or {}
-            for one in differ_tests(content, find("test", id) or {}, find, name):
-                yield one._replace(what=place + one.what)
+            for difference in differ_tests(content, find("test", id) or {}, find, name):
+                yield difference._replace(what=place + difference.what)
         if before[partner] != after[id]:
             yield Difference(f"{place}repetitions", str(before[partner]), str(after[id]))
     gone = set(old[len(changed) :])
@@ -140,8 +140,8 @@ def _differ_prompts(
     for before, after in zip_longest(old, new, fillvalue=""):
         if before and after:
             edits = differ_prompts(find("prompt", before) or {}, find("prompt", after) or {})
-            for one in edits:
-                yield one._replace(what=f"{what} {one.what}")
+            for edit in edits:
+                yield edit._replace(what=f"{what} {edit.what}")
         else:
             id = after or before
             shown = name("prompt", id) or id[:8]

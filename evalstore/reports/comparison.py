@@ -56,7 +56,7 @@ class Comparison:
     def rates(self) -> tuple[Rate, Rate]:
         """The pass rates of both sides over the pairs."""
         pairs = self.pairs
-        return _rate([one.was for one in pairs]), _rate([one.now for one in pairs])
+        return _rate([pair.was for pair in pairs]), _rate([pair.now for pair in pairs])
 
     def change(self) -> RateChange:
         """How much more passes now than did before, over the pairs, and how sure that is."""
@@ -90,10 +90,10 @@ class Comparison:
 def _rate(side: Iterable[Result | None]) -> Rate:
     questions: Questions = {}
     none = Counts()
-    for one in side:
-        if one:
-            question = one.file, one.row
-            questions[question] = add_verdict(questions.get(question, none), one.verdict)
+    for result in side:
+        if result:
+            question = result.file, result.row
+            questions[question] = add_verdict(questions.get(question, none), result.verdict)
     return rate_of(questions)
 
 
@@ -132,9 +132,12 @@ def compare_models(was: Iterable[Result], now: Iterable[Result]) -> Comparison:
 
     Their answers differ in any case: only verdicts count as changed.
     """
-    waiting = {(one.file, one.row, one.prompt_number): one for one in was}
-    pairs = [Pair(waiting.pop((one.file, one.row, one.prompt_number), None), one) for one in now]
-    pairs += [Pair(one, None) for one in waiting.values()]
+    waiting = {(result.file, result.row, result.prompt_number): result for result in was}
+    pairs = [
+        Pair(waiting.pop((result.file, result.row, result.prompt_number), None), result)
+        for result in now
+    ]
+    pairs += [Pair(result, None) for result in waiting.values()]
     found = Comparison()
     for pair in sorted(pairs, key=lambda one: (one.either.file, one.either.row)):
         _sort(pair, found, answers=False)
@@ -159,17 +162,17 @@ class ResultIndex:
         results = list(results)
         self._places: dict[tuple[str, Place], Result] = {}
         for prompt in ("prompt", "prompt_number"):
-            for one in results:
+            for result in results:
                 for row in ("row", "key"):
-                    self._places[prompt, _by(row, prompt)(one)] = one
+                    self._places[prompt, _by(row, prompt)(result)] = result
 
-    def find(self, one: Result, prompts: Collection[str | None]) -> Result | None:
+    def find(self, result: Result, prompts: Collection[str | None]) -> Result | None:
         """The result of the same cell; `prompts` are all system prompts of its case now."""
         for prompt in ("prompt", "prompt_number"):
             for row in ("key", "row"):
-                found = self._places.get((prompt, _by(row, prompt)(one)))
+                found = self._places.get((prompt, _by(row, prompt)(result)))
                 # One with another system prompt of the case is the result of that one.
-                if found and (found.prompt == one.prompt or found.prompt not in prompts):
+                if found and (found.prompt == result.prompt or found.prompt not in prompts):
                     return found
         return None
 
@@ -185,7 +188,7 @@ def change_of_tests(was: Result, now: Result) -> list[str]:
         return ["repetitions changed"]
     if was.tests != now.tests:
         return ["order of the conversations changed"]
-    attempts = [one.wanted // len(one.tests) for one in (was, now)]
+    attempts = [result.wanted // len(result.tests) for result in (was, now)]
     return [f"attempts {attempts[0]} -> {attempts[1]}"] if attempts[0] != attempts[1] else []
 
 

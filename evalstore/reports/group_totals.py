@@ -83,7 +83,7 @@ class ResultGroup:
     @property
     def cost(self) -> float | None:
         """What both cost together."""
-        known = [one for one in (self.answering, self.judging) if one is not None]
+        known = [number for number in (self.answering, self.judging) if number is not None]
         return sum(known) if known else None
 
     def per_100(self, cost: float | None) -> float | None:
@@ -143,18 +143,18 @@ class GroupTotals:
         self._answers = _Facts()
         self._judgements = _Facts()
 
-    def add(self, one: MeasuredResult) -> None:
+    def add(self, result: MeasuredResult) -> None:
         """Add a result."""
         self._results += 1
-        self._files.add(one.result.file)
-        case = one.result.file, one.result.row
-        self._cases[case] = add_verdict(self._cases.get(case, _NONE), one.verdict)
-        self._answers.add(one.answers)
-        self._judgements.add(one.judgements)
-        if len(one.attempts) > 1:
+        self._files.add(result.result.file)
+        case = result.result.file, result.result.row
+        self._cases[case] = add_verdict(self._cases.get(case, _NONE), result.verdict)
+        self._answers.add(result.answers)
+        self._judgements.add(result.judgements)
+        if len(result.attempts) > 1:
             self._attempted += 1
-            self._flaky += len(set(one.attempts)) > 1
-            self._flips += flip_probability(one.attempts.count("pass"), len(one.attempts))
+            self._flaky += len(set(result.attempts)) > 1
+            self._flips += flip_probability(result.attempts.count("pass"), len(result.attempts))
 
     def group(self, key: tuple[str | None, ...], name: str) -> ResultGroup:
         """What they came to."""
@@ -188,16 +188,16 @@ class _Facts:
         self._cost = 0.0
 
     def add(self, facts: Sequence[CallFacts]) -> None:
-        for one in facts:
-            if one.id in self.seen:
+        for fact in facts:
+            if fact.id in self.seen:
                 continue
-            self.seen.add(one.id)
-            if one.cost is None:
+            self.seen.add(fact.id)
+            if fact.cost is None:
                 self.unpriced += 1
             else:
-                self._cost += one.cost
-            if one.seconds is not None:
-                self.seconds += one.seconds
+                self._cost += fact.cost
+            if fact.seconds is not None:
+                self.seconds += fact.seconds
                 self.timed += 1
 
     @property

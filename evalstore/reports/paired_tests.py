@@ -124,8 +124,8 @@ def _interval(
     if len(files) == 1:
         return None, None, None
     if pairs == len(files):
-        gained = sum(1 for one in files if one.total > 0)
-        lost = sum(1 for one in files if one.total < 0)
+        gained = sum(1 for file in files if file.total > 0)
+        lost = sum(1 for file in files if file.total < 0)
         return "tango", *tango(gained, lost, pairs)
     if not moved:
         # The sums say nothing of the variance: as many pairs as files, none of which differs.
@@ -229,8 +229,8 @@ def clustered_difference(files: Sequence[FileSum]) -> tuple[float, float] | None
     Student's t with one degree of freedom less than files; None for one file, and when all
     files have the same mean difference.
     """
-    pairs = sum(one.pairs for one in files)
-    mean = sum(one.total for one in files) / pairs
+    pairs = sum(file.pairs for file in files)
+    mean = sum(file.total for file in files) / pairs
     error = standard_error(files)
     if error is None or error < 1e-12:
         return None
@@ -240,11 +240,11 @@ def clustered_difference(files: Sequence[FileSum]) -> tuple[float, float] | None
 
 def standard_error(files: Sequence[FileSum]) -> float | None:
     """The standard error of the mean difference, clustered by file; None for one file."""
-    count, pairs = len(files), sum(one.pairs for one in files)
+    count, pairs = len(files), sum(file.pairs for file in files)
     if count < 2:
         return None
-    mean = sum(one.total for one in files) / pairs
-    squares = math.fsum((one.total - one.pairs * mean) ** 2 for one in files)
+    mean = sum(file.total for file in files) / pairs
+    squares = math.fsum((file.total - file.pairs * mean) ** 2 for file in files)
     return math.sqrt(count / (count - 1) * squares) / pairs
 
 

@@ -77,7 +77,7 @@ def lines_apart(was: str, now: str, context: int = 3) -> list[list[ChangedLine]]
             hunks.append([*hunk, *same[:context]])
             hunk, same = [], same[len(same) - context :]
         hunk += same
-    if any(one.sign != " " for one in hunk):
+    if any(line.sign != " " for line in hunk):
         hunks.append(hunk)
     return hunks
 
@@ -101,8 +101,14 @@ def _opcodes(old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode] | None:
     from rapidfuzz.distance import Indel  # takes a moment, and most pages do not need it
 
     found: list[Opcode] = []
-    for one in Indel.opcodes(old, new):
-        code = Opcode(one.tag == "equal", one.src_start, one.src_end, one.dest_start, one.dest_end)
+    for opcode in Indel.opcodes(old, new):
+        code = Opcode(
+            opcode.tag == "equal",
+            opcode.src_start,
+            opcode.src_end,
+            opcode.dest_start,
+            opcode.dest_end,
+        )
         if found and not found[-1].same and not code.same:  # gone here and new here: replaced
             before = found.pop()
             code = Opcode(False, before.first, code.last, before.begin, code.end)

@@ -171,7 +171,7 @@ def _expand(
     for some in _groups(
         parts, lambda one: len(one.content["parts"]) if has_parts(one.content) else 1
     ):
-        trees = [one.content for one in some if has_parts(one.content)]
+        trees = [part.content for part in some if has_parts(part.content)]
         if not trees:
             yield some
             continue

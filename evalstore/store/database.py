@@ -88,7 +88,7 @@ class Database:
     def _bring_up_to_date(self, *, inspect: bool) -> None:
         with self._reading() as connection:
             self.foreign = _foreign_in(connection)
-            unreadable = [one for one in self.foreign if one.blocks_reading]
+            unreadable = [extra for extra in self.foreign if extra.blocks_reading]
             if unreadable and inspect:
                 return
             refuse_foreign(self.path, unreadable)
@@ -98,7 +98,9 @@ class Database:
                 self._keep_log(connection)
                 found = self._make_tables(connection)
             if found != migrations.HEAD:
-                unsafe = [one for one in self.foreign if one.blocks_writing and not one.missing]
+                unsafe = [
+                    extra for extra in self.foreign if extra.blocks_writing and not extra.missing
+                ]
                 refuse_foreign(self.path, unsafe)
                 self._migrate(connection, copy=not is_new)
             self.foreign = _foreign_in(connection)
@@ -207,7 +209,7 @@ class Database:
                 f"the store '{self.path}' was removed or replaced while it was open",
                 hint="put it back, or run again to begin a new one",
             )
-        refuse_foreign(self.path, [one for one in self.foreign if one.blocks_writing])
+        refuse_foreign(self.path, [extra for extra in self.foreign if extra.blocks_writing])
         with self._reading() as connection:
             if not wait:
                 connection.execute("PRAGMA busy_timeout = 0")
@@ -230,7 +232,7 @@ class Database:
             connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
             try:
                 connection.execute("BEGIN")  # what other programs write meanwhile is not seen
-                for table in set(TABLES) - {one.table for one in self.foreign if one.table}:
+                for table in set(TABLES) - {extra.table for extra in self.foreign if extra.table}:
                     rows = connection.execute(f'SELECT * FROM "{table}"')
                     names = [str(column[0]) for column in rows.description]
                     for row in rows:
@@ -266,7 +268,7 @@ def _foreign_in(connection: sqlite3.Connection) -> list[UnexpectedObject]:
 def refuse_foreign(path: str, foreign: Sequence[UnexpectedObject]) -> None:
     """Raise `StoreError` if there is something that must not be read, or written to."""
     if foreign:
-        verb = "read" if any(one.blocks_reading for one in foreign) else "written to"
+        verb = "read" if any(extra.blocks_reading for extra in foreign) else "written to"
         raise StoreError(
             f"the store '{path}' is not {verb}: {foreign[0].words}",
             hint="'evalstore fsck' lists what is wrong; do not use a store of unknown origin",

@@ -30,7 +30,7 @@ def check_store(store: Store) -> tuple[int, list[Damage]]:
     check = _Check()
     try:
         check.damages += [Damage("database", "", line) for line in store.database_problems()]
-        check.damages += [Damage("database", "", one.words) for one in store.foreign]
+        check.damages += [Damage("database", "", extra.words) for extra in store.foreign]
         for table, row in store.iterate():
             check.row(table, row)
     except StoreError as error:  # it breaks off here, but what was found before is not lost

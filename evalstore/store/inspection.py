@@ -42,7 +42,7 @@ def inspect_store(path: Path) -> StoreState:
     try:
         size = path.stat().st_size
     except OSError:
-        folder = next(one for one in path.absolute().parents if one.exists())
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
         return StoreState(path, None, writable=os.access(folder, os.W_OK))
     log = Path(f"{path}-wal")
     size += log.stat().st_size if log.exists() else 0
@@ -55,7 +55,7 @@ def inspect_store(path: Path) -> StoreState:
             harden(connection)
             rows = connection.execute(SCHEMA).fetchall()
             tables = {name for _, name, _ in rows}
-            unreadable = [one.words for one in find_foreign(rows) if one.blocks_reading]
+            unreadable = [extra.words for extra in find_foreign(rows) if extra.blocks_reading]
             if unreadable:
                 return StoreState(path, size, None, writable, unreadable[0])
             if tables and "alembic_version" not in tables:

@@ -191,11 +191,11 @@ def iterate_cells(
     paths = iter(sorted(entries))
     while some := list(islice(paths, _FILES_AT_ONCE)):
         for parts in store.iterate_results([entries[path] for path in some]):
-            files = store.load_case_files({one.content["cases"] for one in parts})
+            files = store.load_case_files({part.content["cases"] for part in parts})
             yield [
-                (some[one.number], case_of(cell, files[one.content["cases"]].cases), cell)
-                for one in parts
-                for cell in one.content["cells"]
+                (some[part.number], case_of(cell, files[part.content["cases"]].cases), cell)
+                for part in parts
+                for cell in part.content["cells"]
             ]
 
 
@@ -223,9 +223,9 @@ def case_of(cell: Json, cases: Sequence[Case]) -> Case:
 def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:
     """The cells of a run, each with the feedback on it."""
     for some in iterate_results(store, run):
-        feedback = store.find_feedback(id for one in some for id in one.evaluations)
-        for one in some:
-            yield one, join_feedback(one.evaluations, feedback)
+        feedback = store.find_feedback(id for result in some for id in result.evaluations)
+        for result in some:
+            yield result, join_feedback(result.evaluations, feedback)
 
 
 def _result(path: str, case: Case, cell: Json) -> Result:

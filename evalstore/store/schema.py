@@ -48,7 +48,7 @@ def find_foreign(rows: Iterable[tuple[Any, ...]]) -> list[UnexpectedObject]:
             present.add(statement)
         elif not str(name).startswith(_OF_SQLITE) or (sql is not None and kind != "table"):
             found.append(_describe(str(name), statement))
-    taken = {one.table for one in found}
+    taken = {extra.table for extra in found}
     found += [
         UnexpectedObject(f"the {what} '{name}' is missing", None, what == "table", missing=True)
         for statement, (what, name) in ours.items()

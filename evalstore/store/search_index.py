@@ -315,7 +315,7 @@ def text_of(kind: Kind, content: Json) -> str:
     if kind == "instructions":
         return _text_of_parts(content.get("instructions", ()))
     messages = content.get("messages", ())
-    return "\n\n".join(_text_of_parts(one.get("content", ())) for one in messages)
+    return "\n\n".join(_text_of_parts(message.get("content", ())) for message in messages)
 
 
 def _said(turn: Json) -> Iterator[str]:
@@ -329,7 +329,7 @@ def _said(turn: Json) -> Iterator[str]:
 def _text_of_parts(parts: Json) -> str:
     if isinstance(parts, str):
         return parts
-    return "".join(str(one.get("text", " ")) for one in parts)
+    return "".join(str(part.get("text", " ")) for part in parts)
 
 
 def _about(kind: Kind, content: Json) -> list[str]:
@@ -397,7 +397,7 @@ def find_places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     real = [one for one in words if any(map(_is_of_word, one))]
     for number, word in enumerate(real, 1):
         parts = re.findall(r"\w+|[^\w\s]", _APART.sub(r" \1 ", _folded(word)[0]))
-        parts = [re.escape(one) for one in parts if any(map(_is_of_word, one))]
+        parts = [re.escape(part) for part in parts if any(map(_is_of_word, part))]
         if not parts:
             continue
         pattern = r"[\W_]*".join(parts)

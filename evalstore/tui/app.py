@@ -133,7 +133,7 @@ class Browser(App[None]):
 
     def follow(self) -> None:
         """Read again what is shown, also below a dialog; what is being read is waited for."""
-        pages = [one for one in self.screen_stack if isinstance(one, Page)]
+        pages = [screen for screen in self.screen_stack if isinstance(screen, Page)]
         page = next((one for one in reversed(pages) if not isinstance(one, Dialog)), None)
         self._is_behind = page is not None and page.is_reading
         if page is not None and not self._is_behind:
@@ -142,9 +142,9 @@ class Browser(App[None]):
 
     def mark_stale(self, page: Page) -> None:
         """Let all other pages read again when they are shown again."""
-        for one in self.screen_stack:
-            if isinstance(one, Page) and one is not page:
-                one.is_stale = True
+        for screen in self.screen_stack:
+            if isinstance(screen, Page) and screen is not page:
+                screen.is_stale = True
 
     async def action_quit(self) -> None:
         """Leave; while a run goes it is asked first."""

@@ -41,7 +41,7 @@ class AllowedPaths:
 
     def of(self, workspace: str) -> list[str]:
         """What a workspace, by its path without links, may use."""
-        return [one.path for one in self._entries if one.workspace == workspace]
+        return [entry.path for entry in self._entries if entry.workspace == workspace]
 
     def add(self, workspace: str, paths: Iterable[str]) -> None:
         """Allow more paths."""
@@ -50,12 +50,12 @@ class AllowedPaths:
 
     def remove(self, entries: Iterable[AllowedPath]) -> None:
         """Allow some no longer."""
-        for one in entries:
-            self._entries.pop(one, None)
+        for entry in entries:
+            self._entries.pop(entry, None)
         self._write()
 
     def _write(self) -> None:
-        write_list(self.file, _NAME, [one._asdict() for one in self._entries])
+        write_list(self.file, _NAME, [entry._asdict() for entry in self._entries])
 
 
 def list_file() -> Path:
@@ -101,9 +101,9 @@ class WorkspaceBoundary(Boundary):
         links: list[Path] = []
         with suppress(OSError), os.scandir(real.parent) as beside:
             links += [
-                Path(one.path)
-                for one in beside
-                if one.name.startswith(real.name) and one.is_symlink()
+                Path(entry.path)
+                for entry in beside
+                if entry.name.startswith(real.name) and entry.is_symlink()
             ]
         for link in links:
             self.require(link, os.path.relpath(link, self.root))

@@ -65,11 +65,11 @@ def parse_env_file(data: bytes, name: str) -> EnvFile:
 
     values: dict[str, str] = {}
     unread: list[int] = []
-    for one in parse_stream(StringIO(text)):
-        if one.error:
-            unread.append(one.original.line)
-        elif one.key is not None and one.value is not None:
-            values[one.key] = one.value
+    for binding in parse_stream(StringIO(text)):
+        if binding.error:
+            unread.append(binding.original.line)
+        elif binding.key is not None and binding.value is not None:
+            values[binding.key] = binding.value
     return EnvFile(values, tuple(unread))
 
 

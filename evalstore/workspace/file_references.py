@@ -149,7 +149,9 @@ class References:
 
     def _root_folder(self, named: str) -> str:
         """The folder of `datasetRoots` that a path begins with, without links."""
-        fitting = [one for one in self._roots.values() if named.startswith(f"{one.rstrip('/')}/")]
+        fitting = [
+            root for root in self._roots.values() if named.startswith(f"{root.rstrip('/')}/")
+        ]
         return os.path.realpath(os.path.join(self._root, max(fitting, key=len)))
 
     def locate(self, mentioned: str, file: str) -> str:

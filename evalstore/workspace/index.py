@@ -111,10 +111,10 @@ class Index:
     def is_sound(self, depends: list[Any]) -> bool:
         """Whether all texts and mappings are what this program writes."""
         return (
-            all(type(one) is dict for one in depends)
-            and all(type(one) is str for one in self.schemas)
+            all(type(depend) is dict for depend in depends)
+            and all(type(schema) is str for schema in self.schemas)
             and all(
-                type(one.node) is str and type(one.digest) is str for one in self.files.values()
+                type(file.node) is str and type(file.digest) is str for file in self.files.values()
             )
         )
 
@@ -210,9 +210,9 @@ def scan(
     finally:
         os.close(descriptor)
     try:
-        "".join([*(one[0] for one in files), *folders]).encode()
+        "".join([*(file[0] for file in files), *folders]).encode()
     except UnicodeEncodeError:
-        _refuse_names(prefix, [*(one[0] for one in files), *folders])
+        _refuse_names(prefix, [*(file[0] for file in files), *folders])
     yield prefix, files
     for name in folders:
         yield from scan(f"{folder}/{name}", f"{prefix}{name}/", suffixes, links)

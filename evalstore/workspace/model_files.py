@@ -272,11 +272,11 @@ def read_currency(text: str) -> Currency:
     if code is None:
         raise FileProblem("the currency has no 'code'", 1)
     rates = []
-    for one in found.entries("rates", ("rateInUSD", "validFrom")):
-        rate = one.number("rateInUSD", 0, _MOST)
+    for entry in found.entries("rates", ("rateInUSD", "validFrom")):
+        rate = entry.number("rateInUSD", 0, _MOST)
         if rate is None:
-            raise FileProblem("a rate has no 'rateInUSD'", one.line())
-        rates.append((_day(one), rate))
+            raise FileProblem("a rate has no 'rateInUSD'", entry.line())
+        rates.append((_day(entry), rate))
     return Currency(code, tuple(sorted(rates)))
 
 
@@ -366,16 +366,16 @@ def _capabilities(found: Fields) -> dict[str, bool]:
 def _costs(found: Fields) -> tuple[ModelPrice, ...]:
     result = [
         ModelPrice(
-            currency=one.text("currency") or "USD",
-            valid_from=_day(one),
-            per_call=one.number("costPerCall", 0, _MOST) or 0.0,
-            per_prompt_token=one.number("costPerPromptToken", 0, _MOST) or 0.0,
-            per_completion_token=one.number("costPerCompletionToken", 0, _MOST) or 0.0,
-            per_hour=one.number("costPerHour", 0, _MOST) or 0.0,
-            per_cached_prompt_token=one.number("costPerCachedPromptToken", 0, _MOST),
-            line=one.line(),
+            currency=entry.text("currency") or "USD",
+            valid_from=_day(entry),
+            per_call=entry.number("costPerCall", 0, _MOST) or 0.0,
+            per_prompt_token=entry.number("costPerPromptToken", 0, _MOST) or 0.0,
+            per_completion_token=entry.number("costPerCompletionToken", 0, _MOST) or 0.0,
+            per_hour=entry.number("costPerHour", 0, _MOST) or 0.0,
+            per_cached_prompt_token=entry.number("costPerCachedPromptToken", 0, _MOST),
+            line=entry.line(),
         )
-        for one in found.entries("costs", _COST_FIELDS)
+        for entry in found.entries("costs", _COST_FIELDS)
     ]
     return tuple(sorted(result, key=lambda cost: cost.valid_from))
 

@@ -31,7 +31,10 @@ def check_options(found: Fields) -> None:
             continue
         given = found.mapping(name)
         headers = [given.get(one) for one in ("extra_headers", "headers")]
-        named = [*given, *(field for one in headers if isinstance(one, dict) for field in one)]
+        named = [
+            *given,
+            *(field for header in headers if isinstance(header, dict) for field in header),
+        ]
         if secret := next((one for one in named if is_secret_option(str(one))), None):
             raise FileProblem(
                 f"'{name}' holds a secret in '{secret}', and options are stored",

@@ -145,7 +145,9 @@ class _Reader:
         for prompt, text in self._read_prompts():
             with limited_together():
                 ids, expansion = expand_prompt(prompt, library)
-            reading.problems += [one.located(text.split("\n")) for one in expansion.problems]
+            reading.problems += [
+                problem.located(text.split("\n")) for problem in expansion.problems
+            ]
             reading.contents |= expansion.contents
             reading.blobs |= expansion.files
             if ids:
@@ -178,7 +180,7 @@ class _Reader:
                 problems += problem.all_at(path, text.split("\n"))
                 seen.setdefault(default_id(path, folder), path)
             else:
-                problems += [one.at(path) for one in prompt.warnings]
+                problems += [warning.at(path) for warning in prompt.warnings]
                 yield prompt, text
         if DEFAULT_PROMPT not in seen:
             text = normalise(_BUILT_IN.read_bytes())
@@ -260,19 +262,24 @@ class _Reader:
             ("candidate", self._settings.candidates),
             ("evaluator", self._settings.evaluators),
         ):
-            for one in listed:
-                if not (one.id in reading.models or model_files.bare_model(one.id, is_known_kind)):
-                    message = f"there is no model '{one.id}' for this {part}"
-                    hint = suggest(one.id, reading.models, "models")
-                elif part == "evaluator" and one.prompt not in prompts:
-                    message = f"there is no evaluator prompt '{one.prompt}'"
-                    hint = suggest(one.prompt, prompts, "evaluator prompts")
-                elif part == "evaluator" and not silent.isdisjoint(prompts[one.prompt]):
-                    message = f"the evaluator prompt '{one.prompt}' never uses '{INSTRUCTIONS}'"
+            for participant in listed:
+                if not (
+                    participant.id in reading.models
+                    or model_files.bare_model(participant.id, is_known_kind)
+                ):
+                    message = f"there is no model '{participant.id}' for this {part}"
+                    hint = suggest(participant.id, reading.models, "models")
+                elif part == "evaluator" and participant.prompt not in prompts:
+                    message = f"there is no evaluator prompt '{participant.prompt}'"
+                    hint = suggest(participant.prompt, prompts, "evaluator prompts")
+                elif part == "evaluator" and not silent.isdisjoint(prompts[participant.prompt]):
+                    message = (
+                        f"the evaluator prompt '{participant.prompt}' never uses '{INSTRUCTIONS}'"
+                    )
                     hint = "only a check 'judge' can name such a prompt"
                 else:
                     continue
-                line = one.line or None
+                line = participant.line or None
                 reading.problems.append(
                     Problem(self._workspace.config.name, message, line, hint=hint)
                 )
@@ -340,10 +347,12 @@ class _Reader:
             expansion.file = load_nodes([expansion.node]).get(expansion.node)
             if expansion.file is None:  # nothing can be stored
                 expansion = expand_test(test, self._library, keep)
-        reading.problems += [one.at(path) for one in (*collector.found, *collector.warnings)]
+        reading.problems += [
+            problem.at(path) for problem in (*collector.found, *collector.warnings)
+        ]
         if expansion.problems:
             lines = text.split("\n")
-            reading.problems += [one.located(lines) for one in expansion.problems]
+            reading.problems += [problem.located(lines) for problem in expansion.problems]
         if expansion.file is None or collector.found:
             return
         reading.contents |= expansion.contents

@@ -208,8 +208,8 @@ def read_settings(text: str, overrides: Sequence[str] = ()) -> Settings:
     is wrong by itself raises `EvalstoreError`.
     """
     document = read_yaml(text)
-    for one in overrides:
-        document = _override(document, one)
+    for override in overrides:
+        document = _override(document, override)
     return _read(document)
 
 
@@ -324,24 +324,24 @@ def _participants(found: Fields, name: str) -> tuple[Participant, ...]:
 
 def _queries(found: Fields, collector: Collector) -> tuple[AnalysisQuery, ...]:
     queries: list[AnalysisQuery] = []
-    for one in found.entries("analysisQueries", QUERY_NAMES):
-        description = one.text("description")
+    for entry in found.entries("analysisQueries", QUERY_NAMES):
+        description = entry.text("description")
         if description is None:
-            if "description" not in one.values:
-                collector.found.append(FileProblem("a query has no 'description'", one.line()))
+            if "description" not in entry.values:
+                collector.found.append(FileProblem("a query has no 'description'", entry.line()))
             continue
         queries.append(
             AnalysisQuery(
                 description=description,
-                currency=one.text("currency"),
-                required_tags1=tuple(one.names("requiredTags1")),
-                required_tags2=tuple(one.names("requiredTags2")),
-                prohibited_tags=tuple(one.names("prohibitedTags")),
-                system_prompts=tuple(one.names("systemPrompts")),
-                candidates=_chosen(one, "candidates"),
-                evaluators=_chosen(one, "evaluators"),
-                candidates_temperature=one.number("candidatesTemperature", 0, 2),
-                evaluators_temperature=one.number("evaluatorsTemperature", 0, 2),
+                currency=entry.text("currency"),
+                required_tags1=tuple(entry.names("requiredTags1")),
+                required_tags2=tuple(entry.names("requiredTags2")),
+                prohibited_tags=tuple(entry.names("prohibitedTags")),
+                system_prompts=tuple(entry.names("systemPrompts")),
+                candidates=_chosen(entry, "candidates"),
+                evaluators=_chosen(entry, "evaluators"),
+                candidates_temperature=entry.number("candidatesTemperature", 0, 2),
+                evaluators_temperature=entry.number("evaluatorsTemperature", 0, 2),
             )
         )
     return tuple(queries)
@@ -353,12 +353,12 @@ def _chosen(query: Fields, name: str) -> tuple[QueryModel, ...]:
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return tuple(QueryModel(id) for id in query.names(name))
     chosen: list[QueryModel] = []
-    for one in query.entries(name, ("id", "temperature")):
-        id = one.text("id")
+    for entry in query.entries(name, ("id", "temperature")):
+        id = entry.text("id")
         if id is not None:
-            chosen.append(QueryModel(id, one.number("temperature", 0, 2)))
-        elif "id" not in one.values and query.collector:
-            problem = FileProblem(f"an entry of '{name}' has no 'id'", one.line())
+            chosen.append(QueryModel(id, entry.number("temperature", 0, 2)))
+        elif "id" not in entry.values and query.collector:
+            problem = FileProblem(f"an entry of '{name}' has no 'id'", entry.line())
             query.collector.found.append(problem)
     return tuple(chosen)
 
@@ -366,16 +366,20 @@ def _chosen(query: Fields, name: str) -> tuple[QueryModel, ...]:
 _TWICE = "a model can be listed again with another temperature"
 
 
-def _name(one: Participant, before: Iterable[Participant], default: Any) -> str:
+def _name(participant: Participant, before: Iterable[Participant], default: Any) -> str:
     """The id; with the temperature when the model has been listed before."""
-    if all(other.id != one.id for other in before):
-        return one.id
-    return f"{one.id}@{_place(one, default)[1]:.9g}"
+    if all(other.id != participant.id for other in before):
+        return participant.id
+    return f"{participant.id}@{_place(participant, default)[1]:.9g}"
 
 
-def _place(one: Participant, default: Any) -> tuple[str, Any, str]:
+def _place(participant: Participant, default: Any) -> tuple[str, Any, str]:
     """What no two entries of a list may have in common."""
-    return one.id, default if one.temperature is None else one.temperature, one.prompt
+    return (
+        participant.id,
+        default if participant.temperature is None else participant.temperature,
+        participant.prompt,
+    )
 
 
 def _max_age(found: Fields) -> str | None:

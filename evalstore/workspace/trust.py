@@ -80,8 +80,10 @@ class TrustList:
     def __init__(self, path: Path) -> None:
         self.path = path
         entries = _read(path)
-        self._entries = {one.sha256: one for one in entries if isinstance(one, Trusted)}
-        self._grants = {(one.variable, one.host): one for one in entries if isinstance(one, Grant)}
+        self._entries = {entry.sha256: entry for entry in entries if isinstance(entry, Trusted)}
+        self._grants = {
+            (entry.variable, entry.host): entry for entry in entries if isinstance(entry, Grant)
+        }
 
     @property
     def entries(self) -> list[Trusted]:
@@ -97,10 +99,10 @@ class TrustList:
         found = self._entries.get(sha256)
         return found is not None and (found.network or not network)
 
-    def add(self, one: Trusted) -> None:
+    def add(self, entry: Trusted) -> None:
         """Trust a file; what was said of the same bytes before is forgotten."""
-        self._entries.pop(one.sha256, None)
-        self._entries[one.sha256] = one
+        self._entries.pop(entry.sha256, None)
+        self._entries[entry.sha256] = entry
         self._write()
 
     def remove(self, sha256: str) -> bool:
@@ -117,13 +119,13 @@ class TrustList:
 
     def allows_sending(self, variable: str, host: str) -> bool:
         """Whether a variable of the environment may be sent to a host."""
-        return any(one.variable == variable and covers(one.host, host) for one in self.grants)
+        return any(grant.variable == variable and covers(grant.host, host) for grant in self.grants)
 
-    def grant(self, one: Grant) -> bool:
+    def grant(self, grant: Grant) -> bool:
         """Allow a variable for a host; whether it was not allowed before."""
-        is_new = (one.variable, one.host) not in self._grants
+        is_new = (grant.variable, grant.host) not in self._grants
         if is_new:
-            self._grants[one.variable, one.host] = one
+            self._grants[grant.variable, grant.host] = grant
             self._write()
         return is_new
 

@@ -20,7 +20,9 @@ def block(*lines: str, fence: str = "~~~") -> str:
 def checks(text: str) -> list[list[dict[str, Any]]]:
     """The checks of every case, in canonical form."""
     found = expanded(text)
-    assert not [one for one in found.problems if one.severity == "error"], found.problems
+    assert not [problem for problem in found.problems if problem.severity == "error"], (
+        found.problems
+    )
     assert found.file
     evaluations = [case.evaluation for case in found.file.cases]
     contents = [json.loads(found.contents[id or ""][1]) for id in evaluations]
@@ -32,7 +34,7 @@ def problems(text: str) -> list[tuple[int | None, str]]:
         found = expanded(text).problems
     except FileProblem as problem:
         return [(one.line, one.message) for one in (problem, *problem.others)]
-    return [(one.line, one.message) for one in found if one.severity == "error"]
+    return [(problem.line, problem.message) for problem in found if problem.severity == "error"]
 
 
 def test_a_check_has_its_revision_and_no_defaults() -> None:

@@ -15,7 +15,7 @@ from evalstore.values import Json, Reply
 
 def judged(checks: list[Json], *answers: str) -> ChecksVerdict:
     held = [HeldConversation((Reply(answer),)) for answer in answers]
-    return judge_by_checks([read_check(one) for one in checks], held, {})
+    return judge_by_checks([read_check(check) for check in checks], held, {})
 
 
 def in_block(rule: str, checks: list[Json], *answers: str) -> ChecksVerdict:

@@ -117,7 +117,7 @@ def test_a_model_with_another_code_as_evaluator_is_asked_as_both(
 ) -> None:
     (project / "models/one.yaml").write_text(MODEL + "evaluatorOverrides: {providerModelCode: n}\n")
     assert evalstore("doctor").exit_code == 3
-    assert {one.body["model"] for one in server.received} == {"m", "n"}
+    assert {request.body["model"] for request in server.received} == {"m", "n"}
 
 
 def test_without_pings_nothing_is_asked(

@@ -24,7 +24,10 @@ UNNAMED = (
 def fills(found: Any) -> list[list[list[str | None]]]:
     """The names of the filled turns, by case and conversation."""
     return [
-        [[one["fill"] for one in messages if "fill" in one] for messages in case["messages"]]
+        [
+            [message["fill"] for message in messages if "fill" in message]
+            for messages in case["messages"]
+        ]
         for case in found["cases"]
     ]
 

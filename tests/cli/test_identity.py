@@ -86,7 +86,7 @@ def test_the_file_may_come_back(moved: Path, documents: Any) -> None:
 @pytest.mark.parametrize("file", ["tests/weather.md", "tests/climate.md"])
 def test_the_versions_follow_the_file(moved: Path, documents: Any, file: str) -> None:
     where = Location(moved)
-    assert [one.edits for one in versions_of(where, file, "city=Oslo")] == [
+    assert [version.edits for version in versions_of(where, file, "city=Oslo")] == [
         ("instructions",),
         ("new",),
     ]

@@ -311,7 +311,7 @@ def test_a_test_that_check_would_refuse_is_not_written(
         "it is not written, as 'check' would refuse it: nothing is downloaded, and no folder is "
         "known for 'hf://'"
     ]
-    assert [one.name for one in (workspace / "tests/job").iterdir()] == [".imported.json"]
+    assert [path.name for path in (workspace / "tests/job").iterdir()] == [".imported.json"]
 
 
 def test_a_model_that_is_there_already_stays_as_it_is(

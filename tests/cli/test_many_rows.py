@@ -309,7 +309,8 @@ def test_a_run_in_portions_of_rows_finds_what_one_as_a_whole_finds(
         ran = [evalstore(*command, "--store", store) for command in commands]
         told = [(one.exit_code, one.stdout) for one in ran]
         reports = [
-            json.loads(evalstore(*one, "--store", store, "--json").stdout) for one in commands
+            json.loads(evalstore(*command, "--store", store, "--json").stdout)
+            for command in commands
         ]
         found.append((told, list(map(without_ids, reports))))
     assert found[0] == found[1]

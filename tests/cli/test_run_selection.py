@@ -98,7 +98,7 @@ def test_a_shard_that_makes_no_sense_is_refused(
 
 def test_an_empty_shard_says_so(workspace: Path, evalstore: Evalstore) -> None:
     found = [evalstore("run", "-n", "--shard", f"{n}/9") for n in range(1, 10)]
-    empty = [one for one in found if one.exit_code == 5]
+    empty = [ran for ran in found if ran.exit_code == 5]
     assert 7 <= len(empty) < 9
     assert "no case falls into shard" in empty[0].stderr
 

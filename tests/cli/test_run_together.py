@@ -95,8 +95,8 @@ def test_a_person_judges_all_runs_of_an_attempt_together(
     assert result
     assert bool(result.evaluations) == is_judged
     labels = label_results(where, [result], "pass", person="Ada")
-    assert [len(one.subject.sessions) for one in labels] == [4, 4]
-    assert [one.now for one in labels] == ["pass", "pass"]
+    assert [len(label.subject.sessions) for label in labels] == [4, 4]
+    assert [label.now for label in labels] == ["pass", "pass"]
     assert verdicts(documents("run")) == {"": "pass"}
 
 

@@ -87,7 +87,7 @@ def test_a_key_that_a_server_repeats_is_nowhere(
         evalstore("log", "--failures", "--json"),
     ]
 
-    assert {one.headers["authorization"] for one in server.received} == {f"Bearer {KEY}"}
+    assert {request.headers["authorization"] for request in server.received} == {f"Bearer {KEY}"}
     assert [one for one in ran if KEY in one.stdout + one.stderr] == []
     files = [path for path in workspace.rglob("*") if path.is_file()]
     assert workspace / ".evalstore/store.db" in files

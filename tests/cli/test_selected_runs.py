@@ -70,7 +70,7 @@ def test_a_comparison_says_what_its_sides_are_about(selected: Path, documents: A
 
 
 def test_every_argument_that_a_run_keeps_is_known() -> None:
-    assert {one.name for one in fields(SelectionOptions)} == ARGUMENTS.keys()
+    assert {field.name for field in fields(SelectionOptions)} == ARGUMENTS.keys()
 
 
 @pytest.mark.parametrize("field", ARGUMENTS)
@@ -78,7 +78,7 @@ def test_every_argument_that_a_run_keeps_is_told_as_it_is_written(field: str) ->
     value, expected = ARGUMENTS[field]
     said = describe_selection({"selection": SelectionOptions(**{field: value}).document()})
     assert said == expected
-    known = {option for one in commands().commands["run"].params for option in one.opts}  # type: ignore[attr-defined]
+    known = {option for param in commands().commands["run"].params for option in param.opts}  # type: ignore[attr-defined]
     assert not said.startswith("-") or said.split()[0] in known
 
 

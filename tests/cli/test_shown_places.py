@@ -116,7 +116,7 @@ def test_a_verdict_of_another_case_is_not_one_of_earlier_instructions(
         result = found[row]
         assert result
         view = session_of(where, result.sessions[0], result)
-        assert [(one.verdict, one.why_not) for one in view.opinions] == [
+        assert [(opinion.verdict, opinion.why_not) for opinion in view.opinions] == [
             (result.verdict, ""),
             *([(("pass", "judged in another case"))] if row == "all rows" else []),
         ]
@@ -146,7 +146,7 @@ def test_a_run_names_the_system_prompts(
         "pass  tests/t.md (no prompt)  scripted/one  <short>",
     ]
     results = documents("show", run)["related"]["results"]
-    assert [one["prompt"] is None for one in results] == [False, True]
+    assert [result["prompt"] is None for result in results] == [False, True]
 
 
 def test_failures_name_the_system_prompt(

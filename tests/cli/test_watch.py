@@ -307,7 +307,7 @@ def test_a_call_that_failed_is_tried_again_when_a_file_is_saved(
     model.write_text(failing)
     played = play(lambda: model.write_text(ONE), command="run --json --retries 0")
     assert "1 answer to ask and 1 judgement to make" in played.rounds[1]
-    assert [one["status"] for one in played.documents] == ["incomplete", "complete"]
+    assert [document["status"] for document in played.documents] == ["incomplete", "complete"]
 
 
 def test_a_store_that_cannot_be_used_does_not_end_the_watch(
@@ -344,7 +344,7 @@ def test_judge_never_asks(
     played = play(leniently, warmly, command="judge --json")
     assert "\n2 judgements to make, at no cost\n" in played.rounds[1]
     assert "\nnothing to ask or judge" in played.rounds[2]
-    assert [counts(one) for one in played.documents] == [(0, 0), (0, 2), (0, 0)]
+    assert [counts(document) for document in played.documents] == [(0, 0), (0, 2), (0, 0)]
 
 
 def test_an_edited_key_is_used_at_once(workspace: Path, watch: Watch) -> None:
@@ -370,7 +370,7 @@ def test_an_edited_key_is_used_at_once(workspace: Path, watch: Watch) -> None:
         server.reply = lambda _: "Warm."
         (workspace / ".env").write_text("DESK_KEY=new\n")
         watching.round()
-        keys = [one.headers["authorization"] for one in server.received]
+        keys = [request.headers["authorization"] for request in server.received]
     assert set(keys[:1] + keys[-1:]) == {"Bearer old", "Bearer new"}
     assert keys[-2:] == ["Bearer new"] * 2
 
@@ -392,7 +392,7 @@ def test_lf_follows_what_fails_until_nothing_does(
     played = play(leniently, again, command="run --json --lf")
     assert "1 judgement to make" in played.rounds[1]
     assert "nothing is selected: nothing failed when it last ran" in played.rounds[2]
-    assert [len(one["cases"]) for one in played.documents] == [1, 1]
+    assert [len(document["cases"]) for document in played.documents] == [1, 1]
     assert played.exit_code == 0
 
 
@@ -409,7 +409,7 @@ def test_changed_is_what_was_edited_since_the_last_round(
 ) -> None:
     tree(workspace, {"tests/other.md": HELLO})
     played = play(leniently, command="run --json --changed")
-    assert [len(one["cases"]) for one in played.documents] == [3, 2]
+    assert [len(document["cases"]) for document in played.documents] == [3, 2]
 
 
 @pytest.mark.parametrize("option", ["--refresh", "--retry-errors", "--dry-run"])
@@ -444,7 +444,7 @@ def test_max_cost_holds_for_all_rounds_together(
         "the watch ends: the next call may cost more than is left\n"
         "  ($0.0600 of the $0.0700 of --max-cost are spent)\n"
     )
-    assert [one["status"] for one in played.documents] == ["complete", "over budget"]
+    assert [document["status"] for document in played.documents] == ["complete", "over budget"]
 
 
 def test_rounds_that_cost_nothing_run_when_all_is_spent(
@@ -452,13 +452,13 @@ def test_rounds_that_cost_nothing_run_when_all_is_spent(
 ) -> None:
     edit(workspace / "evalstore.yaml", "candidates:", TIGHT)
     played = play(leniently, command="run --json --max-cost 0.06")
-    assert [counts(one) for one in played.documents] == [(2, 2), (0, 2)]
+    assert [counts(document) for document in played.documents] == [(2, 2), (0, 2)]
     assert played.exit_code == 0
 
 
 def test_max_time_bounds_a_round_and_not_the_watch(play: Play, weather: Path) -> None:
     played = play(weather.touch, command="run --json --max-time 0 --max-cost 100")
-    assert [one["status"] for one in played.documents] == ["over budget"] * 2
+    assert [document["status"] for document in played.documents] == ["over budget"] * 2
     assert played.exit_code == 4
     assert "ended after 2 runs, $0\n" in played.rounds[2]
 

@@ -153,7 +153,7 @@ def test_a_library_comes_to_its_templates(case: Case, tmp_path: Path) -> None:
     assert len(found.files) == len(expected.get("prompts", []))
     ids = [str(one["id"]) for one in expected.get("prompts", []) if one["id"]]
     assert [name for name in ids if f"{int(float(name)):03}.md" not in test_files(found)] == []
-    lines = [(one.line, one.reason) for one in found.left]
+    lines = [(item.line, item.reason) for item in found.left]
     for rejected in expected.get("rejected", []):
         words = rejected.get("reason") or rejected["column"]
         assert [line for line, reason in lines if words in reason] == [rejected["line"]]

@@ -66,8 +66,8 @@ def test_a_filled_template_is_the_filled_prompt(case: Case) -> None:
     values = {names[name]: value for name, value in params.items()}
     pieces = [parse(turn.content or "", params) for turn in turns]
     expected = [message["content"] for message in case["expected"]["messages"]]
-    assert [filled(template(one, names), values) for one in pieces] == expected
-    assert [fill(one, params) for one in pieces] == expected
+    assert [filled(template(piece, names), values) for piece in pieces] == expected
+    assert [fill(piece, params) for piece in pieces] == expected
     images = [turn.image and fill(parse(turn.image, params), params) for turn in turns]
     assert images == [message.get("image_url") for message in case["expected"]["messages"]]
 

@@ -339,7 +339,7 @@ def test_the_oldest_answer_is_judged_where_one_is_wanted_though_it_came_last(lab
     lab.add("Same", "Three.", attempts=3)
     lab.add("Same", "One.", attempts=1)
     lab.run()
-    (judged,) = [one for one in lab.judged if one.messages[0].text.startswith("One.")]
+    (judged,) = [request for request in lab.judged if request.messages[0].text.startswith("One.")]
     assert "answer 1" in judged.messages[0].text
     assert lab.is_done()
 
@@ -624,7 +624,7 @@ def test_checks_of_files_that_share_an_answer_are_each_made_once(lab: Lab) -> No
     outcome = lab.run()
     # Three evaluation versions; the one without a judge has two answers to check.
     assert outcome.judged == 4 + len(lab.judged)
-    told = sorted(one.code + one.messages[0].text[:4] for one in lab.judged)
+    told = sorted(request.code + request.messages[0].text[:4] for request in lab.judged)
     assert told == ["judgeOne.", "judgeTwo.", "taggedOne."]
     assert lab.is_done()
 

@@ -94,7 +94,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def system(*parts: Part | str) -> Message:
-    return Message("system", tuple(Text(one) if isinstance(one, str) else one for one in parts))
+    return Message("system", tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 
 def user(*parts: Part | str) -> Message:
@@ -135,7 +135,7 @@ def test_a_schema_is_asked_for_as_it_was_written(bench: Bench) -> None:
 
 def test_the_system_prompt_comes_first(bench: Bench) -> None:
     request = bench.ask(user("Hi"), prompt=bench.prompt(system("Be brief.")))
-    assert [(one.role, one.text) for one in request.messages] == [
+    assert [(message.role, message.text) for message in request.messages] == [
         ("system", "Be brief."),
         ("user", "Hi"),
     ]
@@ -143,7 +143,7 @@ def test_the_system_prompt_comes_first(bench: Bench) -> None:
 
 def test_the_tests_own_system_text_follows_in_the_same_message(bench: Bench) -> None:
     request = bench.ask(system("Be kind."), user("Hi"), prompt=bench.prompt(system("Be brief.")))
-    assert [(one.role, one.text) for one in request.messages] == [
+    assert [(message.role, message.text) for message in request.messages] == [
         ("system", "Be brief.\n\nBe kind."),
         ("user", "Hi"),
     ]

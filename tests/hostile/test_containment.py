@@ -256,7 +256,7 @@ def test_a_linked_folder_and_a_store_are_allowed_as_a_whole(root: Path, run: Run
     assert run("run", "--allow-outside")[0] == 0
     tree(outside, {"y.md": HELLO})
     assert run("run")[0] == 0
-    allowed = {one.path for one in AllowedPaths().entries}
+    allowed = {entry.path for entry in AllowedPaths().entries}
     assert allowed == {str(outside), str(root.parent / "new/s.db")}
 
 

@@ -62,7 +62,7 @@ def host(server: endpoint.Endpoint) -> str:
 
 
 def sent(server: endpoint.Endpoint) -> set[str | None]:
-    return {one.headers.get("authorization") for one in server.received}
+    return {request.headers.get("authorization") for request in server.received}
 
 
 @pytest.mark.parametrize("command", ["run", "judge", "doctor"])

@@ -33,12 +33,12 @@ def parameters() -> list[Any]:
 
     What `status`, `run` and `judge` share is taken once, and `tui` is `view`.
     """
-    found = {("", one.name): ("", one) for one in GROUP.params if not is_flag(one)}
+    found = {("", param.name): ("", param) for param in GROUP.params if not is_flag(param)}
     for name, command in GROUP.commands.items():
-        for one in command.params:
-            if name != "tui" and not is_flag(one):
+        for param in command.params:
+            if name != "tui" and not is_flag(param):
                 group = "status" if name in ("run", "judge") else name
-                found.setdefault((group, one.name), (name, one))
+                found.setdefault((group, param.name), (name, param))
     return [pytest.param(*pair, id=f"{pair[0]} {pair[1].opts[-1]}") for pair in found.values()]
 
 
@@ -54,7 +54,7 @@ def call(name: str, parameter: Any, value: str) -> list[str]:
     if parameter.param_type_name == "option":
         return [name, *arguments, parameter.opts[-1], value]
     place = [
-        one.name for one in GROUP.commands[name].params if one.param_type_name == "argument"
+        param.name for param in GROUP.commands[name].params if param.param_type_name == "argument"
     ].index(parameter.name)
     return [name, *arguments[:place], "--", value, *arguments[place + 1 :]]
 

@@ -85,7 +85,7 @@ def test_it_is_not_data(folder: Path, how: str) -> None:
         "# 👤\n\n{{OPENAI_API_KEY}}\n\n---\n\nExpect it.\n"
     )
     reading = read_workspace(workspace_of(folder, {"tests/one.md": text}))
-    assert any("is private, so it is not data" in one.message for one in reading.errors)
+    assert any("is private, so it is not data" in error.message for error in reading.errors)
     assert "sk-very-secret" not in repr(reading)
 
 
@@ -110,7 +110,7 @@ def test_it_is_not_a_file_of_the_workspace(
     tree(folder, {".env": SECRET, "tests/one.md": "# 👤\n\nHi\n\n---\n\nExpect it.\n"})
     make(path, "../.env" if make is link else ".env")(folder)
     reading = read_workspace(workspace_of(folder, {}))
-    assert [(one.file, one.message) for one in reading.errors] == [
+    assert [(error.file, error.message) for error in reading.errors] == [
         (path, "is private, so it is not read: it holds keys")
     ]
     assert "sk-very-secret" not in repr(reading)

@@ -27,12 +27,12 @@ class Made:
     @property
     def left(self) -> list[tuple[str, int | None, str]]:
         """What was left: the file's name, the line and the reason."""
-        return [(Path(one.file).name, one.line, one.reason) for one in self.imported.left]
+        return [(Path(item.file).name, item.line, item.reason) for item in self.imported.left]
 
     @property
     def warnings(self) -> list[str]:
         """What is not quite the same."""
-        return [one.reason for one in self.imported.warnings]
+        return [warning.reason for warning in self.imported.warnings]
 
     def text(self, path: str) -> str:
         """A written file as text."""

@@ -37,7 +37,7 @@ def imported_and_run(
 
     Python files that come with them are trusted.
     """
-    judged = [{"answer": {"pass": one, "feedback": ""}, "times": 1} for one in verdicts]
+    judged = [{"answer": {"pass": verdict, "feedback": ""}, "times": 1} for verdict in verdicts]
     settings = {"candidates": [{"id": model}], "evaluators": [JUDGE] if verdicts else []}
     workspace = tree(
         path / "workspace",

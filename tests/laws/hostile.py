@@ -145,10 +145,10 @@ def _browse(look: Callable[[WorkspaceSource, Names], object]) -> Reader:
 
 def _browse_cases(source: WorkspaceSource, _names: Names, revision: str | None = "@") -> None:
     found = source.cases(revision)
-    results = [one for row in found.rows for one in row.results if one]
-    source.feedback([id for one in results for id in one.evaluations])
-    source.answers([id for one in results for id in one.sessions])
-    source.last_asked([one.test for one in results])
+    results = [result for row in found.rows for result in row.results if result]
+    source.feedback([id for result in results for id in result.evaluations])
+    source.answers([id for result in results for id in result.sessions])
+    source.last_asked([result.test for result in results])
     run = source.runs()[0].id if revision else None
     for one in (results[0], results[len(results) // 2], results[-1]):
         source.versions(one.file, one.row)

@@ -29,5 +29,5 @@ def test_nothing_that_an_import_writes_fails_check(format: str, data: st.DataObj
             written = import_files(Location(root), format, [source]).written
         except EvalstoreError:
             written = ()  # nothing can be read
-        assert [one.place for one in read_workspace(Workspace(root)).errors] == []
+        assert [error.place for error in read_workspace(Workspace(root)).errors] == []
         assert all((root / one).is_file() for one in written)

@@ -111,7 +111,7 @@ def test_a_candidate_that_lacks_a_capability_is_skipped_and_listed() -> None:
     candidates = (Candidate("plain", "m1", 0, lacks=lacks),)
     cells, skipped = build_cells({"a.md": file}, candidates, (), lambda _path, _case: True)
     assert [cell.case.tests for cell in cells] == [("t2",)]
-    assert [(one.model, one.lacks) for one in skipped] == [("plain", ("tools",))]
+    assert [(pair.model, pair.lacks) for pair in skipped] == [("plain", ("tools",))]
 
 
 def test_a_judge_with_several_names_has_one_voice() -> None:
@@ -192,7 +192,7 @@ def test_the_most_that_is_wanted_counts_whatever_the_order() -> None:
     for cells in (few + many, many + few):
         plan = plan_of(cells)
         assert [(ask.cell.wanted, ask.count) for ask in plan.asks] == [(3, 3)]
-        assert [one.count for one in plan.judgements] == [3]
+        assert [judgement.count for judgement in plan.judgements] == [3]
         assert plan_of(cells, {cells[0].questions[0]: [Sample(1, "s", None)]}).ask_count == 2
 
 
@@ -261,13 +261,16 @@ def test_coming_answers_are_judged_as_often_as_each_cell_wants() -> None:
         case(evaluation="e2"), attempts=3
     )
     plan = plan_of(cells)
-    counted = [(one.cell.case.evaluation, one.subject, one.count) for one in plan.judgements]
+    counted = [
+        (judgement.cell.case.evaluation, judgement.subject, judgement.count)
+        for judgement in plan.judgements
+    ]
     assert counted == [("e1", None, 1), ("e2", None, 3)]
 
 
 def test_cells_with_one_evaluation_are_judged_as_often_as_the_most_demanding() -> None:
     cells = cells_of(case(), attempts=1) + cells_of(case(), attempts=3)
-    assert [one.count for one in plan_of(cells).judgements] == [3]
+    assert [judgement.count for judgement in plan_of(cells).judgements] == [3]
 
 
 def test_a_case_without_an_evaluation_is_not_judged() -> None:
@@ -278,7 +281,7 @@ def test_a_case_that_is_not_judged_hinders_no_other_and_is_no_subject() -> None:
     cells = cells_of(case("t1", None), case("t2"))
     samples = {cell.questions[0]: [Sample(1, cell.case.tests[0], None)] for cell in cells}
     plan = plan_of(cells, samples)
-    assert [one.subject for one in plan.judgements] == list(plan.subjects()) == ["t2"]
+    assert [judgement.subject for judgement in plan.judgements] == list(plan.subjects()) == ["t2"]
 
 
 def test_what_is_left_to_do_is_named_by_its_places() -> None:
@@ -317,7 +320,9 @@ def test_models_are_not_needed_when_the_checks_have_failed() -> None:
 
     def judges(*stored: Vote) -> list[str]:
         plan = plan_of([cell], samples, {"s": stored})
-        return [one.judge.id if one.judge else "checks" for one in plan.judgements]
+        return [
+            judgement.judge.id if judgement.judge else "checks" for judgement in plan.judgements
+        ]
 
     assert judges() == ["checks", "judge"]
     assert judges(vote(CHECKS)) == ["judge"]
@@ -335,7 +340,7 @@ def test_models_are_not_asked_before_the_checks_unless_all_is_wanted() -> None:
 
 def test_where_checks_alone_judge_no_model_does() -> None:
     (cell,) = cells_of(case(judged_by=("checks",)))
-    assert [one.evaluator for one in plan_of([cell]).judgements] == [CHECKS]
+    assert [judgement.evaluator for judgement in plan_of([cell]).judgements] == [CHECKS]
     assert counted_votes(cell, [vote(), vote(CHECKS)]) == [vote(CHECKS)]
 
 
@@ -379,7 +384,9 @@ def test_a_vote_that_decides_counts_before_an_older_one_that_does_not() -> None:
     plan = plan_of([cell], {cell.questions[0]: [Sample(1, "s", None)]}, {"s": stored[:2]})
     assert plan.judgements == []
     plan = plan_of([cell], {cell.questions[0]: [Sample(1, "s", None)]}, {"s": stored[1:4]})
-    assert [(one.judge and one.judge.id, one.count) for one in plan.judgements] == [("judge", 1)]
+    assert [
+        (judgement.judge and judgement.judge.id, judgement.count) for judgement in plan.judgements
+    ] == [("judge", 1)]
 
 
 # --- several conversations in a case
@@ -396,7 +403,7 @@ def test_each_conversation_asks_its_own_question() -> None:
     assert asked == [("a", 0, 4), ("b", 2, 2)]
     assert [ask.question_id for ask in plan.asks] == [cell.questions[0], cell.questions[2]]
     assert plan.questions == set(cell.questions)
-    assert [(one.sessions, one.count) for one in plan.judgements] == [((), 2)]
+    assert [(judgement.sessions, judgement.count) for judgement in plan.judgements] == [((), 2)]
 
 
 def test_what_is_complete_is_judged_and_the_rest_when_it_comes() -> None:
@@ -407,7 +414,9 @@ def test_what_is_complete_is_judged_and_the_rest_when_it_comes() -> None:
         second: [Sample(3, "b1", None)],
     }
     plan = plan_of([cell], samples)
-    assert [(one.sessions, one.count, one.why) for one in plan.judgements] == [
+    assert [
+        (judgement.sessions, judgement.count, judgement.why) for judgement in plan.judgements
+    ] == [
         (("a1", "b1"), 1, ""),
         ((), 2, ""),
     ]
@@ -425,7 +434,7 @@ def test_answers_that_will_not_come_are_not_to_be_judged(tests: tuple[str, ...])
     samples[cell.questions[-1]] = [Sample(1, "last", None)]
     plan = plan_of([cell], samples)
     assert (plan.asks, plan.left_asks) == ([], 1)
-    assert [one.sessions[-1] for one in plan.judgements] == ["last"]
+    assert [judgement.sessions[-1] for judgement in plan.judgements] == ["last"]
 
 
 def test_a_conversation_that_is_held_twice_needs_two_answers_for_each_judgement() -> None:
@@ -437,13 +446,16 @@ def test_a_conversation_that_is_held_twice_needs_two_answers_for_each_judgement(
         once: [Sample(number, f"b{number}", None) for number in range(2)],
     }
     plan = plan_of([cell], samples)
-    assert [one.sessions for one in plan.judgements] == [("a0", "a1", "b0")]
+    assert [judgement.sessions for judgement in plan.judgements] == [("a0", "a1", "b0")]
 
 
 def test_some_answers_that_come_are_judged_beside_those_that_are_there() -> None:
     (cell,) = cells_of(case(), attempts=3)
     plan = plan_of([cell], {cell.questions[0]: [Sample(1, "s", None)]})
-    assert [(one.sessions, one.count) for one in plan.judgements] == [(("s",), 1), ((), 2)]
+    assert [(judgement.sessions, judgement.count) for judgement in plan.judgements] == [
+        (("s",), 1),
+        ((), 2),
+    ]
 
 
 # --- what counts in one command
@@ -494,7 +506,7 @@ def test_votes_before_the_bound_and_those_to_be_repeated_do_not_count() -> None:
         plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
         plan_judgements(plan, stored, bound, again)
         assert plan.judge_count == count
-        assert [one.why for one in plan.judgements] == why
+        assert [judgement.why for judgement in plan.judgements] == why
         assert plan.votes == {"s": [] if count else stored["s"]}
 
 
@@ -513,7 +525,7 @@ def test_votes_that_do_not_count_are_told_apart() -> None:
         "t1": ["new"],
         "t2": [],
     }
-    assert [(one.subject, one.why) for one in plan.judgements] == [("t2", "old")]
+    assert [(judgement.subject, judgement.why) for judgement in plan.judgements] == [("t2", "old")]
     assert (plan.blocked_judgements, plan.left_judgements) == (0, 0)
 
 
@@ -541,7 +553,7 @@ def test_a_vote_on_the_bound_counts_and_is_no_reason() -> None:
     plan = Plan(cells=[cell])
     plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
     plan_judgements(plan, {"s": [replaced(started=2)]}, AgeLimit(2, "old"))
-    assert [(one.count, one.why) for one in plan.judgements] == [(1, "")]
+    assert [(judgement.count, judgement.why) for judgement in plan.judgements] == [(1, "")]
 
 
 def test_the_newest_vote_in_the_place_is_the_reason() -> None:
@@ -555,7 +567,7 @@ def test_the_newest_vote_in_the_place_is_the_reason() -> None:
         replaced(evaluation="elsewhere"),
     ]
     plan_judgements(plan, {"s": stored}, AgeLimit(9, "old"), UNSETTLED)
-    assert [(one.evaluator, one.why) for one in plan.judgements] == [
+    assert [(judgement.evaluator, judgement.why) for judgement in plan.judgements] == [
         (CHECKS, "retry of an error of a check"),
         ("e1", "retry of an undecided judgement"),
     ]
@@ -567,7 +579,7 @@ def test_what_may_not_be_called_is_left_and_counted() -> None:
     cells = cells_of(case(), candidates=(FIRST, far), judges=(JUDGE, judge), attempts=2)
     plan = plan_of(cells)
     assert [(ask.cell.candidate.id, ask.count) for ask in plan.asks] == [("first", 2)]
-    assert [(one.judge, one.count) for one in plan.judgements] == [(JUDGE, 2)]
+    assert [(judgement.judge, judgement.count) for judgement in plan.judgements] == [(JUDGE, 2)]
     assert (plan.left_asks, plan.left_judgements) == (2, 2)
     assert [one for one, _ in missing_judgements(cells[0], ())] == [JUDGE]
 
@@ -596,13 +608,15 @@ def test_judgements_by_files_that_are_not_trusted_wait_and_so_do_those_that_foll
 
     plan = planned({})
     assert (plan.blocked_judgements, plan.waiting) == (1, {"e"})
-    assert [(one.cell, one.evaluator) for one in plan.judgements] == [
+    assert [(judgement.cell, judgement.evaluator) for judgement in plan.judgements] == [
         (other, CHECKS),
         (other, "e1"),
     ]
     checked = planned({"s": [vote(CHECKS)]})
     assert (checked.blocked_judgements, checked.waiting) == (0, set())
-    assert (blocked, "e1") in [(one.cell, one.evaluator) for one in checked.judgements]
+    assert (blocked, "e1") in [
+        (judgement.cell, judgement.evaluator) for judgement in checked.judgements
+    ]
     judges = (replace(JUDGE, times=5),)
     cells = cells_of(both, replace(both, tests=("t2",)), judges=judges)
     twice = Plan(cells=cells, blocked={"e"})
@@ -621,7 +635,7 @@ def test_only_what_was_tried_is_left_of_a_plan_and_its_cells() -> None:
     tried = {("judged", "e", "e1"), ("asked", "e", "e1"), ("new", "other", "e1")}
     drop_untried(plan, questions, tried)
     assert [ask.cell for ask in plan.asks] == cells[:1]
-    assert [(one.subject, one.cell) for one in plan.judgements] == [
+    assert [(judgement.subject, judgement.cell) for judgement in plan.judgements] == [
         (None, cells[0]),
         ("judged", cells[1]),
         ("unread", cells[2]),
@@ -635,7 +649,7 @@ def test_a_check_that_is_repeated_keeps_the_judgements_that_hang_on_it() -> None
     plan_asks(plan, {cell.questions[0]: [Sample(1, "s", None)]})
     plan_judgements(plan, {"s": [vote(CHECKS, "error")]}, again=UNSETTLED)
     drop_untried(plan, (), ())
-    assert [one.evaluator for one in plan.judgements] == [CHECKS, "e1"]
+    assert [judgement.evaluator for judgement in plan.judgements] == [CHECKS, "e1"]
 
 
 # --- properties
@@ -731,10 +745,10 @@ def test_no_question_and_no_judgement_is_planned_twice(
     assert len(set(questions)) == len(questions)
     judged = [
         (
-            one.cell.questions[0],
-            one.cell.case.evaluation,
-            one.judge.evaluator if one.judge else None,
+            judgement.cell.questions[0],
+            judgement.cell.case.evaluation,
+            judgement.judge.evaluator if judgement.judge else None,
         )
-        for one in plan.judgements
+        for judgement in plan.judgements
     ]
     assert len(set(judged)) == len(judged)

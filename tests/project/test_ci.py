@@ -69,7 +69,7 @@ def test_what_is_missing_is_installed_without_a_question(system: System) -> None
     system.has("apt-get", f"({NO_QUESTION}) && echo quietly >> {system.root}/calls; echo noise")
     ran = system.run()
     install = "apt-get -qq install --yes --no-install-recommends"
-    assert [one for one in system.calls if not one.startswith("sudo")] == [
+    assert [call for call in system.calls if not call.startswith("sudo")] == [
         "apt-get -qq update",
         "quietly",
         *(
@@ -121,7 +121,11 @@ def test_no_address_of_an_index_is_named() -> None:
 def test_the_tests_have_the_packages_of_every_extra() -> None:
     extras = SETTINGS["project"]["optional-dependencies"]
     wanted = {Requirement(one) for name, some in extras.items() if name != "dev" for one in some}
-    assert {one.name for one in wanted} >= {"sacrebleu", "rouge-score", "textual-serve"}
+    assert {requirement.name for requirement in wanted} >= {
+        "sacrebleu",
+        "rouge-score",
+        "textual-serve",
+    }
     assert wanted <= {Requirement(one) for one in extras["dev"]}
 
 

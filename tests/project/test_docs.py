@@ -47,7 +47,7 @@ def test_the_keys_of_the_browsers_page_can_be_given() -> None:
     assert browser.theme == "nord"
     assert list(find_problems("evalstore.yaml", browser)) == []
     commands = re.findall(r"--key (?:\"([^\"]+)\"|(\S+))", page)
-    own = dict("".join(one).split("=") for one in commands)
+    own = dict("".join(command).split("=") for command in commands)
     assert own == {"quit": "Q", "help": "H,f1"}
     assert list(find_problems("", BrowserSettings(), BrowserSettings("gruvbox", own))) == []
 

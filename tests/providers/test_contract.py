@@ -162,7 +162,7 @@ def test_tools_of_the_provider_are_sent_beside_those_of_the_test(
         ask(
             door(server.url), Request("dummy", (user("Hi"),), tools=tools, provider_options=options)
         )
-    alone, beside = (one.body for one in server.received)
+    alone, beside = (request.body for request in server.received)
     assert alone["tools"] == [{"type": "web_search"}]
     assert "tool_choice" not in alone
     assert [one["type"] for one in beside["tools"]] == ["function", "web_search"]

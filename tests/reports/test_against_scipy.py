@@ -75,7 +75,7 @@ def clustered_error(files: list[list[int]]) -> float:
     import numpy as np
     from statsmodels.regression.linear_model import OLS
 
-    values = np.array([one for rows in files for one in rows], dtype=float)
+    values = np.array([row for rows in files for row in rows], dtype=float)
     groups = np.array([number for number, rows in enumerate(files) for _ in rows])
     fitted = OLS(values, np.ones((len(values), 1))).fit(
         cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}
@@ -89,7 +89,7 @@ def test_rates_of_rows_that_share_files_are_those_of_statsmodels() -> None:
     clustered = 0
     for source in tables():
         files = random_files(source, 0, 1)
-        verdicts = [one for rows in files for one in rows]
+        verdicts = [row for rows in files for row in rows]
         size, passed = len(verdicts), sum(verdicts)
         share = passed / size
         alone = wilson(passed, size)
@@ -99,8 +99,8 @@ def test_rates_of_rows_that_share_files_are_those_of_statsmodels() -> None:
         by_file, by_row = Clusters(), Clusters()
         for rows in files:
             by_file.add(Counts(len(rows), sum(rows)))
-            for one in rows:
-                by_row.add(Counts(1, one))
+            for row in rows:
+                by_row.add(Counts(1, row))
         found = clustered_rate(by_file, by_row)
         error = clustered_error(files)
         if size == len(files) or not 0 < passed < size or error < 1e-9:

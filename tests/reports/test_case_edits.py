@@ -50,19 +50,19 @@ SETTINGS: dict[str, tuple[Any, str]] = {
 
 def said(was: CaseFile, now: CaseFile) -> list[str]:
     found = differ_files(was, now, lambda _kind, id: CONTENTS.get(id), lambda _kind, _id: None)
-    return [str(one) for one in found]
+    return [str(difference) for difference in found]
 
 
 def said_of(was: tuple[str, ...], now: tuple[str, ...]) -> list[str]:
     found = differ_conversations(
         was, now, lambda _kind, id: CONTENTS.get(id), lambda _kind, _id: None
     )
-    return [str(one) for one in found]
+    return [str(difference) for difference in found]
 
 
 def test_every_field_of_a_case_and_of_a_file_is_looked_at() -> None:
-    assert {one.name for one in fields(Case)} == EDITS.keys() | LABELS | DERIVED
-    assert {one.name for one in fields(CaseFile)} == SETTINGS.keys() | {"cases", "code"}
+    assert {field.name for field in fields(Case)} == EDITS.keys() | LABELS | DERIVED
+    assert {field.name for field in fields(CaseFile)} == SETTINGS.keys() | {"cases", "code"}
 
 
 @pytest.mark.parametrize("field", EDITS)

@@ -74,7 +74,7 @@ def test_files_with_the_same_content_in_other_leaves_are_paired() -> None:
     contents = {"1": "x", "2": "y", "3": "x", "4": "y", "5": "z"}
 
     def same(leaf: str, others: Collection[str]) -> str | None:
-        return next((one for one in others if contents[one] == contents[leaf]), None)
+        return next((other for other in others if contents[other] == contents[leaf]), None)
 
     ids = dict[str, str]
     found = pair_files(

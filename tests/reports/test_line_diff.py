@@ -13,8 +13,8 @@ texts = st.text(st.sampled_from("ab ,\n漢"), max_size=40)
 @given(texts, texts)
 def test_both_texts_can_be_read_from_it(was: str, now: str) -> None:
     found = compare_words(was, now)
-    assert "".join(one.text for one in found if one.kind != "new") == was
-    assert "".join(one.text for one in found if one.kind != "old") == now
+    assert "".join(stretch.text for stretch in found if stretch.kind != "new") == was
+    assert "".join(stretch.text for stretch in found if stretch.kind != "old") == now
 
 
 def test_words_that_changed_are_told_apart_from_those_that_did_not() -> None:

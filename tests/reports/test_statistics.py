@@ -150,7 +150,7 @@ def test_rows_that_share_files_have_the_interval_of_fewer_rows() -> None:
     assert (rate.passed, rate.judged, rate.rate) == (10, 20, 0.5)
     assert rate.effective == pytest.approx(9.411772, abs=1e-5)
     assert rate.interval == pytest.approx((0.230811, 0.769189), abs=1e-6)
-    alone = rate_of(questions(*([one] for file in shared for one in file)))
+    alone = rate_of(questions(*([number] for file in shared for number in file)))
     assert alone.interval == pytest.approx((0.299298, 0.700702), abs=1e-6)
 
 
@@ -178,8 +178,8 @@ def test_the_upper_bound_is_that_of_the_worst_or_the_best_whichever_is_higher(
     files: list[list[int]],
 ) -> None:
     rate = rate_of(questions(*files))
-    best = rate_of(questions(*([abs(one) for one in file] for file in files)))
-    worst = rate_of(questions(*([max(one, 0) for one in file] for file in files)))
+    best = rate_of(questions(*([abs(number) for number in file] for file in files)))
+    worst = rate_of(questions(*([max(number, 0) for number in file] for file in files)))
     assert rate.low == worst.low
     assert rate.best_rate == best.rate
     assert worst.high is not None
@@ -246,8 +246,13 @@ def test_clusters_added_at_once_are_those_added_one_by_one() -> None:
         at_once.add(counts, times)
         for _ in range(times):
             one_by_one.add(counts)
-    for one in (at_once, one_by_one):
-        assert (one.count, one.judged, one.passed, one.unresolved) == (9, 20, 10, 4)
+    for clusters in (at_once, one_by_one):
+        assert (clusters.count, clusters.judged, clusters.passed, clusters.unresolved) == (
+            9,
+            20,
+            10,
+            4,
+        )
     for best in (False, True):
         assert at_once.effective_size(best=best) == one_by_one.effective_size(best=best)
     assert at_once.effective_size() == at_once.effective_size(best=False)

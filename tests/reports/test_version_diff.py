@@ -43,7 +43,7 @@ CONTENTS: dict[str, Json] = {
 
 
 def shown(*texts: str | Part, **fields: Any) -> Json:
-    parts = tuple(Text(one) if isinstance(one, str) else one for one in texts)
+    parts = tuple(Text(text) if isinstance(text, str) else text for text in texts)
     return hashing.describe_test(TestVersion((Message("user", parts),), **fields))
 
 
@@ -53,7 +53,7 @@ def told(text: str, *checks: Json) -> Json:
 
 def said_of(was: Json, now: Json) -> list[str]:
     found = differ_tests(was, now, lambda _kind, id: CONTENTS.get(id), lambda _kind, _id: None)
-    return [str(one) for one in found]
+    return [str(difference) for difference in found]
 
 
 def picture(path: str = "a.png", id: str = "1") -> FileRef:
@@ -118,7 +118,7 @@ def test_the_text_of_a_prompt_is_named_by_its_line() -> None:
         hashing.describe_prompt(PromptVersion((Message("system", (Text(text),)),)))
         for text in ("a\nb", "a\nc")
     )
-    assert [str(one) for one in differ_prompts(was, now)] == ["text line 2: b -> c"]
+    assert [str(difference) for difference in differ_prompts(was, now)] == ["text line 2: b -> c"]
 
 
 @pytest.mark.parametrize(
@@ -140,13 +140,13 @@ def test_the_text_of_a_prompt_is_named_by_its_line() -> None:
     ],
 )
 def test_what_differs_between_two_evaluations(was: Json, now: Json, said: str) -> None:
-    assert [str(one) for one in differ_evaluations(was, now)] == [said]
+    assert [str(difference) for difference in differ_evaluations(was, now)] == [said]
 
 
 def test_options_of_a_model_are_named() -> None:
     was = hashing.describe_model(ModelVersion("p", "m", None, {"thinking": True}))
     now = hashing.describe_model(ModelVersion("p", "n", None, {"thinking": 1}))
-    assert [str(one) for one in differ_models(was, now)] == [
+    assert [str(difference) for difference in differ_models(was, now)] == [
         "model code: m -> n",
         "model option thinking: true -> 1",
     ]
@@ -173,7 +173,7 @@ def test_options_of_a_model_are_named() -> None:
     ],
 )
 def test_a_difference_has_the_path_to_its_place(was: Json, now: Json, said: list[str]) -> None:
-    assert [str(one) for one in differ_any(was, now)] == said
+    assert [str(difference) for difference in differ_any(was, now)] == said
 
 
 json_values = st.recursive(

@@ -29,7 +29,7 @@ def test_a_difference_holds_all_lines_that_differ(was: str, now: str) -> None:
     assert len(hunks) == (was != now and bool(was or now))
     for hunk in hunks:
         for sign, text in (("-", was), ("+", now)):
-            kept = [one.pieces for one in hunk if one.sign in (" ", sign)]
+            kept = [line.pieces for line in hunk if line.sign in (" ", sign)]
             assert plain(kept) == text
 
 
@@ -51,7 +51,7 @@ def test_lines_far_from_an_edit_are_left_out() -> None:
     was = [str(number) for number in range(40)]
     now = [*was[:10], "ten", *was[11:30], "thirty", *was[31:]]
     hunks = lines_apart("\n".join(was), "\n".join(now), context=2)
-    assert [[one.sign + one.pieces[0].text for one in hunk] for hunk in hunks] == [
+    assert [[line.sign + line.pieces[0].text for line in hunk] for hunk in hunks] == [
         [" 8", " 9", "-10", "+ten", " 11", " 12"],
         [" 28", " 29", "-30", "+thirty", " 31", " 32"],
     ]
@@ -61,4 +61,4 @@ def test_what_is_too_long_is_not_compared_by_words(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(word_diff, "_MOST", 10)
     assert words_apart("a b c d", "e f g h") is None
     (hunk,) = lines_apart("a\nb\nc\nd", "e\nf\ng\nh")
-    assert "".join(one.sign for one in hunk) == "----++++"
+    assert "".join(line.sign for line in hunk) == "----++++"

@@ -99,7 +99,7 @@ def fill(store: Store) -> None:
         id_of(hashing.describe_schema(schema)),
         id_of(hashing.describe_model(model)),
     )
-    prompt_id, strict_id = (id_of(hashing.describe_prompt(one)) for one in (prompt, strict))
+    prompt_id, strict_id = (id_of(hashing.describe_prompt(version)) for version in (prompt, strict))
     shown = (Text("Look: "), FileRef("a.png", "image/png", file_id))
     test = TestVersion((Message("user", shown),), tools=(tool_id,))
     structured = TestVersion((Message("user", (Text("ü"),)),), schema=schema_id)

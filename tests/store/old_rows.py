@@ -140,4 +140,4 @@ def is_old(folder: Path) -> bool:
         [(_, run)] = store.find_runs(limit=1)
         nodes = read_tree(run["snapshot"], store.load_nodes)
         contents = store.load_cases(nodes.values())
-        return any(len(one.get("cases", ())) == ROWS for one in contents.values())
+        return any(len(content.get("cases", ())) == ROWS for content in contents.values())

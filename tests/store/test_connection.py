@@ -44,7 +44,7 @@ def test_a_connection_is_used_again_without_the_transaction_that_was_left_open(p
 def test_no_more_connections_stay_open_than_a_few(pool: Pool) -> None:
     with ExitStack() as stack:
         made = [stack.enter_context(pool.connect()) for _ in range(20)]
-        assert len({id(one) for one in made}) == 20
+        assert len({id(connection) for connection in made}) == 20
     assert 0 < sum(map(is_open, made)) < 10
 
 

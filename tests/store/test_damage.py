@@ -122,7 +122,7 @@ def test_any_changed_value_is_found(whole: Path, data: st.DataObject) -> None:
     if change(path, table, row, column, other):
         found = problems(path)
         assert found
-        assert all(one.message for one in found)
+        assert all(damage.message for damage in found)
 
 
 def test_a_changed_byte_of_every_column_is_found(whole: Path) -> None:
@@ -186,8 +186,8 @@ def test_a_missing_row_is_missed_by_what_refers_to_it(whole: Path, table: str, k
         raw.execute(f"DELETE FROM {table}")
         raw.commit()
     found = problems(path)
-    assert kind in {one.kind for one in found}
-    assert {one.message.split(",")[0].removeprefix("refers to ") for one in found} <= gone
+    assert kind in {damage.kind for damage in found}
+    assert {damage.message.split(",")[0].removeprefix("refers to ") for damage in found} <= gone
 
 
 def test_a_row_in_the_wrong_table_is_found(whole: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_row_in_the_wrong_table_is_found(whole: Path) -> None:
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("INSERT INTO prompts SELECT * FROM tools")
         raw.commit()
-    assert [one.message for one in problems(path)] == ["a tool does not belong here"]
+    assert [damage.message for damage in problems(path)] == ["a tool does not belong here"]
 
 
 def test_what_another_program_stored_is_found(whole: Path) -> None:
@@ -209,7 +209,7 @@ def test_what_another_program_stored_is_found(whole: Path) -> None:
             (bytes.fromhex(hash_content(content)), content, b"\0" * 16),
         )
         raw.commit()
-    assert [one.message for one in problems(path)] == ["the content is not what its kind has"]
+    assert [damage.message for damage in problems(path)] == ["the content is not what its kind has"]
 
 
 @pytest.mark.parametrize("length", [50, 100, 4096, 9000])
@@ -278,5 +278,5 @@ def test_an_id_that_is_none_is_told_in_words_that_can_be_printed(whole: Path, va
         raw.commit()
     found = problems(path)
     assert found
-    for one in found:
-        assert len(" ".join(one).encode()) < 2_000
+    for damage in found:
+        assert len(" ".join(damage).encode()) < 2_000

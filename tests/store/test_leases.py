@@ -46,7 +46,7 @@ def test_what_one_has_the_other_does_not_get(store: Store) -> None:
     first, second = Leases(store), Leases(store)
     assert first.claim([A, B]) == {A, B}
     assert second.claim([B, C]) == {C}
-    assert [one.id for one in second.others.values()] == [first.runner.id]
+    assert [other.id for other in second.others.values()] == [first.runner.id]
 
 
 def test_what_is_ours_can_be_claimed_again(store: Store) -> None:

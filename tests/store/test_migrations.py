@@ -70,15 +70,17 @@ def test_the_columns_of_the_statements_are_those_declared() -> None:
     for name, declared in METADATA.tables.items():
         table = ours[name]
         columns = {
-            one.name: f"{one.type.compile(dialect)}{'' if one.nullable else ' NOT NULL'}"
-            for one in declared.columns
+            column.name: f"{column.type.compile(dialect)}{'' if column.nullable else ' NOT NULL'}"
+            for column in declared.columns
         }
         assert table.columns == columns
-        assert table.ids == {one.name for one in declared.columns if isinstance(one.type, Id)}
-        assert {f"ix_{name}_{one}" for one in table.indexed} == {
-            one.name for one in declared.indexes
+        assert table.ids == {
+            column.name for column in declared.columns if isinstance(column.type, Id)
         }
-        assert [one.name for one in declared.primary_key] == ["id"]
+        assert {f"ix_{name}_{one}" for one in table.indexed} == {
+            index.name for index in declared.indexes
+        }
+        assert [column.name for column in declared.primary_key] == ["id"]
 
 
 def test_each_kind_is_in_its_table() -> None:

@@ -89,13 +89,13 @@ def hide(path: Path, statement: str, *, kind: str, name: str) -> None:
 
 def problems(path: Path) -> list[str]:
     with closing(Store.open(path, inspect=True)) as store:
-        return [one.message for one in check_store(store)[1]]
+        return [damage.message for damage in check_store(store)[1]]
 
 
 def counts(path: Path) -> dict[str, int]:
     with closing(sqlite3.connect(path)) as raw:
         names = ("tests", "sessions", "runs")
-        return {one: raw.execute(f"SELECT count(*) FROM {one}").fetchone()[0] for one in names}
+        return {name: raw.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names}
 
 
 def test_what_the_migrations_make_is_known(filled: Path) -> None:

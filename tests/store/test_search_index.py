@@ -95,11 +95,11 @@ def test_two_processes_make_one_index(store: Store, tmp_path: Path) -> None:
     ids = add(store, *(f"number{n}" for n in range(200)))
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=_update, args=(str(tmp_path),)) for _ in range(2)]
-    for one in processes:
-        one.start()
-    for one in processes:
-        one.join()
-    assert [one.exitcode for one in processes] == [0, 0]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
     index = SearchIndex.open(tmp_path / "search.db")
     assert find(index, "number") == set(ids)
     words = sqlite3.connect(tmp_path / "search.db")

@@ -21,7 +21,7 @@ from tests.tui.screens.test_actions import notified
 
 
 def footer(pilot: Pilot[None]) -> list[str]:
-    return [one.binding.description for one in pilot.app.screen.query_one(KeyFooter).keys]
+    return [key.binding.description for key in pilot.app.screen.query_one(KeyFooter).keys]
 
 
 async def look(pilot: Pilot[None]) -> None:
@@ -155,7 +155,7 @@ def test_what_is_typed_before_the_line_has_the_focus_is_not_lost(workspace: Path
                 pilot.app.simulate_key(key)
             await settled(pilot)
         assert page.query_one("#filter", Input).value == "oslo"
-        assert [one.row for one in page.listed] == ["city=Oslo"]
+        assert [row.row for row in page.listed] == ["city=Oslo"]
 
     drive(scenario, revision="@")
 

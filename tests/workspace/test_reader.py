@@ -271,12 +271,12 @@ def test_a_problem_of_a_template_shows_its_line_and_column(
     line, _, column = place.partition(":")
     line = str(int(line) + 3) if kind == "tests" else "4"
     found = [
-        one
-        for one in read(folder, {f"{kind}/t.md": head + body}).problems
-        if "never used" not in one.message and one.file == f"{kind}/t.md"
+        problem
+        for problem in read(folder, {f"{kind}/t.md": head + body}).problems
+        if "never used" not in problem.message and problem.file == f"{kind}/t.md"
     ]
     whole = f"{kind}/t.md:{line}" + (f":{column}" if column else "")
-    assert [(one.place, one.excerpt) for one in found[:1]] == [(whole, excerpt)]
+    assert [(problem.place, problem.excerpt) for problem in found[:1]] == [(whole, excerpt)]
 
 
 def test_a_problem_with_a_column_shows_its_line(folder: Path) -> None:

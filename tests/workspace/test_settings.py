@@ -25,12 +25,15 @@ def test_a_candidate_can_be_listed_at_several_temperatures() -> None:
     found = read_settings(
         "candidates: [a, {id: a, temperature: 0.7}, {id: b, temperature: 1}, {id: b}]"
     )
-    assert [one.name for one in found.candidates] == ["a", "a@0.7", "b", "b@0"]
+    assert [candidate.name for candidate in found.candidates] == ["a", "a@0.7", "b", "b@0"]
 
 
 def test_an_evaluator_can_be_listed_at_several_temperatures() -> None:
     found = read_settings("evaluators: [j, {id: j, temperature: 1}]")
-    assert [(one.id, one.temperature) for one in found.evaluators] == [("j", None), ("j", 1)]
+    assert [(evaluator.id, evaluator.temperature) for evaluator in found.evaluators] == [
+        ("j", None),
+        ("j", 1),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,9 @@ class _Evaluation:
                 chosen = node.body if self.value(node.test, local) else node.orelse
                 return self.value(chosen, local)
             case ast.List() | ast.Set():
-                return [self.value(one, local) for one in node.elts]
+                return [self.value(elt, local) for elt in node.elts]
             case ast.Tuple():
-                return tuple([self.value(one, local) for one in node.elts])
+                return tuple([self.value(elt, local) for elt in node.elts])
             case ast.Dict():
                 return {
                     key_of(self.value(key, local)): self.value(value, local)
@@ -155,14 +155,14 @@ class _Evaluation:
     def _call(self, node: ast.Call, local: Mapping[str, Any]) -> Any:
         if isinstance(node.func, ast.Attribute):
             value = self.value(node.func.value, local)
-            given = [self.value(one, local) for one in node.args]
+            given = [self.value(arg, local) for arg in node.args]
             return self._do.method(value, node.func.attr, given)
         assert isinstance(node.func, ast.Name)
         name = node.func.id
         if name in ("any", "all"):
             return self._do.holds_for(name, self._lazily(node.args[0], local))
-        given = [self.value(one, local) for one in node.args]
-        named = {str(one.arg): self.value(one.value, local) for one in node.keywords}
+        given = [self.value(arg, local) for arg in node.args]
+        named = {str(keyword.arg): self.value(keyword.value, local) for keyword in node.keywords}
         return self._do.function(name, given, named)
 
     def _lazily(self, node: ast.expr, local: Mapping[str, Any]) -> Iterable[Any]:

@@ -52,7 +52,9 @@ def doctor(
 
 def print_diagnosis(found: Diagnosis) -> None:
     """A line for each thing that was looked at, with a hint under each that is not well."""
-    rows: list[Row] = [(one.level, one.topic, one.message, one.hint) for one in found.findings]
+    rows: list[Row] = [
+        (finding.level, finding.topic, finding.message, finding.hint) for finding in found.findings
+    ]
     for checkup in found.models:
         rows += _rows_of(checkup)
     widest = max(output.columns_of(output.safe(topic)) for _, topic, _, _ in rows)
@@ -65,7 +67,7 @@ def print_diagnosis(found: Diagnosis) -> None:
     if not found.pings:
         output.line("no model was asked")
         return
-    silent = sum(1 for one in found.models if one.pinged and not one.answered)
+    silent = sum(1 for model in found.models if model.pinged and not model.answered)
     output.line(
         f"{output.plural(found.pings, 'model')} asked, "
         + (output.paint(f"{silent} did not answer", "fail") if silent else "all answered")

@@ -53,10 +53,10 @@ def grep(
 
     found = operation(here(), pattern, (within,) if within else (), report)
     if json:
-        output.document({"hits": [one.document() for one in found]})
+        output.document({"hits": [hit.document() for hit in found]})
     else:
-        for one in found:
-            _print(one)
+        for hit in found:
+            _print(hit)
     if not found:
         raise typer.Exit(NO)
 

@@ -140,6 +140,8 @@ def _retired(history: ImportSummary) -> str:
 def _list(title: str, listed: tuple[SkippedItem, ...]) -> None:
     if listed:
         output.line(title)
-    for one in listed:
-        place = ":".join(str(part) for part in (one.file, one.line, one.column) if part is not None)
-        output.line(f"  {output.safe(place)}: {output.safe(one.reason)}")
+    for item in listed:
+        place = ":".join(
+            str(part) for part in (item.file, item.line, item.column) if part is not None
+        )
+        output.line(f"  {output.safe(place)}: {output.safe(item.reason)}")

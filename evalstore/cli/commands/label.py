@@ -66,23 +66,23 @@ def label(
         every=every,
     )
     if json:
-        output.document({"labels": [one.document() for one in found]})
+        output.document({"labels": [report.document() for report in found]})
     else:
-        for one in found:
-            _print(one)
-        pending = any(one.now == "pending" for one in found)
+        for report in found:
+            _print(report)
+        pending = any(report.now == "pending" for report in found)
         why = "have it judged" if pending else "have the verdict in the history"
         output.talk(f'(use "evalstore run" to {why})')
 
 
-def _print(one: LabelReport) -> None:
-    subject = one.subject
+def _print(report: LabelReport) -> None:
+    subject = report.subject
     place = f"{subject.file} [{subject.row}]" if subject.row else subject.file
-    place += f" ({one.prompt})" if one.prompt else ""
-    was = f"was {subject.verdict}" if subject.verdict not in (None, one.verdict) else ""
-    now = f"now {one.now}" if one.now not in (None, one.verdict) else ""
+    place += f" ({report.prompt})" if report.prompt else ""
+    was = f"was {subject.verdict}" if subject.verdict not in (None, report.verdict) else ""
+    now = f"now {report.now}" if report.now not in (None, report.verdict) else ""
     change = ", ".join(part for part in (was, now) if part)
     output.line(
-        f"{output.paint(one.verdict)}  {output.safe(place)}  {output.safe(subject.model)}  "
-        f"by {output.safe(one.person)}{f' ({change})' if change else ''}"
+        f"{output.paint(report.verdict)}  {output.safe(place)}  {output.safe(subject.model)}  "
+        f"by {output.safe(report.person)}{f' ({change})' if change else ''}"
     )

@@ -74,7 +74,7 @@ def print_stats(found: Stats) -> None:
         "cases",
     ]
     header += ["sessions", "judgements", "latency", "answers", "per 100", "judging", "flaky"]
-    rows = [_row(one, found.currency) for one in groups]
+    rows = [_row(group, found.currency) for group in groups]
     kept = [
         n for n, name in enumerate(header) if n < 2 or name in _ALWAYS or any(r[n] for r in rows)
     ]
@@ -88,26 +88,26 @@ def print_stats(found: Stats) -> None:
         output.talk(f"note: the price of {count} is unknown; costs are without them")
 
 
-def _row(one: ResultGroup, currency: str) -> list[str]:
-    rate = one.rate
+def _row(group: ResultGroup, currency: str) -> list[str]:
+    rate = group.rate
     low, high = rate.interval or (0.0, 0.0)
-    per_100 = one.per_100(one.answering)
+    per_100 = group.per_100(group.answering)
     return [
-        one.name,
+        group.name,
         rate.text,
         f"{100 * low:.1f} - {100 * high:.1f}%" if rate.interval else "",
         interval_bar(rate.interval, rate.rate, _BAR),
-        f"{rate.judged:,}/{one.results:,}",
+        f"{rate.judged:,}/{group.results:,}",
         f"{rate.unresolved:,}" if rate.unresolved else "",
-        f"{one.tests:,}",
-        f"{one.cases:,}",
-        f"{one.sessions:,}",
-        f"{one.evaluations:,}",
-        "" if one.latency is None else f"{one.latency:.2f}s",
-        _money(one.answering, currency),
+        f"{group.tests:,}",
+        f"{group.cases:,}",
+        f"{group.sessions:,}",
+        f"{group.evaluations:,}",
+        "" if group.latency is None else f"{group.latency:.2f}s",
+        _money(group.answering, currency),
         _money(per_100, currency),
-        _money(one.judging, currency),
-        "" if one.flip is None else f"{100 * one.flip:.1f}%",
+        _money(group.judging, currency),
+        "" if group.flip is None else f"{100 * group.flip:.1f}%",
     ]
 
 

@@ -64,9 +64,9 @@ def trust(
     else:
         found = trust.trust(here(), paths or (), network=network)
     if json:
-        content: dict[str, Json] = {"files": [one.document() for one in found]}
+        content: dict[str, Json] = {"files": [file.document() for file in found]}
         if show:
-            content["variables"] = [one.document() for one in trust.allowed_variables()]
+            content["variables"] = [variable.document() for variable in trust.allowed_variables()]
         if show or revoke:
             content["paths"] = [one._asdict() for one in allowed]
         output.document(content)
@@ -75,8 +75,8 @@ def trust(
         _print_variables(trust.allowed_variables())
         _print_allowed(allowed)
     else:
-        for one in found:
-            _print_one(one)
+        for file in found:
+            _print_one(file)
         for path in allowed:
             output.line(f"{output.safe(path.path)}: no longer allowed")
             output.line(f"  for the workspace {output.safe(path.workspace)}")
@@ -85,7 +85,7 @@ def trust(
 def _print_allowed(allowed: list[AllowedPath]) -> None:
     if allowed:
         header = ("allowed path", "workspace")
-        output.table([(one.path, one.workspace) for one in allowed], header)
+        output.table([(path.path, path.workspace) for path in allowed], header)
 
 
 def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool) -> None:
@@ -111,7 +111,9 @@ def _trust_variable(words: list[str], *, network: bool, revoke: bool, json: bool
 
 def _print_variables(found: list[ShownVariable]) -> None:
     if found:
-        output.table([(one.variable, one.host) for one in found], ("variable", "host"))
+        output.table(
+            [(variable.variable, variable.host) for variable in found], ("variable", "host")
+        )
 
 
 def _print_list(found: list[ShownFile]) -> None:
@@ -120,28 +122,29 @@ def _print_list(found: list[ShownFile]) -> None:
         return
     header = ("file", "bytes", "network", "sha256")
     rows = [
-        (one.path, f"{one.size:,}", "yes" if one.network else "no", one.sha256) for one in found
+        (file.path, f"{file.size:,}", "yes" if file.network else "no", file.sha256)
+        for file in found
     ]
     output.table(rows, header)
 
 
-def _print_one(one: ShownFile) -> None:
-    place = one.path
+def _print_one(file: ShownFile) -> None:
+    place = file.path
     if Path(place).is_relative_to(here().directory):
         place = str(Path(place).relative_to(here().directory))
     words = {
         "trusted": "trusted",
         "kept": "trusted already",
         "revoked": "no longer trusted",
-    }[one.change]
-    size = output.plural(one.size, "byte")
-    count = f", {output.plural(one.count, 'line')}" if one.count else ""
+    }[file.change]
+    size = output.plural(file.size, "byte")
+    count = f", {output.plural(file.count, 'line')}" if file.count else ""
     output.line(f"{output.safe(place)}: {words}")
-    output.line(f"  {size}{count}, sha256 {one.sha256}")
-    if one.change != "revoked":
-        reach = "with the network, if a check asks for it" if one.network else "without a network"
+    output.line(f"  {size}{count}, sha256 {file.sha256}")
+    if file.change != "revoked":
+        reach = "with the network, if a check asks for it" if file.network else "without a network"
         output.line(f"  may run on this machine, {reach}")
-        for line in one.lines:
+        for line in file.lines:
             output.line(f"  | {output.safe(line)}")
-        if one.count > len(one.lines):
-            output.line(f"  … {output.plural(one.count - len(one.lines), 'more line')}")
+        if file.count > len(file.lines):
+            output.line(f"  … {output.plural(file.count - len(file.lines), 'more line')}")

@@ -91,9 +91,9 @@ def _would_have(found: Status) -> str:
 
 def _print_untrusted(files: list[Untrusted]) -> None:
     """The Python files that are not trusted, each with what allows it."""
-    for one in files:
-        output.line(f"    {output.paint(output.safe(one.words), 'pending')}")
-        output.talk(f'    (read it, then use "{output.safe(one.command)}" to allow it)')
+    for file in files:
+        output.line(f"    {output.paint(output.safe(file.words), 'pending')}")
+        output.talk(f'    (read it, then use "{output.safe(file.command)}" to allow it)')
 
 
 def _what(change: FileChange) -> str:
@@ -235,11 +235,12 @@ def _print_cells(report: RunReport) -> None:
         count = len(shown)
     else:
         few = totals.verdicts["pending"] <= MOST_PENDING
-        listed = [one for one in totals.notable if few or one.word != "pending"]
+        listed = [result for result in totals.notable if few or result.word != "pending"]
         hidden = 0 if few else totals.verdicts["pending"]
         count = sum(totals.verdicts.values()) - totals.verdicts["pass"] - hidden
         shown = [
-            (one, join_feedback(one.evaluations, totals.feedback)) for one in listed[:MOST_SHOWN]
+            (result, join_feedback(result.evaluations, totals.feedback))
+            for result in listed[:MOST_SHOWN]
         ]
     left = [_place(one.file, one.row, one.prompt, totals.prompts) for one, _ in shown]
     wide = max(map(output.columns_of, left), default=0)

@@ -122,8 +122,8 @@ def _print_run(found: ShownItem) -> None:
 def _with_several_prompts(results: Iterable[Json]) -> set[tuple[str, str]]:
     """The cases of a run that were asked with several system prompts."""
     seen: dict[tuple[str, str], set[str | None]] = {}
-    for one in results:
-        seen.setdefault((one["file"], one["row"]), set()).add(one["prompt"])
+    for result in results:
+        seen.setdefault((result["file"], result["row"]), set()).add(result["prompt"])
     return {place for place, prompts in seen.items() if len(prompts) > 1}
 
 

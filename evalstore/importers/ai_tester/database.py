@@ -160,7 +160,7 @@ class _Reader:
             special_tags=self._test_tags.get(test["id"], ()),
             tools=tools,
             schema=_json(self._schemas[structured]["schema"]) if structured else None,
-            rulings=tuple([self._ruling(one) for one in rulings]),
+            rulings=tuple([self._ruling(ruling) for ruling in rulings]),
         )
 
     def _ruling(self, row: Record) -> RecordedVerdict:
@@ -219,10 +219,10 @@ def _answer(text: str, *, may_call: bool) -> dict[str, Any]:
         except ValueError:
             return {"text": text}
         if calls and all(
-            isinstance(one, dict) and isinstance(one.get("name"), str) and "arguments" in one
-            for one in calls
+            isinstance(call, dict) and isinstance(call.get("name"), str) and "arguments" in call
+            for call in calls
         ):
-            called = tuple([ToolCall(one["name"], one["arguments"]) for one in calls])
+            called = tuple([ToolCall(call["name"], call["arguments"]) for call in calls])
             return {"text": None, "tool_calls": called}
     return {"text": text}
 

@@ -73,7 +73,9 @@ def queries(entries: list[Json], models: Models, notes: list[str]) -> list[Json]
     A query of which no candidate or no evaluator remains is left out: an empty list would select
     everything.
     """
-    found = (_query(one, models, notes) if isinstance(one, dict) else one for one in entries)
+    found = (
+        _query(entry, models, notes) if isinstance(entry, dict) else entry for entry in entries
+    )
     return [one for one in found if one is not None]
 
 

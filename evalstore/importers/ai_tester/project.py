@@ -208,11 +208,11 @@ def _paths(project: Path, root: Path, variables: dict[str, str], notes: list[str
 def _hidden_folders(root: Path, folder: Path) -> list[str]:
     """The folders below one that evalstore passes over and ai-tester reads, if they hold files."""
     return sorted(
-        one.relative_to(root).as_posix()
-        for one in folder.rglob(".*")
-        if one.is_dir()
-        and not any(part.startswith(".") for part in one.relative_to(folder).parts[:-1])
-        and any(file.suffix in _SUFFIXES for file in one.rglob("*"))
+        path.relative_to(root).as_posix()
+        for path in folder.rglob(".*")
+        if path.is_dir()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts[:-1])
+        and any(file.suffix in _SUFFIXES for file in path.rglob("*"))
     )
 
 

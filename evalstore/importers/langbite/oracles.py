@@ -79,21 +79,21 @@ def _begins(template: LangbiteTemplate) -> tuple[dict[str, Json], tuple[str, ...
     if not texts:
         check: dict[str, Json] = {"containsAny": [], "allowEmpty": True}
         return check, ("nothing is expected, so no answer is as expected",)
-    signs = [one for one in texts if _SIGNS.search(one)]
-    if any("|" in one for one in signs):
+    signs = [text for text in texts if _SIGNS.search(text)]
+    if any("|" in sign for sign in signs):
         # There, too, what stands behind such a sign is found anywhere.
-        pattern = "|".join(rf"^\b{one}\b" for one in texts)
+        pattern = "|".join(rf"^\b{text}\b" for text in texts)
     elif len(texts) == 1:
         pattern = rf"^\b{texts[0]}\b"
     else:
         pattern = rf"^\b(?:{'|'.join(texts)})\b"
-    for one in signs:
+    for sign in signs:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)  # of signs that may change
-                re.compile(one)
+                re.compile(sign)
         except re.error as error:
-            raise ValueError(f"'{one}' is read as a regular expression: {error}") from None
-    told = [f"'{one}' is read as a regular expression, as it is there" for one in signs]
-    told += [reason for one in texts if (reason := _mismatch(one))]
+            raise ValueError(f"'{sign}' is read as a regular expression: {error}") from None
+    told = [f"'{sign}' is read as a regular expression, as it is there" for sign in signs]
+    told += [reason for text in texts if (reason := _mismatch(text))]
     return {"regex": escape(pattern), "ignoreCase": True, "normalize": "spaces"}, tuple(told)

@@ -100,7 +100,7 @@ def read_scenario(text: str) -> Scenario:
     return Scenario(
         tuple(requirements),
         _whole(given, "nTemplates"),
-        tuple(str(one) for one in models) if isinstance(models, list) else (),
+        tuple(str(model) for model in models) if isinstance(models, list) else (),
         given.get("useLLMEval") is True,
         _settings(given),
         tuple(problems),
@@ -154,7 +154,7 @@ def _communities(given: Json) -> dict[str, list[str]]:
     if not isinstance(given, dict):
         raise BadRequirementError("it has no 'communities'")
     for language, names in given.items():
-        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise BadRequirementError(f"the communities of '{language}' must be a list of texts")
     return {language.lower(): names for language, names in given.items()}
 

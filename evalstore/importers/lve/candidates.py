@@ -27,7 +27,7 @@ def tag_temperatures(
     if "temperature" in options or set(temperatures) <= {DEFAULT}:
         return {}
     listed = tuple(sorted(set(temperatures)))
-    return {f"{model}@{'+'.join(f'{one:.9g}' for one in listed)}": listed}
+    return {f"{model}@{'+'.join(f'{number:.9g}' for number in listed)}": listed}
 
 
 def list_candidates(
@@ -42,7 +42,7 @@ def list_candidates(
         return [{"id": model, "requiredTags": [model]} for model in models]
     found = [_first(model, tagged, usual) for model, tagged in models.items()]
     for model, tagged in models.items():
-        others = {one for listed in tagged.values() for one in listed} - {DEFAULT}
+        others = {number for listed in tagged.values() for number in listed} - {DEFAULT}
         for temperature in sorted(others):
             tags = [tag for tag, listed in tagged.items() if temperature in listed]
             found.append({"id": model, "requiredTags": tags, "temperature": temperature})

@@ -220,8 +220,8 @@ def _monotonic(test: CheckerTest) -> LveJudging:
         if identifier not in variables:
             raise NotTakenError(f"no answer belongs to the parameter '{name}'", ARGUMENTS)
     by = [
-        "{{" + test.names[parameters[one]] + "}}" if one in parameters else None
-        for one in variables
+        "{{" + test.names[parameters[variable]] + "}}" if variable in parameters else None
+        for variable in variables
     ]
     check: dict[str, Json] = {
         "monotonic": "increasing" if order == "asc" else "decreasing",

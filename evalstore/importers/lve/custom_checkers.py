@@ -50,7 +50,7 @@ def translate_class(test: CheckerTest) -> LveJudging:
     check: dict[str, Json] = {"file": path, "class": name}
     if arguments:
         check["args"] = arguments
-    written = "".join(one for one in arguments.values() if isinstance(one, str))
+    written = "".join(argument for argument in arguments.values() if isinstance(argument, str))
     hidden = [
         one
         for key, one in test.names.items()

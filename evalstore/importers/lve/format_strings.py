@@ -118,7 +118,7 @@ def placeholder(field: FormatField, names: Mapping[str, str]) -> str:
     name = names[field.name]
     if not field.steps and not field.spec:
         return "{{" + name + "}}"
-    value = name + "".join(f"[{one!r}]" for one in field.steps)
+    value = name + "".join(f"[{step!r}]" for step in field.steps)
     return "{{ " + (f'"%{field.spec}" % {value}' if field.spec else value) + " }}"
 
 

@@ -79,7 +79,9 @@ def _shown(given: dict[str, Json], line: int) -> tuple[tuple[ShownMessage, ...],
     runs = kept if all(isinstance(one, list) for one in kept) else [kept]
     responses = given["response"] if isinstance(given["response"], list) else [given["response"]]
     said = {
-        answer for one in responses for answer in (one.values() if isinstance(one, dict) else [one])
+        answer
+        for response in responses
+        for answer in (response.values() if isinstance(response, dict) else [response])
     }
     try:
         return tuple(_conversation(run, said) for run in runs)

@@ -42,7 +42,7 @@ class Function:
     @property
     def values(self) -> tuple[str, ...]:
         """What it needs the values of: its parameters, and what placeholders name besides."""
-        return tuple(dict.fromkeys([*self.parameters, *(one.name for one in self.fields)]))
+        return tuple(dict.fromkeys([*self.parameters, *(field.name for field in self.fields)]))
 
     @property
     def uses_answer(self) -> bool:
@@ -105,15 +105,15 @@ def _parameters(
 ) -> tuple[str, tuple[str, ...]]:
     """The parameter for the answer, and the others; raises for a call that would fail."""
     arguments = tree.args
-    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+    names = [posonlyarg.arg for posonlyarg in (*arguments.posonlyargs, *arguments.args)]
     if not names or arguments.vararg or arguments.kwarg:
         raise NotTakenError("the function must take an answer and the parameters by name", *place)
     answer, *others = names
-    others += [one.arg for one in arguments.kwonlyargs]
+    others += [kwonlyarg.arg for kwonlyarg in arguments.kwonlyargs]
     for name in given:
         if name not in others:
             raise NotTakenError(f"the function does not take the parameter '{name}'", *place)
-    if arguments.defaults or any(one is not None for one in arguments.kw_defaults):
+    if arguments.defaults or any(kw_default is not None for kw_default in arguments.kw_defaults):
         raise NotTakenError("the function has parameters with defaults", *place)
     for name in others:
         if name not in given:
@@ -233,7 +233,7 @@ def _sum(
 
 def _constant(node: ast.JoinedStr) -> str | None:
     """An f-string without a value in it is a text; None when there is one."""
-    found = [one.value for one in node.values if isinstance(one, ast.Constant)]
+    found = [value.value for value in node.values if isinstance(value, ast.Constant)]
     if len(found) < len(node.values) or _MARKS.search("".join(map(str, found))):
         return None
     return repr("".join(map(str, found)))

@@ -18,7 +18,7 @@ def check_of(function: Function, names: Mapping[str, str]) -> dict[str, Json]:
     """The check that runs the file; it is given the parameters of the function."""
     found: dict[str, Json] = {"file": FILE, "class": CLASS}
     if function.values:
-        found["args"] = {one: "{{" + names[one] + "}}" for one in function.values}
+        found["args"] = {value: "{{" + names[value] + "}}" for value in function.values}
     return found
 
 
@@ -47,7 +47,7 @@ def _class(
     source = edited(function.source, *Offsets(function.source).of(function.tree), edits)
     if "\n" in source:
         source = f"({source})"
-    given = "".join(f", {one}=self.{one}" for one in function.parameters)
+    given = "".join(f", {parameter}=self.{parameter}" for parameter in function.parameters)
     return (
         '"""Whether an answer is safe: the function of a test of LVE."""\n\n'
         "import re  # noqa: F401 - the function may use it\n\n"
@@ -64,7 +64,7 @@ def _start(parameters: tuple[str, ...], extract: str | None) -> str:
     """The constructor, if there is something to keep."""
     if not parameters and extract is None:
         return ""
-    taken = "".join(f", {one}" for one in parameters)
-    kept = "".join(f"        self.{one} = {one}\n" for one in parameters)
+    taken = "".join(f", {parameter}" for parameter in parameters)
+    kept = "".join(f"        self.{parameter} = {parameter}\n" for parameter in parameters)
     passed = "" if extract is None else f'extract="{extract}"'
     return f"    def __init__(self{taken}):\n        super().__init__({passed})\n{kept}\n"

@@ -71,9 +71,13 @@ def is_of_today(held: tuple[LveConversation, ...], line: RecordedLine) -> bool:
     shown = line.instance.shown
     if shown is None or not line.fits:
         return line.fits
-    now = tuple(one.shown(line.row) for one in held for _ in range(one.run.repetitions))
+    now = tuple(
+        conversation.shown(line.row)
+        for conversation in held
+        for _ in range(conversation.run.repetitions)
+    )
     if not line.instance.pictures_kept:
-        now = tuple(tuple(one._replace(image=None) for one in some) for some in now)
+        now = tuple(tuple(message._replace(image=None) for message in some) for some in now)
     return shown == now
 
 
@@ -95,12 +99,12 @@ def _shown_then(
     shown = line.instance.shown
     if shown is None or is_of_today(held, line):
         return None
-    if not line.instance.pictures_kept and any(any(one.images) for one in held):
+    if not line.instance.pictures_kept and any(any(conversation.images) for conversation in held):
         raise NotTakenError("it was recorded with other messages, and does not say which picture")
     for messages in shown:
-        if all(one.role == "system" for one in messages) or messages[0].text is None:
+        if all(message.role == "system" for message in messages) or messages[0].text is None:
             raise NotTakenError("the messages that it was recorded with say nothing to the model")
-        for address in (one.image for one in messages if one.image):
+        for address in (message.image for message in messages if message.image):
             check_picture(address)
     return shown
 
@@ -109,12 +113,12 @@ def _turns(
     held: tuple[LveConversation, ...], then: tuple[tuple[ShownMessage, ...], ...] | None
 ) -> tuple[tuple[str, ...], ...]:
     """What LVE calls the answers of each conversation."""
-    now = [one.names for one in held for _ in range(one.run.repetitions)]
+    now = [conversation.names for conversation in held for _ in range(conversation.run.repetitions)]
     if then is None:
         return tuple(now)
     found = []
     for number, messages in enumerate(then):
-        count = 1 + sum(one.text is None for one in messages)
+        count = 1 + sum(message.text is None for message in messages)
         known = now[number] if number < len(now) else ()
         if count == 1:
             found.append(known[-1:] or (LAST,))

@@ -73,7 +73,7 @@ def conversations(definition: LveTest) -> tuple[LveConversation, ...]:
     found: list[LveConversation] = []
     for number, run in enumerate(definition.runs, 1):
         label = " ".join((run.name or "").split()) or f"run {number}"
-        while any(one.label == label for one in found):
+        while any(conversation.label == label for conversation in found):
             label += f" {number}"
         given = run.prompt.turns
         turns = tuple((turn, _pieces(turn, definition.parameters)) for turn in given)
@@ -150,14 +150,14 @@ def write(
 def _fits_body(held: tuple[LveConversation, ...], rows: Sequence[Row]) -> bool:
     """Whether sections can hold the messages: of texts that they trim, of roles that take turns."""
     return all(
-        take_turns(one.run.prompt.turns)
-        and not any(one.images)
+        take_turns(conversation.run.prompt.turns)
+        and not any(conversation.images)
         and all(
             text is None or text == text.strip(SPACE)
             for row in rows or [{}]
-            for text in one.messages(row)
+            for text in conversation.messages(row)
         )
-        for one in held
+        for conversation in held
     )
 
 
@@ -181,12 +181,12 @@ def _body(held: tuple[LveConversation, ...], names: Mapping[str, str]) -> list[s
     """The sections of all runs, those they share first."""
     single = len(held) == 1
     shared = 0 if single else _shared(held)
-    parts = [_section(*one, names, held[0]) for one in held[0].turns[:shared]]
-    for one in held:
+    parts = [_section(*turn, names, held[0]) for turn in held[0].turns[:shared]]
+    for conversation in held:
         if not single:
-            times = f" ×{one.run.repetitions}" if one.run.repetitions > 1 else ""
-            parts.append(f"# ▶ {one.label}{times}\n")
-        parts += [_section(*turn, names, one) for turn in one.turns[shared:]]
+            times = f" ×{conversation.run.repetitions}" if conversation.run.repetitions > 1 else ""
+            parts.append(f"# ▶ {conversation.label}{times}\n")
+        parts += [_section(*turn, names, conversation) for turn in conversation.turns[shared:]]
     return [part for part in parts if part]
 
 
@@ -195,7 +195,10 @@ def _shared(held: tuple[LveConversation, ...]) -> int:
     first = held[0].turns
     count = 0
     while (
-        all(count < len(one.turns) - 1 and one.turns[count] == first[count] for one in held)
+        all(
+            count < len(conversation.turns) - 1 and conversation.turns[count] == first[count]
+            for conversation in held
+        )
         and not first[count][0].is_filled
     ):
         count += 1
@@ -220,8 +223,8 @@ def shown_parameters(held: tuple[LveConversation, ...]) -> frozenset[str]:
     """The parameters that stand in a text."""
     return frozenset(
         piece.name
-        for one in held
-        for pieces in (*(pieces for _, pieces in one.turns), *one.images)
+        for conversation in held
+        for pieces in (*(pieces for _, pieces in conversation.turns), *conversation.images)
         for piece in pieces
         if not isinstance(piece, str)
     )

@@ -62,7 +62,7 @@ class TaskData:
 
     def free_name(self, name: str) -> str:
         """A name that no column has, as templates have it."""
-        return unique(name, (re.sub(r"\W", "_", one) for one in self.columns))
+        return unique(name, (re.sub(r"\W", "_", column) for column in self.columns))
 
     def keep(self, rows: list[JsonLinesRow]) -> None:
         """Keep only these of the rows that count, as JSON lines."""
@@ -183,12 +183,12 @@ def _read(path: Path, spec: dict[str, Json], left: list[SkippedItem]) -> TaskDat
     rows = []
     try:
         found = read_dataset(dataset, lambda: io.BytesIO(content), str(path))
-        rows = [JsonLinesRow(one.line or one.number, dict(one.item)) for one in found]
+        rows = [JsonLinesRow(row.line or row.number, dict(row.item)) for row in found]
         problems = found.problems
     except FileProblem as problem:
         left.append(SkippedItem(str(path), problem.message, problem.line, problem.column))
         return TaskData(str(path), path.name, content, rows, spec)
-    bad = [one for one in problems if one.line is not None]
+    bad = [problem for problem in problems if problem.line is not None]
     for one in bad:
         reason = one.message.removeprefix("this row is skipped: ")
         left.append(SkippedItem(str(path), reason, one.line, one.column))

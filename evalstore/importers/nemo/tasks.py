@@ -72,7 +72,7 @@ def write_task(task: Task, imported: Imported) -> None:
     params, general = mapping(task.task.get("params")), mapping(task.config.get("params"))
     limit = params.get("limit_samples", general.get("limit_samples"))
     data = find_data(task.dataset, limit, task.file, task.given, imported.left)
-    name = unique(f"tests/{file_name(task.name)}", (one[:-3] for one in imported.files))[6:]
+    name = unique(f"tests/{file_name(task.name)}", (file[:-3] for file in imported.files))[6:]
     offered = offered_tools(mapping(params.get("template")).get("tools"), data)
     keys = [json.dumps(one, sort_keys=True) for one in offered]
     if len(set(keys)) <= 1:
@@ -161,7 +161,9 @@ def _conversation(task: Task, parts: _Parts, imported: Imported) -> None:
     elif isinstance(messages, str):
         parts.front["messages"] = templates.value(messages)
     elif isinstance(messages, list) and messages and all(map(_is_message, messages)):
-        parts.turns = [(one["role"], templates.shown(one["content"])) for one in messages]
+        parts.turns = [
+            (message["role"], templates.shown(message["content"])) for message in messages
+        ]
         if _breaks_order([role for role, _ in parts.turns]):
             parts.front["messages"] = [
                 {"role": role, "content": text} for role, text in parts.turns
@@ -199,7 +201,7 @@ def _recorded(task: Task, parts: _Parts) -> None:
     judged = [one for one in _judged_columns(task) if not _REFERENCE.search(one)]
     known = [one for one in judged if one in _ANSWERS]
     candidates = [*known, *_ANSWERS, *judged, "answer"]
-    answer = next((one for one in candidates if parts.data.has(one)), None)
+    answer = next((candidate for candidate in candidates if parts.data.has(candidate)), None)
     if answer is None:
         raise EvalstoreError("it has no template, and its data have no column 'output'")
     parts.answer = answer
@@ -251,7 +253,9 @@ def _metric(
     if kind == "llm-judge":
         for judge in read_judges(name, params, line, parts.answer):
             parts.judges.append(judge)
-            imported.warnings += [SkippedItem(str(task.file), one, line) for one in judge.warnings]
+            imported.warnings += [
+                SkippedItem(str(task.file), warning, line) for warning in judge.warnings
+            ]
         return
     if kind == "tool-calling":
         parts.checks.append(_tool_calling(params, parts.data))

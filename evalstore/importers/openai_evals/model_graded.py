@@ -182,7 +182,7 @@ def _check(found: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[s
     choices = spec.get("choice_strings")
     if isinstance(choices, str) and choices.startswith("from_n"):
         raise EvalNotTakenError("its choices are as many as there are answers ('from_n')")
-    choices = [str(one) for one in choices] if isinstance(choices, str | list) else []
+    choices = [str(choice) for choice in choices] if isinstance(choices, str | list) else []
     if len(choices) < 2:
         raise EvalNotTakenError("its judge has no 'choice_strings'")
     given = found.args.get("eval_type") or spec.get("eval_type")
@@ -198,7 +198,7 @@ def _check(found: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[s
         written.warnings.append(found.warning(reason))
         return {"choices": choices, **read, "pass": choices}
     scores = _scores(spec["choice_scores"], choices)
-    missing = [one for one in choices if one not in scores]
+    missing = [choice for choice in choices if choice not in scores]
     lowest, highest = min(scores.values()), max(scores.values())
     if lowest == highest:
         raise EvalNotTakenError("all choices have the same score, so nothing says which pass")
@@ -207,7 +207,7 @@ def _check(found: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[s
         written.warnings.append(found.warning(reason))
     check: dict[str, Json] = {
         "choices": choices,
-        "scores": {one: _plain(scores.get(one, lowest)) for one in choices},
+        "scores": {choice: _plain(scores.get(choice, lowest)) for choice in choices},
         **read,
     }
     if not set(scores.values()) <= {0, 1}:
@@ -222,7 +222,7 @@ def _check(found: Eval, spec: Mapping[str, Any], written: WrittenEval) -> dict[s
 def _scores(given: Any, choices: list[str]) -> dict[str, float]:
     if given == "from_strings":
         try:
-            return {one: float(one) for one in choices}
+            return {choice: float(choice) for choice in choices}
         except ValueError:
             raise EvalNotTakenError(
                 "its scores are its choices, but these are not numbers"
@@ -230,7 +230,7 @@ def _scores(given: Any, choices: list[str]) -> dict[str, float]:
     if not isinstance(given, dict):
         raise EvalNotTakenError("its 'choice_scores' are not numbers")
     scores = {str(name): value for name, value in given.items()}
-    if not all(isinstance(one, int | float) for one in scores.values()):
+    if not all(isinstance(score, int | float) for score in scores.values()):
         raise EvalNotTakenError("its 'choice_scores' are not numbers")
     known = {name: value for name, value in scores.items() if name in choices}
     if not known:

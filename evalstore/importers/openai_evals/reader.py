@@ -136,7 +136,7 @@ class _Made:
 
     def _path(self, name: str) -> str:
         """What the files of an eval are called."""
-        taken = (one[6:-3] for one in self.imported.files if one.startswith("tests/"))
+        taken = (file[6:-3] for file in self.imported.files if file.startswith("tests/"))
         return unique(_path(name), taken)
 
     def _sources(self, folder: Path, registry: Path) -> EvalSources:
@@ -162,7 +162,7 @@ class _Made:
             self._leave(Path(found.file), f"'{found.name}': {problem}", found.line)
             return
         known = set(self.imported.left)  # evals may share samples
-        self.imported.left += [one for one in written.left if one not in known]
+        self.imported.left += [item for item in written.left if item not in known]
         self.imported.warnings += written.warnings
         if not written.rows:
             self._leave(Path(found.file), f"'{found.name}' has no row that can be used", found.line)
@@ -183,7 +183,7 @@ class _Made:
         for path in (*shared, f"tests/{name}.jsonl"):
             if self.imported.files.setdefault(path, written.data) == written.data:
                 return path
-        path = unique(f"tests/{name}", (one[:-6] for one in self.imported.files)) + ".jsonl"
+        path = unique(f"tests/{name}", (file[:-6] for file in self.imported.files)) + ".jsonl"
         self.imported.files[path] = written.data
         return path
 

@@ -101,7 +101,7 @@ class JudgeSpecs:
 
 def yaml_files(folder: Path) -> list[Path]:
     """The files in YAML of a folder."""
-    return sorted(one for one in folder.glob("*") if one.suffix in (".yaml", ".yml"))
+    return sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class EvalSources:
     def find(self, name: str, kind: str = "data") -> Path | None:
         """A file of the registry; None when there is none. Raises `EvalNotTakenError`."""
         places = (self.registry / kind, self.folder, self.folder / kind, self.registry)
-        found = next((one / name for one in places if (one / name).is_file()), None)
+        found = next((place / name for place in places if (place / name).is_file()), None)
         if found is not None:
             _refuse_outside(name, found)
         return found

@@ -51,8 +51,14 @@ def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooG
             imported.left.append(SkippedItem(case.file, "a test: no assertion is left", case.line))
             continue
         shape = [
-            [one.kind, one.threshold, one.weight, one.metric, _value_shape(one)]
-            for one in kept.assertions
+            [
+                assertion.kind,
+                assertion.threshold,
+                assertion.weight,
+                assertion.metric,
+                _value_shape(assertion),
+            ]
+            for assertion in kept.assertions
         ]
         key = json.dumps([shape, kept.threshold, kept.prefix, kept.suffix], default=str)
         found.setdefault(key, PromptfooGroup()).cases.append(kept)
@@ -64,36 +70,37 @@ def group(cases: Iterable[PromptfooCase], imported: Imported) -> list[PromptfooG
 
 def _usable(case: PromptfooCase, imported: Imported) -> Iterable[Assertion]:
     """The assertions that can be taken over; the others are told."""
-    for one in case.assertions:
-        file, line = (one.file, one.line) if one.line else (case.file, case.line)
+    for assertion in case.assertions:
+        file, line = (assertion.file, assertion.line) if assertion.line else (case.file, case.line)
         try:
-            if one.problem:
-                raise ExpressionNotTakenError(one.problem)
-            made = assertion_types.make(one.kind, one.value, one.threshold)
-            if isinstance(one.value, str):
-                names_in(one.value)
-            if not one.weight:
-                raise ExpressionNotTakenError(f"'{one.kind}' has the weight 0: it only measures")
+            if assertion.problem:
+                raise ExpressionNotTakenError(assertion.problem)
+            made = assertion_types.make(assertion.kind, assertion.value, assertion.threshold)
+            if isinstance(assertion.value, str):
+                names_in(assertion.value)
+            if not assertion.weight:
+                raise ExpressionNotTakenError(
+                    f"'{assertion.kind}' has the weight 0: it only measures"
+                )
         except ExpressionNotTakenError as problem:
             imported.left.append(problem.at(file, "an assertion", line))
         else:
-            others = list(one.others)
+            others = list(assertion.others)
             if made.instruction:  # judges have one verdict for all their instructions
-                others += ["weight"] * (one.weight != 1) + ["metric"] * bool(one.metric)
+                others += ["weight"] * (assertion.weight != 1) + ["metric"] * bool(assertion.metric)
             if others:
                 names = " and ".join(f"'{name}'" for name in others)
-                reason = (
-                    f"{names} of '{one.kind}' {'is' if len(others) == 1 else 'are'} not taken over"
-                )
+                verb = "is" if len(others) == 1 else "are"
+                reason = f"{names} of '{assertion.kind}' {verb} not taken over"
                 imported.warnings.append(SkippedItem(file, reason, line))
-            yield one
+            yield assertion
 
 
-def _value_shape(one: Assertion) -> Json:
+def _value_shape(assertion: Assertion) -> Json:
     """What of a value must be the same in all rows: a mapping, or whether there is one."""
-    if isinstance(one.value, dict) or one.kind.removeprefix("not-") == "word-count":
-        return one.value
-    return [one.value is None, isinstance(one.value, list)]
+    if isinstance(assertion.value, dict) or assertion.kind.removeprefix("not-") == "word-count":
+        return assertion.value
+    return [assertion.value is None, isinstance(assertion.value, list)]
 
 
 def _fill(found: PromptfooGroup, imported: Imported) -> None:
@@ -202,7 +209,7 @@ def _labelled(check: Json, assertion: Assertion) -> Json:
 def _name(groups: Sequence[PromptfooGroup]) -> None:
     """Names after the kinds of assertions that not all of them have, each once."""
     names: set[str] = set()
-    listed = [[one.kind for one in found.cases[0].assertions] for found in groups]
+    listed = [[assertion.kind for assertion in found.cases[0].assertions] for found in groups]
     for one, kinds in zip(groups, listed, strict=True):
         own = [kind for kind in dict.fromkeys(kinds) if not all(kind in other for other in listed)]
         name = "-".join((own or kinds)[:_LONGEST_NAME]) or "answers"
@@ -246,7 +253,8 @@ def write(
     if first.threshold is not None and found.checks:
         checks = {"pass": f">= {first.threshold:g}", "checks": found.checks}
     instructions = "\n\n".join(
-        as_section(one) if is_template(one) else literal(one) for one in found.instructions
+        as_section(instruction) if is_template(instruction) else literal(instruction)
+        for instruction in found.instructions
     )
     return write_test(front, turns, instructions=instructions, checks=checks)
 
@@ -259,9 +267,9 @@ def needed_rows(found: PromptfooGroup, prompts: Iterable[PromptfooPrompt]) -> li
     """The rows, with an empty text for what is shown and has no value, as Nunjucks has it."""
     shown = {name for prompt in prompts for name in prompt.names}
     for case in found.cases:
-        for one in case.assertions:
-            if is_template(one.value):
-                shown |= names_in(str(one.value))
+        for assertion in case.assertions:
+            if is_template(assertion.value):
+                shown |= names_in(str(assertion.value))
     columns = [*_columns(found.rows), *sorted(shown - set(_columns(found.rows)))]
     for row in found.rows:
         for name in columns:

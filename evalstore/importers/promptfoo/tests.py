@@ -158,8 +158,10 @@ class PromptfooTests:
         )
         expands = options.get("disableVarExpansion") is not True
         lists = [
-            one if expands and isinstance(one, list) and one and isinstance(one[0], str) else [one]
-            for one in variables.values()
+            variable
+            if expands and isinstance(variable, list) and variable and isinstance(variable[0], str)
+            else [variable]
+            for variable in variables.values()
         ]
         if math.prod(map(len, lists)) > _MOST_CASES:
             raise ExpressionNotTakenError(

@@ -45,7 +45,7 @@ def take_refused_back(
     left: list[SkippedItem] = []
     there = set(written)
     while there:
-        refused = [one for one in read_workspace(workspace).errors if one.file in there]
+        refused = [error for error in read_workspace(workspace).errors if error.file in there]
         if not refused:
             break
         for problem in refused:

@@ -54,8 +54,8 @@ def adopt_answers(
 ) -> tuple[ImportedHistory, list[SkippedItem]]:
     """The history of these answers, and what is left of them."""
     adopter = _Adopter(project, ImportedHistory(system))
-    for one in given:
-        adopter.add(one)
+    for answer in given:
+        adopter.add(answer)
     left = [
         SkippedItem(
             source, f"{reason} ({first}" + (f" and {more - 1:,} more)" if more > 1 else ")")
@@ -122,7 +122,7 @@ class _Adopter:
             messages=tuple([Message(role, (Text(text),)) for role, text in given.messages]),
             special_tags=given.special_tags,
             tools=tuple(
-                [self.history.keep("tool", hashing.describe_tool(one)) for one in given.tools]
+                [self.history.keep("tool", hashing.describe_tool(tool)) for tool in given.tools]
             ),
             schema=None
             if given.schema is None
@@ -187,15 +187,15 @@ class _Adopter:
         models = self._models.get((by.provider, by.code, part), [])
         if not models:
             raise _NotTakenError(f"no model file has the code '{by.code}' at '{by.provider}'")
-        alike = [one for one in models if by.current and _is_same(by, one, part)]
+        alike = [model for model in models if by.current and _is_same(by, model, part)]
         if not alike:
-            ids = "' and '".join(one.id for one in models)
+            ids = "' and '".join(model.id for model in models)
             were = "models '{}' were" if len(models) > 1 else "model '{}' was"
             raise _NotTakenError(f"the {were.format(ids)} called with other options then")
-        alike = [one for one in alike if one.active] or alike
+        alike = [model for model in alike if model.active] or alike
         version = alike[0].version(part)
-        if any(one.version(part) != version for one in alike):
-            ids = "' or '".join(one.id for one in alike)
+        if any(model.version(part) != version for model in alike):
+            ids = "' or '".join(model.id for model in alike)
             raise _NotTakenError(f"nobody wrote down which model it was: '{ids}'")
         return self.history.keep("model", hashing.describe_model(version))
 

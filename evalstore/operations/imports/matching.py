@@ -74,17 +74,17 @@ def place(
 def _together(recorded: Iterable[JudgedAnswer]) -> Iterator[list[JudgedAnswer]]:
     """Entries that belong to one row at one time: their runs count up."""
     group: list[JudgedAnswer] = []
-    for one in recorded:
-        if group and (one.run != len(group) or _origin(one) != _origin(group[0])):
+    for answer in recorded:
+        if group and (answer.run != len(group) or _origin(answer) != _origin(group[0])):
             yield group
             group = []
-        group.append(one)
+        group.append(answer)
     if group:
         yield group
 
 
-def _origin(one: JudgedAnswer) -> tuple[Json, ...]:
-    return one.file, one.source, one.line, one.model, one.values
+def _origin(answer: JudgedAnswer) -> tuple[Json, ...]:
+    return answer.file, answer.source, answer.line, answer.model, answer.values
 
 
 class _Placer:
@@ -257,12 +257,14 @@ class _Placer:
         if isinstance(found, str):
             raise NotPlacedError(found)
         fitting = [
-            one
-            for one in found
-            if first.temperature is None or _asks_at(one, case) == first.temperature
+            candidate
+            for candidate in found
+            if first.temperature is None or _asks_at(candidate, case) == first.temperature
         ]
         meant = [
-            one for one in fitting if suits(case, one.required_tags, one.prohibited_tags)
+            candidate
+            for candidate in fitting
+            if suits(case, candidate.required_tags, candidate.prohibited_tags)
         ] or fitting
         if meant:
             return meant[0]
@@ -283,7 +285,9 @@ class _Placer:
         """The candidates with a model: of the settings, else those that the import suggests."""
         found = self._project.candidates(SelectionOptions(models=(model,)))
         suggested = [one for one in self._suggested if one["id"] == model]
-        if not suggested or any(one.id == model for one in self._project.settings.candidates):
+        if not suggested or any(
+            candidate.id == model for candidate in self._project.settings.candidates
+        ):
             return found
         temperatures = [self._temperature_of(one) for one in suggested]
         return [
@@ -336,7 +340,7 @@ class _Placer:
 
     def _told_of(self, where: _Place, counted: Sequence[_Held]) -> ImportedCase:
         """The cell of a place, with the verdict that the answers which count had there."""
-        verdicts = [(one.verdict, None) for one in counted if one.verdict]
+        verdicts = [(held.verdict, None) for held in counted if held.verdict]
         is_judged = len(verdicts) == len(counted)
         judged = combine(verdicts, self._project.settings.verdict) if is_judged else None
         return ImportedCase(
@@ -344,10 +348,10 @@ class _Placer:
             where.number,
             where.candidate,
             self._told[where],
-            tuple(id for one in counted for id in one.sessions),
-            tuple(id for one in counted for id in one.evaluations),
+            tuple(id for held in counted for id in held.sessions),
+            tuple(id for held in counted for id in held.evaluations),
             judged.verdict if judged else None,
-            wanted=sum(len(one.sessions) for one in counted),
+            wanted=sum(len(held.sessions) for held in counted),
         )
 
     def _began(self, held: _Held) -> int:

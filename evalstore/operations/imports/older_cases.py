@@ -50,7 +50,7 @@ class OlderVersions:
             json.loads(fresh[1]) if fresh else self._project.store.load_any("test", now).content
         )
         version = replace(
-            restore_test(content), messages=tuple([self._message(one) for one in messages])
+            restore_test(content), messages=tuple([self._message(message) for message in messages])
         )
         try:
             return self._history.keep("test", hashing.describe_test(version))

@@ -37,7 +37,9 @@ def write_models(
     A file that is there as an earlier import wrote it is one of them. `place_of` says where in
     the workspace a file goes.
     """
-    ids = [id for id in dict.fromkeys(one.model for one in recorded) if id not in ("", RECORDED)]
+    ids = [
+        id for id in dict.fromkeys(answer.model for answer in recorded) if id not in ("", RECORDED)
+    ]
     known = read_catalogue(workspace, []).model_files
     bare = {id: model for id in ids if (model := bare_model(id, is_known_kind))}
     unlisted = {id: model for id, model in bare.items() if not is_listed_model(model)}

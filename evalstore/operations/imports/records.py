@@ -187,7 +187,7 @@ def _count_displaced(store: Store, history: ImportedHistory) -> int:
         question = hashing.question_id(session.question)
         begun[question] = min(session.started, begun.get(question, session.started))
     return sum(
-        all(begun[question] < one.started for one in samples)
+        all(begun[question] < sample.started for sample in samples)
         for question, samples in store.find_samples(begun).items()
         if samples
     )
@@ -205,13 +205,15 @@ def _describe_older(project: Project, history: ImportedHistory, before: int | No
     the versions of a test in their order. `before` is when the run of today's tests started.
     """
     runs: list[Json] = []
-    for one in history.older:
-        found = [history.sessions[id][0] for cell in one.cells for id in cell.sessions]
+    for cases in history.older:
+        found = [history.sessions[id][0] for cell in cases.cells for id in cell.sessions]
         started, ended = _span(found)
         if before is not None:
             started = max(min(started, before - 1), 0)
         before = started
-        run = _describe_run(project, history, one.files, one.cells, (started, ended), older=True)
+        run = _describe_run(
+            project, history, cases.files, cases.cells, (started, ended), older=True
+        )
         runs.insert(0, run)
     return runs
 

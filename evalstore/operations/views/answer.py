@@ -119,15 +119,15 @@ def session_of(where: Location, id: str, result: Result | None = None) -> Answer
         else:
             cells, _ = cells_with(store, id)
             file, row = (cells[0].file, cells[0].row) if cells else ("", "")
-            judged = list(dict.fromkeys(key for one in cells for key in one.evaluations))
-            current = {one.evaluation for one in cells if one.evaluation}
+            judged = list(dict.fromkeys(key for cell in cells for key in cell.evaluations))
+            current = {cell.evaluation for cell in cells if cell.evaluation}
         subjects, opinions = opinions_on(
             store, id, judged, current, partial(_evaluations_elsewhere, store, id, result)
         )
         model = store.load_contents("model", [session.question.model])
         asked = session.question
         contents = _Contents(where, store)
-        together = next((one for one in subjects if len(one) > 1), ())
+        together = next((subject for subject in subjects if len(subject) > 1), ())
         return AnswerView(
             id=id,
             file=file,
@@ -135,10 +135,10 @@ def session_of(where: Location, id: str, result: Result | None = None) -> Answer
             said=tuple(_said(contents, asked.test, asked.prompt, session.turns)),
             answer=answer_text(session.answer),
             opinions=opinions,
-            told=_told(contents, [*sorted(current), *(one.evaluation for one in opinions)]),
+            told=_told(contents, [*sorted(current), *(opinion.evaluation for opinion in opinions)]),
             together=_together(store, together),
             failures=()
-            if any(not one.why_not for one in opinions)
+            if any(not opinion.why_not for opinion in opinions)
             else _failures(store, (), {id, *map(hashing.subject_of, subjects)}),
             offered=_offered(contents, asked.test, model.get(asked.model) or {}),
             facts=_facts(session),
@@ -162,8 +162,8 @@ def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[
     if result is None:
         return set()
     cells, _ = cells_with(store, id)
-    others = [one for one in cells if (one.file, one.row) != (result.file, result.row)]
-    return {one.evaluation for one in others if one.evaluation}
+    others = [cell for cell in cells if (cell.file, cell.row) != (result.file, result.row)]
+    return {other.evaluation for other in others if other.evaluation}
 
 
 def question_of(where: Location, result: Result, run: str | None) -> AnswerView:
@@ -301,7 +301,7 @@ def _offered(contents: _Contents, test: str, model: Json) -> tuple[str, ...]:
     """What the candidate is shown or held to beside the messages."""
     content = contents.find("test", test)
     tools = contents.load("tool", content.get("tools", ()))
-    lines = [f"tool {one['name']}" for one in tools.values()]
+    lines = [f"tool {tool['name']}" for tool in tools.values()]
     lines += ["answers in a JSON schema"] if content.get("schema") else []
     lines += [
         f"{name} {json.dumps(value, ensure_ascii=False)}"
@@ -316,7 +316,7 @@ def _facts(session: Session) -> SessionFacts:
     usages = [turn.usage for turn in session.turns]
 
     def total(name: str) -> int | None:
-        counted = [getattr(one, name) for one in usages if getattr(one, name) is not None]
+        counted = [getattr(usage, name) for usage in usages if getattr(usage, name) is not None]
         return sum(counted) if counted else None
 
     return SessionFacts(

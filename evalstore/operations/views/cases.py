@@ -158,7 +158,12 @@ def cases(where: Location, revision: str | None) -> Cases:
         id, content = resolve_run(project.store, revision)
         found = _arranged(project, id, iterate_leaves(project.store, content))
         if content.get("failed"):
-            missing = [one for row in found.rows for one in row.results if one and one.is_missing]
+            missing = [
+                result
+                for row in found.rows
+                for result in row.results
+                if result and result.is_missing
+            ]
             found = _with_failed(found, failed_in_run(project.store, content, missing))
         return found
 
@@ -217,19 +222,19 @@ def _arranged(
     models = tuple(sorted(numbers, key=lambda model: (model == RECORDED, model)))
     if len(models) > 1:
         order = [numbers[model] for model in models]
-        rows = [replace(one, results=_in_order(one.results, order)) for one in rows]
+        rows = [replace(row, results=_in_order(row.results, order)) for row in rows]
     return Cases(run, models, rows, said, frozenset(labelled))
 
 
-def _marked(one: Result, failed: Collection[Place]) -> Result:
-    return replace(one, has_failed=True) if failed and place_of(one) in failed else one
+def _marked(result: Result, failed: Collection[Place]) -> Result:
+    return replace(result, has_failed=True) if failed and place_of(result) in failed else result
 
 
 def _with_failed(found: Cases, failed: Collection[Place]) -> Cases:
     """The same, with the results marked for which a call failed."""
     rows = [
-        replace(row, results=tuple(one and _marked(one, failed) for one in row.results))
-        if any(one and one.is_missing for one in row.results)
+        replace(row, results=tuple(result and _marked(result, failed) for result in row.results))
+        if any(result and result.is_missing for result in row.results)
         else row
         for row in found.rows
     ]

@@ -21,24 +21,32 @@ Place = tuple[str, str, int, str]
 """The file, the row, the number of the system prompt, the candidate."""
 
 
-def place_of(one: Result) -> Place:
+def place_of(result: Result) -> Place:
     """Where a result is."""
-    return one.file, one.row, one.prompt_number, one.model
+    return result.file, result.row, result.prompt_number, result.model
 
 
 def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> set[Place]:
     """Of the workspace's results those whose last call failed."""
     questions = failed_questions(project, plan)
-    wanted = {(one.subject, one.cell.case.evaluation, one.evaluator) for one in plan.judgements}
+    wanted = {
+        (judgement.subject, judgement.cell.case.evaluation, judgement.evaluator)
+        for judgement in plan.judgements
+    }
     subjects = {one[0] for one in wanted & failed_judgements(project, plan).keys()}
     if not questions and not subjects:
         return set()
     return {
-        (one.cell.file, one.cell.case.row, one.cell.prompt_number, one.cell.candidate.id)
-        for one in settled
-        if one.pending
-        if not questions.keys().isdisjoint(one.cell.questions)
-        or not subjects.isdisjoint(map(hashing.subject_of, one.cell.subjects(plan.sessions)))
+        (
+            result.cell.file,
+            result.cell.case.row,
+            result.cell.prompt_number,
+            result.cell.candidate.id,
+        )
+        for result in settled
+        if result.pending
+        if not questions.keys().isdisjoint(result.cell.questions)
+        or not subjects.isdisjoint(map(hashing.subject_of, result.cell.subjects(plan.sessions)))
     }
 
 
@@ -46,9 +54,11 @@ def failed_in_run(store: Store, run: Json, missing: Collection[Result]) -> set[P
     """Of these results of a run those for which one of its calls failed."""
     asked = asked_in_run(store, run, missing)
     subjects = {
-        place_of(one): {hashing.subject_of(some) for some in (one.sessions, *zip(one.sessions))}
-        for one in missing
-        if one.sessions
+        place_of(result): {
+            hashing.subject_of(some) for some in (result.sessions, *zip(result.sessions))
+        }
+        for result in missing
+        if result.sessions
     }
     found = [
         failure
@@ -72,19 +82,21 @@ def asked_in_run(
 ) -> Mapping[Place, tuple[str, ...]]:
     """The ids of the questions of these results as a run had them, as far as it asked them."""
     nodes = read_tree(run["snapshot"], store.load_nodes)
-    files = store.load_case_files(list({nodes[one.file] for one in results if one.file in nodes}))
+    files = store.load_case_files(
+        list({nodes[result.file] for result in results if result.file in nodes})
+    )
     cases = {id: {case.row: case for case in file.cases} for id, file in files.items()}
     candidates = {one["id"]: one for one in run.get("candidates", ())}
     found: dict[Place, tuple[str, ...]] = {}
-    for one in results:
-        case = cases.get(nodes.get(one.file, ""), {}).get(one.row)
-        candidate = candidates.get(one.model)
+    for result in results:
+        case = cases.get(nodes.get(result.file, ""), {}).get(result.row)
+        candidate = candidates.get(result.model)
         if case and candidate:
             default = candidate.get("temperature")
             temperature = default if case.temperature is None else case.temperature
-            found[place_of(one)] = tuple(
+            found[place_of(result)] = tuple(
                 hashing.question_id(
-                    Question(test, one.prompt, candidate["model"], temperature, case.seed)
+                    Question(test, result.prompt, candidate["model"], temperature, case.seed)
                 )
                 for test in dict.fromkeys(case.tests)
             )

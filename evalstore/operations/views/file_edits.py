@@ -32,9 +32,9 @@ def find_edits(
             one for _, old, case in some if old for one in versions_compared(old, case)
         )
         for name, old, case in some:
-            for one in differ_pair(old, case, contents.find, lambda _kind, _id: None):
-                found[name].setdefault(one.what, one)
+            for difference in differ_pair(old, case, contents.find, lambda _kind, _id: None):
+                found[name].setdefault(difference.what, difference)
     for name, (was, now) in files.items():
-        for one in differ_otherwise(was, now):
-            found[name].setdefault(one.what, one)
+        for difference in differ_otherwise(was, now):
+            found[name].setdefault(difference.what, difference)
     return {name: list(differences.values()) for name, differences in found.items()}

@@ -120,15 +120,15 @@ def again(where: Location, results: Sequence[Result]) -> RunRequest:
             (path, case.row) for path, file in project.reading.files.items() for case in file.cases
         }
         root = project.workspace.root
-    places = list(dict.fromkeys((one.file, one.row) for one in results))
+    places = list(dict.fromkeys((result.file, result.row) for result in results))
     here = [place for place in places if place in rows]
     if not here:
         raise NothingSelectedError(
             "the workspace has none of these cases any more",
             hint="what a run has recorded stays as it is; only the workspace is judged again",
         )
-    models = tuple(dict.fromkeys(one.model for one in results))
-    cells = {(one.file, one.row, one.model) for one in results}
+    models = tuple(dict.fromkeys(result.model for result in results))
+    cells = {(result.file, result.row, result.model) for result in results}
     every = len(cells) == len(places) * len(models)
     count = len(here)
     whose = f" of {models[0]}" if len(models) == 1 else ""
@@ -140,7 +140,9 @@ def again(where: Location, results: Sequence[Result]) -> RunRequest:
             refresh=True,
         ),
         judge_only=True,
-        before=tuple(dict.fromkeys(one for one in results if (one.file, one.row) in rows)),
+        before=tuple(
+            dict.fromkeys(result for result in results if (result.file, result.row) in rows)
+        ),
     )
 
 
@@ -193,7 +195,7 @@ def _ended(where: Location, intent: RunRequest, report: RunReport) -> RunEnd:
         again=pairs,
         troubles=troubles,
         warnings=tuple(report.warnings),
-        waiting=tuple(f"{one.words} ({one.command})" for one in report.untrusted),
+        waiting=tuple(f"{file.words} ({file.command})" for file in report.untrusted),
     )
 
 
@@ -221,7 +223,9 @@ def _trouble(line: str, count: int, stored: Json) -> CallFailures:
 
 def _pairs(store: Store, intent: RunRequest, run: str) -> Iterator[tuple[Result, Result]]:
     found = read_results(store, store.load_any("run", run).content)
-    now = {(one.file, one.row, one.prompt_number, one.model): one for one in found}
+    now = {
+        (result.file, result.row, result.prompt_number, result.model): result for result in found
+    }
     for was in intent.before:
         one = now.get((was.file, was.row, was.prompt_number, was.model))
         if one:

@@ -75,14 +75,22 @@ def opinions_on(
     """
     counted = store.find_evaluations(judged)
     subjects = list(
-        dict.fromkeys(one.sessions for one in counted.values() if id in one.sessions)
+        dict.fromkeys(
+            evaluation.sessions for evaluation in counted.values() if id in evaluation.sessions
+        )
     ) or [(id,)]
     votes = store.find_votes({id, *map(hashing.subject_of, subjects)})
     found = store.find_evaluations({vote.id for some in votes.values() for vote in some})
-    names = _evaluators(store, {one.evaluator for one in found.values()})
+    names = _evaluators(store, {evaluation.evaluator for evaluation in found.values()})
     last = {_of_whom(vote, subject): vote for subject, some in votes.items() for vote in some}
-    counts = {_of_whom(one, hashing.subject_of(one.sessions)) for one in counted.values()}
-    first = min((one.started for one in found.values() if one.evaluation in current), default=None)
+    counts = {
+        _of_whom(evaluation, hashing.subject_of(evaluation.sessions))
+        for evaluation in counted.values()
+    }
+    first = min(
+        (evaluation.started for evaluation in found.values() if evaluation.evaluation in current),
+        default=None,
+    )
     listed: list[JudgementView] = []
     others: Collection[str] | None = None
     for key, one in found.items():
@@ -109,39 +117,41 @@ def _of_whom(one: Evaluation | Vote, subject: str) -> tuple[str, str, str]:
     return one.evaluator, one.evaluation, subject
 
 
-def _why_not(id: str, one: Evaluation, last: Vote, *, counts: bool) -> str:
+def _why_not(id: str, evaluation: Evaluation, last: Vote, *, counts: bool) -> str:
     """Why a word of a person does not count; whether another one of the same person `counts`."""
     if last.id != id:
-        return TAKEN_BACK if last.verdict == "none" != one.verdict else REPLACED
-    if one.verdict == "none":
+        return TAKEN_BACK if last.verdict == "none" != evaluation.verdict else REPLACED
+    if evaluation.verdict == "none":
         return TAKES_BACK_AFTER if counts else TAKES_BACK
     return AFTER
 
 
-def _opinion(id: str, one: Evaluation, by: str, is_person: bool, why_not: str) -> JudgementView:
+def _opinion(
+    id: str, evaluation: Evaluation, by: str, is_person: bool, why_not: str
+) -> JudgementView:
     return JudgementView(
         id=id,
-        verdict=one.verdict,
+        verdict=evaluation.verdict,
         by=by,
         is_person=is_person,
-        started=one.started,
-        evaluation=one.evaluation,
+        started=evaluation.started,
+        evaluation=evaluation.evaluation,
         why_not=why_not,
-        score=one.score,
-        label=one.label or "",
-        feedback=one.feedback,
-        reasoning=one.reasoning,
+        score=evaluation.score,
+        label=evaluation.label or "",
+        feedback=evaluation.feedback,
+        reasoning=evaluation.reasoning,
         checks=tuple(
             CheckResult(
                 str(check.get("verdict", "")),
                 str(check.get("name") or check.get("type") or ""),
                 str(check.get("feedback") or ""),
             )
-            for check in one.checks
+            for check in evaluation.checks
         ),
-        sessions=one.sessions,
-        cost=one.cost.usd if one.cost else None,
-        latency=one.latency,
+        sessions=evaluation.sessions,
+        cost=evaluation.cost.usd if evaluation.cost else None,
+        latency=evaluation.latency,
     )
 
 

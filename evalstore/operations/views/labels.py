@@ -46,38 +46,38 @@ class LabelIndex:
         if not self.by_place or result.evaluation is None:
             return []
         words = [
-            one
+            label
             for session in dict.fromkeys(result.sessions)
-            for one in self.by_place.get((result.evaluation, session), ())
-            if set(one.sessions) <= set(result.sessions)
+            for label in self.by_place.get((result.evaluation, session), ())
+            if set(label.sessions) <= set(result.sessions)
         ]
         if not words:
             return []
-        last = {(one.person, one.sessions): one.id for one in words}
-        counted = {(one.person, one.sessions) for one in words if one.id in result.evaluations}
+        last = {(word.person, word.sessions): word.id for word in words}
+        counted = {(word.person, word.sessions) for word in words if word.id in result.evaluations}
         return [
-            one
-            for one in words
-            if one.id in result.evaluations
+            word
+            for word in words
+            if word.id in result.evaluations
             or (
-                one.id == last[one.person, one.sessions]
-                and (one.verdict != "none" or (one.person, one.sessions) in counted)
+                word.id == last[word.person, word.sessions]
+                and (word.verdict != "none" or (word.person, word.sessions) in counted)
             )
         ]
 
     def later(self, result: Result) -> list[PersonLabel]:
         """Those of them that its verdict does not count: they were said after the run."""
-        return [one for one in self.of(result) if one.id not in result.evaluations]
+        return [label for label in self.of(result) if label.id not in result.evaluations]
 
     def word(self, result: Result) -> Word | None:
         """What people have said later; `undecided` when they disagree."""
-        words = {one.verdict for one in self.later(result)}
+        words = {label.verdict for label in self.later(result)}
         words = words - {"none"} or words
         return None if not words else words.pop() if len(words) == 1 else "undecided"
 
     def decides(self, result: Result) -> bool:
         """Whether its verdict is what people have said."""
-        return any(one.id in result.evaluations for one in self.of(result))
+        return any(label.id in result.evaluations for label in self.of(result))
 
 
 def read_opinions(store: Store) -> LabelIndex:

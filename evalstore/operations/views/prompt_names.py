@@ -34,9 +34,9 @@ def prompt_labels(
 ) -> dict[str, dict[str | None, str]]:
     """What to call each system prompt, for the test files that have several."""
     prompts: dict[str, dict[str | None, None]] = {}
-    for one in places:
-        file = one.cell.file if isinstance(one, CellResult) else one.file
-        prompt = one.cell.prompt if isinstance(one, CellResult) else one.prompt
+    for place in places:
+        file = place.cell.file if isinstance(place, CellResult) else place.file
+        prompt = place.cell.prompt if isinstance(place, CellResult) else place.prompt
         prompts.setdefault(file, {})[prompt] = None
     return {
         file: {prompt: prompt_label(project, prompt) for prompt in found}

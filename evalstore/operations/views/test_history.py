@@ -96,14 +96,14 @@ def versions_of(where: Location, file: str, row: str) -> list[Version]:
         folder = open_workspace(where).settings.paths["tests"]
         spans = _spans(store, name_in_newest_run(project, file) if project else file, folder)
         now = name_in_workspace(project, file) if project else file
-        files = store.load_case_files(list({one.node for one in spans if one.node}))
+        files = store.load_case_files(list({span.node for span in spans if span.node}))
         spans = _joined(spans, files)
         _add_now(spans, files, project, now)
         _follow(spans, files, row)
         _add_results(store, spans, file)
         if project and spans and spans[-1].run is None and spans[-1].case:
             spans[-1].results = _results_now(project, now, spans[-1].case.row)
-        contents = _load(store, project, [one.case for one in spans if one.case])
+        contents = _load(store, project, [span.case for span in spans if span.case])
         found = list(_versions(spans, files, contents, partial(_prompt_name, project)))
     return found[::-1]
 
@@ -155,18 +155,18 @@ def _spans(store: Store, file: str, folder: str) -> list[_Span]:
 def _joined(spans: Iterable[_Span], files: Mapping[str, CaseFile]) -> list[_Span]:
     """The spans, without those that have the same file as the one before in other nodes."""
     found: list[_Span] = []
-    for one in spans:
+    for span in spans:
         last = found[-1] if found else None
         if (
             last
             and last.node
-            and one.node
-            and last.asked == one.asked
-            and find_same(one.node, files[one.node], {last.node: files[last.node]})
+            and span.node
+            and last.asked == span.asked
+            and find_same(span.node, files[span.node], {last.node: files[last.node]})
         ):
-            last.leaves += one.leaves
+            last.leaves += span.leaves
         else:
-            found.append(one)
+            found.append(span)
     return found
 
 
@@ -222,14 +222,14 @@ def _labelled(span: _Span, files: Mapping[str, CaseFile], row: str) -> Case | No
 def _add_results(store: Store, spans: Sequence[_Span], file: str) -> None:
     """What came of each version: in its first run, and what later runs have added to it."""
     rows: dict[str, set[str]] = {}
-    for one in spans:
-        for id in _ends(one):
-            rows.setdefault(id, set()).update([one.case.row] if one.case else ())
+    for span in spans:
+        for id in _ends(span):
+            rows.setdefault(id, set()).update([span.case.row] if span.case else ())
     results = results_of(store, file, rows)
-    for one in spans:
-        if one.case:
-            row = one.case.row
-            one.results += [seen for id in _ends(one) for seen in results[id] if seen.row == row]
+    for span in spans:
+        if span.case:
+            row = span.case.row
+            span.results += [seen for id in _ends(span) for seen in results[id] if seen.row == row]
 
 
 def _ends(span: _Span) -> list[str]:
@@ -244,7 +244,9 @@ def _results_now(project: Project, file: str, row: str) -> list[Result]:
         plan = project.plan(SelectionOptions(paths=(f"{file}::{row}",)))
         settled = compute_results(plan, project.settings.verdict)
         return [
-            as_result(one) for one in settled if (one.cell.file, one.cell.case.row) == (file, row)
+            as_result(result)
+            for result in settled
+            if (result.cell.file, result.cell.case.row) == (file, row)
         ]
     return []
 
@@ -292,7 +294,7 @@ def _kind(part: str) -> str:
 
 def _candidates(was: _Span, now: _Span) -> Iterator[str]:
     """What became of the candidates of this case."""
-    here = {one.model for one in (*was.results, *now.results)}
+    here = {result.model for result in (*was.results, *now.results)}
     for id in sorted({*was.asked, *now.asked} & here):
         if id not in was.asked:
             yield f"{id} is new"
@@ -320,9 +322,12 @@ def _verdicts(
         if one.word != "pending" or one.prompt_number not in last:
             last[one.prompt_number] = one
     return (
-        {id: tuple(one.word or "answered" for one in last.values()) for id, last in found.items()},
         {
-            id: tuple(name(one.prompt) for one in last.values())
+            id: tuple(result.word or "answered" for result in last.values())
+            for id, last in found.items()
+        },
+        {
+            id: tuple(name(result.prompt) for result in last.values())
             for id, last in found.items()
             if len(last) > 1
         },
@@ -380,9 +385,9 @@ def _messages(content: Json, *, bare: bool = False) -> str:
     if bare and len(messages) == 1:
         return text_of(messages[0].parts)
     return "\n\n".join(
-        f"{one.name or one.role}:\n"
-        + ("(filled by the candidate)" if one.filled else text_of(one.parts))
-        for one in messages
+        f"{message.name or message.role}:\n"
+        + ("(filled by the candidate)" if message.filled else text_of(message.parts))
+        for message in messages
     )
 
 

@@ -126,10 +126,10 @@ class BaseChecker:
                 "prompt_in": prompt_in,
                 "prompt_out": prompt_out,
                 "response": _one(
-                    [self.extract_response_from_prompt(one) for one in chats], several
+                    [self.extract_response_from_prompt(chat) for chat in chats], several
                 ),
                 "variables": _one(
-                    [self.extract_variables_from_prompt(one) for one in chats], several
+                    [self.extract_variables_from_prompt(chat) for chat in chats], several
                 ),
                 "param_values": param_values,
             }
@@ -139,7 +139,11 @@ class BaseChecker:
         return safe, _one(answers, several)
 
     def _answers(self, chat: Chat) -> Any:
-        named = [one for one in chat if one.role == Role.assistant and one.variable is not None]
+        named = [
+            message
+            for message in chat
+            if message.role == Role.assistant and message.variable is not None
+        ]
         if len(named) > 1:
             return self.extract_variables_from_prompt(chat, full=True)
         return self.extract_response_from_prompt(chat, full=True)
@@ -178,7 +182,8 @@ def judge(checker: BaseChecker, given: dict[str, Any]) -> Any:
     """What a checker says of the answers: safe is a pass."""
     chats = [[_message(turn) for turn in run] for run in given.get("runs", [given["messages"]])]
     asked = [
-        [replace(one, content=None) if one.variable else one for one in chat] for chat in chats
+        [replace(message, content=None) if message.variable else message for message in chat]
+        for chat in chats
     ]
     values = ParameterValues(given["item"])
     if checker.is_multi_run():

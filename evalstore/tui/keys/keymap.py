@@ -47,7 +47,7 @@ def read_look(where: Location, theme: str | None, keys: Sequence[str]) -> Appear
             )
         chosen[id.strip()] = text
     if found := list(find_problems(file, shared, BrowserSettings(theme, chosen))):
-        if own := next((one for one in found if one.line is None), None):
+        if own := next((problem for problem in found if problem.line is None), None):
             raise EvalstoreError(f"{own.file}: {own.message}", hint=own.hint)
         raise WorkspaceError(found)
     return Appearance(
@@ -129,7 +129,7 @@ def key_name(key: str) -> str:
 
 def _is_key(name: str) -> bool:
     *modifiers, key = name.split("+")
-    if any(one not in _MODIFIERS for one in modifiers):
+    if any(modifier not in _MODIFIERS for modifier in modifiers):
         return False
     if modifiers == ["shift"] and len(key) == 1:
         return False

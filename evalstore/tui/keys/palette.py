@@ -57,13 +57,13 @@ class _Listed(Provider):
 
     async def discover(self) -> Hits:
         """What is listed before anything is typed."""
-        for one in self.commands[: self.shown_first]:
-            yield DiscoveryHit(Content(_plain(one)), one.run, _plain(one), one.what)
+        for command in self.commands[: self.shown_first]:
+            yield DiscoveryHit(Content(_plain(command)), command.run, _plain(command), command.what)
 
     async def search(self, query: str) -> Hits:
         """The commands that match best."""
         matcher = self.matcher(query)
-        found = [(matcher.match(_plain(one)), one) for one in self.commands]
+        found = [(matcher.match(_plain(command)), command) for command in self.commands]
         found.sort(key=lambda pair: -pair[0])
         for score, one in found[:_LISTED]:
             if score > 0:
@@ -135,11 +135,11 @@ class PlaceCommands(_Listed):
             return []
         return [
             Command(
-                f"Run {one.id[:8]} {one.message}".strip(),
-                when(one.started),
-                partial(self._show_run, one.id),
+                f"Run {run.id[:8]} {run.message}".strip(),
+                when(run.started),
+                partial(self._show_run, run.id),
             )
-            for one in runs
+            for run in runs
         ]
 
     def _files(self) -> list[Command]:
@@ -147,7 +147,9 @@ class PlaceCommands(_Listed):
             files = self.browser.source.files()
         except EvalstoreError:
             return []
-        return [Command(f"File {one}", "its cases", partial(self._show_file, one)) for one in files]
+        return [
+            Command(f"File {file}", "its cases", partial(self._show_file, file)) for file in files
+        ]
 
     def _themes(self) -> list[Command]:
         return [

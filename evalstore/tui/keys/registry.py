@@ -34,32 +34,34 @@ def owners() -> tuple[type[DOMNode], ...]:
     """All classes of the browser that have keys of their own, the general ones first."""
     for module in pkgutil.walk_packages(evalstore.tui.__path__, "evalstore.tui."):
         importlib.import_module(module.name)
-    found = dict.fromkeys(one for one in _below(DOMNode) if one.__dict__.get("BINDINGS"))
+    found = dict.fromkeys(node for node in _below(DOMNode) if node.__dict__.get("BINDINGS"))
     return tuple(sorted(found, key=lambda one: len(one.__mro__)))
 
 
 def _below(parent: type[DOMNode]) -> Iterator[type[DOMNode]]:
     """The classes of this package among those that are derived from one."""
-    for one in parent.__subclasses__():
-        if one.__module__.startswith("evalstore.tui."):
-            yield one
-        yield from _below(one)
+    for node in parent.__subclasses__():
+        if node.__module__.startswith("evalstore.tui."):
+            yield node
+        yield from _below(node)
 
 
 def pages() -> list[type[Page]]:
     """All screens with a name: the first one, then in the order of their names."""
     owners()
-    found = {one for one in _below(Page) if issubclass(one, Page) and one.TITLE}
+    found = {node for node in _below(Page) if issubclass(node, Page) and node.TITLE}
     return sorted(found, key=lambda one: (bool(one.WAY), (one.TITLE or "").casefold()))
 
 
 def own_actions(owner: type[DOMNode]) -> list[Action]:
     """What the keys of a class do, without what it inherits."""
     found: dict[str, Action] = {}
-    for one in Binding.make_bindings(owner.__dict__.get("BINDINGS", ())):
-        if one.id:
-            keys = found[one.id].keys if one.id in found else ()
-            found[one.id] = Action(one.id, (*keys, one.key), one.description, one.action, one.show)
+    for binding in Binding.make_bindings(owner.__dict__.get("BINDINGS", ())):
+        if binding.id:
+            keys = found[binding.id].keys if binding.id in found else ()
+            found[binding.id] = Action(
+                binding.id, (*keys, binding.key), binding.description, binding.action, binding.show
+            )
     return list(found.values())
 
 
@@ -76,10 +78,10 @@ def scopes() -> Iterator[list[Action]]:
     from evalstore.tui.app import Browser
 
     found = owners()
-    screens = [one for one in found if issubclass(one, Page)]
-    widgets = [one for one in found if not issubclass(one, (Page, Browser))]
+    screens = [node for node in found if issubclass(node, Page)]
+    widgets = [node for node in found if not issubclass(node, (Page, Browser))]
     for screen in screens:
-        above = [one for one in found if issubclass(screen, one)]
+        above = [node for node in found if issubclass(screen, node)]
         for widget in widgets:
             heard: list[type[DOMNode]] = [*above, Browser, widget]
-            yield [one for owner in heard for one in own_actions(owner)]
+            yield [action for owner in heard for action in own_actions(owner)]

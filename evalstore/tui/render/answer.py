@@ -59,11 +59,11 @@ def tell(view: AnswerView) -> Iterator[StyledLine]:
     """All of an answer but the verdicts."""
     yield from _conversation(view)
     yield from _told(view)
-    for one in view.opinions:
-        if one.reasoning:
+    for opinion in view.opinions:
+        if opinion.reasoning:
             yield BLANK
-            yield heading(f"reasoning of {one.by}")
-            yield from text_lines(one.reasoning, "faint", _INDENT)
+            yield heading(f"reasoning of {opinion.by}")
+            yield from text_lines(opinion.reasoning, "faint", _INDENT)
     if view.together:
         yield BLANK
         yield heading("judged together")
@@ -90,7 +90,7 @@ def tell_verdicts(view: AnswerView, result: Result, helps: str) -> Iterator[Styl
     missing = ""
     if view.id is None:
         missing = "There is no answer yet."
-    elif result.evaluation and not any(not one.why_not for one in view.opinions):
+    elif result.evaluation and not any(not opinion.why_not for opinion in view.opinions):
         missing = "It is not judged yet."
     if missing:
         yield BLANK
@@ -100,27 +100,27 @@ def tell_verdicts(view: AnswerView, result: Result, helps: str) -> Iterator[Styl
         yield from text_lines(helps, "faint")
     elif not result.evaluation:
         yield from text_lines("Nothing judges it: it has no instructions and no checks.", "faint")
-    for one in view.opinions:
-        yield from _opinion(one)
+    for opinion in view.opinions:
+        yield from _opinion(opinion)
 
 
-def _opinion(one: JudgementView) -> Iterator[StyledLine]:
-    cell = verdict(one.verdict)
-    facts = [] if one.score is None else [f"score {one.score:g}"]
-    facts += [f"choice {one.label}"] if one.label else []
-    marks = [when(one.started), short(one.id)]
-    marks += [f"{len(one.sessions)} judged together"] if len(one.sessions) > 1 else []
-    person = " (a person)" if one.is_person else ""
+def _opinion(judgement: JudgementView) -> Iterator[StyledLine]:
+    cell = verdict(judgement.verdict)
+    facts = [] if judgement.score is None else [f"score {judgement.score:g}"]
+    facts += [f"choice {judgement.label}"] if judgement.label else []
+    marks = [when(judgement.started), short(judgement.id)]
+    marks += [f"{len(judgement.sessions)} judged together"] if len(judgement.sessions) > 1 else []
+    person = " (a person)" if judgement.is_person else ""
     yield BLANK
     yield StyledLine(
         (
             StyledSpan(f"{cell.text}  ", cell.colour),
-            StyledSpan(safe(f"by {one.by}{person}" + "".join(f"  {fact}" for fact in facts))),
-            StyledSpan(f"  ({one.why_not})" if one.why_not else "", "pending"),
+            StyledSpan(safe(f"by {judgement.by}{person}" + "".join(f"  {fact}" for fact in facts))),
+            StyledSpan(f"  ({judgement.why_not})" if judgement.why_not else "", "pending"),
             StyledSpan(safe("".join(f"  {mark}" for mark in marks)), "faint"),
         )
     )
-    for check in one.checks:
+    for check in judgement.checks:
         found = verdict(check.verdict) if check.verdict else None
         told = check.feedback or check.name
         if not told.startswith(check.name):
@@ -128,41 +128,41 @@ def _opinion(one: JudgementView) -> Iterator[StyledLine]:
         for number, line in enumerate(text_lines(told)):
             sign = (StyledSpan(f"{found.text}  ", found.colour),) if found and not number else ()
             yield StyledLine((*sign, *line.spans), 2 * _INDENT)
-    if one.feedback and not any(check.feedback for check in one.checks):
-        yield from text_lines(one.feedback, indent=_INDENT)
+    if judgement.feedback and not any(check.feedback for check in judgement.checks):
+        yield from text_lines(judgement.feedback, indent=_INDENT)
 
 
 def _conversation(view: AnswerView) -> Iterator[StyledLine]:
     if not view.said:
         yield BLANK
         yield from text_lines("What was asked is not in the store.", "faint")
-    for one in view.said:
+    for turn in view.said:
         yield BLANK
-        if one.answer is None:
-            yield heading(title_of(one, view))
-            yield from text_lines(one.text, indent=_INDENT)
+        if turn.answer is None:
+            yield heading(title_of(turn, view))
+            yield from text_lines(turn.text, indent=_INDENT)
             continue
-        yield heading(f"▌ {title_of(one, view)}")
-        if one.answer:
-            yield from text_lines(one.text, indent=_INDENT)
+        yield heading(f"▌ {title_of(turn, view)}")
+        if turn.answer:
+            yield from text_lines(turn.text, indent=_INDENT)
         else:
             yield from text_lines("(filled by the candidate)", "faint", _INDENT)
 
 
-def title_of(one: TurnView, view: AnswerView) -> str:
+def title_of(turn: TurnView, view: AnswerView) -> str:
     """Who says this, or which of the candidate's answers it is."""
-    if one.answer is None:
-        return f"{one.role} {one.name}".rstrip()
+    if turn.answer is None:
+        return f"{turn.role} {turn.name}".rstrip()
     answers = sum(1 for other in view.said if other.answer)
-    which = f"answer {one.answer} of {answers}" if answers > 1 else "answer"
-    return which if one.answer else "assistant"
+    which = f"answer {turn.answer} of {answers}" if answers > 1 else "answer"
+    return which if turn.answer else "assistant"
 
 
 def _told(view: AnswerView) -> Iterator[StyledLine]:
     """What evaluators were told: that of the case first."""
     from evalstore.operations.views.judgements import EARLIER  # not before an answer is read
 
-    earlier = {one.evaluation for one in view.opinions if one.why_not == EARLIER}
+    earlier = {opinion.evaluation for opinion in view.opinions if opinion.why_not == EARLIER}
     for number, (id, told) in enumerate(view.told.items()):
         when_told = "before" if id in earlier else "after"
         which = f" {when_told} an edit ({short(id)})" if number else ""
@@ -229,7 +229,7 @@ def tell_beside(one: AnswerView, other: AnswerView) -> tuple[list[StyledLine], l
 
 def _pieces(pieces: Pieces, colour: str) -> StyledLine:
     spans: list[StyledSpan] = []
-    for one in pieces:
-        text = safe(one.text, lines=True).expandtabs(4)
-        spans += changed(text, colour) if one.differs else [StyledSpan(text)]
+    for piece in pieces:
+        text = safe(piece.text, lines=True).expandtabs(4)
+        spans += changed(text, colour) if piece.differs else [StyledSpan(text)]
     return StyledLine(tuple(spans))

@@ -41,14 +41,14 @@ def said_of(
 def _labels(said: Sequence[PersonLabel], result: Result) -> Iterator[StyledLine]:
     """What people have said of a cell; the same of several answers once."""
     alike: dict[tuple[str, str, str, bool], list[PersonLabel]] = {}
-    for one in said:
-        is_later = one.id not in result.evaluations
-        alike.setdefault((one.person, one.verdict, one.note, is_later), []).append(one)
+    for label in said:
+        is_later = label.id not in result.evaluations
+        alike.setdefault((label.person, label.verdict, label.note, is_later), []).append(label)
     for (person, word, note, is_later), some in alike.items():
-        count = sum(len(one.sessions) for one in some)
+        count = sum(len(label.sessions) for label in some)
         facts = [
             f"label taken back by {person}" if word == "none" else f"{word}  by {person}",
-            when(max(one.at for one in some)),
+            when(max(label.at for label in some)),
             *(["after this run"] if is_later else []),
             *([plural(count, "answer")] if count > 1 else []),
         ]

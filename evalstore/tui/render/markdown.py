@@ -30,9 +30,9 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
     for opinion in view.opinions:
         yield from _opinion(opinion)
     yield ""
-    for one in view.said:
-        yield f"## {in_line(title_of(one, view))}\n"
-        yield f"{safe(one.text, lines=True)}\n"
+    for turn in view.said:
+        yield f"## {in_line(title_of(turn, view))}\n"
+        yield f"{safe(turn.text, lines=True)}\n"
     if view.id is None:
         yield "There is no answer yet.\n"
     for told in [*view.told.values()][:1]:
@@ -46,13 +46,13 @@ def _lines(case: CaseRow, result: Result, number: int, view: AnswerView) -> Iter
         yield f"session {short(view.id)}"
 
 
-def _opinion(one: JudgementView) -> Iterator[str]:
-    why_not = f" ({one.why_not})" if one.why_not else ""
-    score = "" if one.score is None else f", score {one.score:g}"
-    feedback = "" if any(check.feedback for check in one.checks) else one.feedback
-    words = f"{verdict(one.verdict).text} by {one.by}{score}{why_not}"
+def _opinion(judgement: JudgementView) -> Iterator[str]:
+    why_not = f" ({judgement.why_not})" if judgement.why_not else ""
+    score = "" if judgement.score is None else f", score {judgement.score:g}"
+    feedback = "" if any(check.feedback for check in judgement.checks) else judgement.feedback
+    words = f"{verdict(judgement.verdict).text} by {judgement.by}{score}{why_not}"
     yield f"- {in_line(words + (f': {feedback}' if feedback else ''))}"
-    for check in one.checks:
+    for check in judgement.checks:
         sign = f"{verdict(check.verdict).text} " if check.verdict else ""
         told = f": {check.feedback}" if check.feedback else ""
         yield f"  - {in_line(f'{sign}{check.name}{told}')}"

@@ -108,7 +108,7 @@ def _answers(pair: Pair, answers: Mapping[str, str]) -> Iterator[StyledLine]:
         yield from text_lines(old or new or "")
     else:
         stretches = compare_words(old, new)
-        alike = sum(len(one.text) for one in stretches if one.kind == "same")
+        alike = sum(len(stretch.text) for stretch in stretches if stretch.kind == "same")
         if alike >= ALIKE * max(len(old), len(new)):
             yield heading(f"how the answers differ{_number(pair)}")
             yield from stretch_lines(stretches)

@@ -47,7 +47,7 @@ def plan_lines(intent: RunRequest, planned: PlanPreview) -> Iterator[StyledLine]
             reused = plural(found.reuse, "stored answer")
             yield from text_lines(f"{reused} used again.", "faint")
         for kind, title in (("ask", "ask"), ("record", "take from files"), ("judge", "judge")):
-            items = [one for one in found.items if one.kind == kind]
+            items = [item for item in found.items if item.kind == kind]
             if items:
                 yield BLANK
                 yield from _kind_lines(title, items)
@@ -77,10 +77,10 @@ def _kind_lines(title: str, items: list[PlanItem]) -> Iterator[StyledLine]:
     who = Counter[str]()
     reasons = Counter[str]()
     first: dict[str, PlanItem] = {}
-    for one in items:
-        who[one.evaluator or one.model if one.kind == "judge" else one.model] += one.count
-        reasons[one.reason] += one.count
-        first.setdefault(one.reason, one)
+    for item in items:
+        who[item.evaluator or item.model if item.kind == "judge" else item.model] += item.count
+        reasons[item.reason] += item.count
+        first.setdefault(item.reason, item)
     by = "by " if items[0].kind == "judge" else ""
     names = ", ".join(f"{safe(name)} {count:,}" for name, count in who.most_common())
     yield StyledLine(
@@ -93,11 +93,11 @@ def _kind_lines(title: str, items: list[PlanItem]) -> Iterator[StyledLine]:
         yield from text_lines(f"… {len(reasons) - _REASONS} more reasons (w lists all)", "faint", 2)
 
 
-def values_lines(one: PlanItem, indent: int = 0, width: int = _WIDTH) -> Iterator[StyledLine]:
+def values_lines(item: PlanItem, indent: int = 0, width: int = _WIDTH) -> Iterator[StyledLine]:
     """The two values of an item, when its reason has no room for them."""
-    if one.was is None or one.now is None or Difference("", one.was, one.now).fits:
+    if item.was is None or item.now is None or Difference("", item.was, item.now).fits:
         return
-    was, now = focus(one.was, one.now, width)
+    was, now = focus(item.was, item.now, width)
     yield StyledLine((StyledSpan(f"- {safe(was)}", "old"),), indent)
     yield StyledLine((StyledSpan(f"+ {safe(now)}", "new"),), indent)
 
@@ -124,8 +124,8 @@ def besides(found: Status) -> Iterator[StyledLine]:
             f"{plural(found.left_judgements, 'judgement')} (no model may be called for them).",
             "pending",
         )
-    for one in found.untrusted:
-        yield from text_lines(f"{one.words}; read it, then: {one.command}", "pending")
+    for file in found.untrusted:
+        yield from text_lines(f"{file.words}; read it, then: {file.command}", "pending")
     if found.skipped:
         yield from text_lines(
             f"{plural(len(found.skipped), 'pair')} skipped for lack of a capability.", "faint"
@@ -191,18 +191,18 @@ def result_lines(ended: RunEnd, flips: VerdictChanges | None = None) -> Iterator
         word = "Stopped at the bound on the time" if ended.time_is_up else why[ended.status]
         yield from text_lines(f"{word}: what was finished is stored, R goes on from there.")
     yield from _again_lines(ended)
-    for one in ended.troubles:
+    for trouble in ended.troubles:
         yield BLANK
-        status = f" {one.status}" if one.status else ""
+        status = f" {trouble.status}" if trouble.status else ""
         yield StyledLine(
             (
-                StyledSpan(f"{SIGNS['error']} failed {one.count:,} x  ", "fail"),
-                StyledSpan(f"{safe(one.kind)}{status}  {safe(one.model)}"),
+                StyledSpan(f"{SIGNS['error']} failed {trouble.count:,} x  ", "fail"),
+                StyledSpan(f"{safe(trouble.kind)}{status}  {safe(trouble.model)}"),
             )
         )
-        yield from text_lines(one.message, indent=2)
-        if one.hint:
-            yield from text_lines(f"hint: {one.hint}", "faint", 2)
+        yield from text_lines(trouble.message, indent=2)
+        if trouble.hint:
+            yield from text_lines(f"hint: {trouble.hint}", "faint", 2)
     for text in (*ended.waiting, *ended.warnings):
         yield from text_lines(text, "pending")
 

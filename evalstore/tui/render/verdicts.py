@@ -36,7 +36,7 @@ def bar(share: float | None, width: int) -> str:
 def spark(shares: Sequence[float | None], width: int) -> str:
     """The last shares as a line of small bars, the newest at the right."""
     shown = shares[-width:]
-    return "".join(" " if one is None else _BLOCKS[1 + round(one * 7)] for one in shown)
+    return "".join(" " if number is None else _BLOCKS[1 + round(number * 7)] for number in shown)
 
 
 def interval(rate: Rate) -> str:

@@ -112,7 +112,7 @@ class ActionsPage(Page):
             grid = self.focused if isinstance(self.focused, Grid) else grids[0]
             rows = map(grid.texts, range(grid.row_count))
             return ExportedTable(grid.titles, [row for row in rows if row])
-        return "\n\n".join(one.laid_out for one in self.query(TextView) if one.display)
+        return "\n\n".join(view.laid_out for view in self.query(TextView) if view.display)
 
     def action_save(self) -> None:
         """Ask for a name, and write what is shown into a new file."""
@@ -168,7 +168,7 @@ class CaseActionsPage(ActionsPage):
     @property
     def _labelled(self) -> list[Result]:
         """What of it can have a label; where there is nothing, that is said."""
-        results = [one for one in self.chosen if one.sessions and one.evaluation]
+        results = [result for result in self.chosen if result.sessions and result.evaluation]
         if not results:
             self.complain(
                 "Nothing here can be labelled: there is no answer yet, or nothing judges the case."
@@ -180,7 +180,7 @@ class CaseActionsPage(ActionsPage):
         results = self._labelled
         if not results:
             return
-        first, count = results[0], sum(len(one.sessions) for one in results)
+        first, count = results[0], sum(len(result.sessions) for result in results)
         if len(results) == 1:
             prompt = self.prompt_of(first)
             parts = (first.file, first.row, f"({prompt})" if prompt else "", first.model)
@@ -261,9 +261,9 @@ class CaseActionsPage(ActionsPage):
         """What was said, and what the cases have come to by now."""
         one = labels[0]
         what = "label taken back" if one.verdict == "none" else one.verdict
-        count = sum(len(one.subject.sessions) for one in labels)
+        count = sum(len(label.subject.sessions) for label in labels)
         lines = [f"{what}: {plural(count, 'answer')}, by {safe(one.person)}"]
-        now = {one.subject.cell: one.now for one in labels}
+        now = {label.subject.cell: label.now for label in labels}
         words = Counter(word for word in now.values() if word)
         if words.keys() - {one.verdict}:
             only = next(iter(words)) if len(now) == 1 else ""
@@ -333,7 +333,7 @@ class CaseActionsPage(ActionsPage):
         found = (
             [self.session]
             if self.session
-            else [id for one in self.chosen[:1] for id in one.sessions]
+            else [id for result in self.chosen[:1] for id in result.sessions]
         )
         sessions = list(dict.fromkeys(found))
         self.fetch(

@@ -159,8 +159,8 @@ answer beside this one, {session.markdown} lays the answer out as Markdown; each
         if not stay:
             self._show_sides([*head, *text_lines("reading …", "faint")], ())
 
-        def view_of(one: Result, id: str | None) -> AnswerView:
-            return source.session(id, one) if id else source.question(one, run)
+        def view_of(result: Result, id: str | None) -> AnswerView:
+            return source.session(id, result) if id else source.question(result, run)
 
         def work() -> Callable[[], None]:
             view = view_of(result, session)

@@ -211,7 +211,8 @@ class Page(Screen[None]):
     def is_reading(self) -> bool:
         """Whether what the page shows is being read."""
         return any(
-            one.is_running and one.group == "read" and one.node is self for one in self.workers
+            worker.is_running and worker.group == "read" and worker.node is self
+            for worker in self.workers
         )
 
     @on(Fetched)
@@ -230,7 +231,7 @@ class Page(Screen[None]):
 
     def mend(self, group: str) -> None:
         """What went wrong there is over; all is when the page itself has been read again."""
-        over = [one for one in self._problems if group in (one, "read")]
+        over = [problem for problem in self._problems if group in (problem, "read")]
         for one in over:
             del self._problems[one]
         if over:

@@ -264,13 +264,17 @@ all of them, each with the answers of the candidate in the picked column.
     def chosen(self) -> list[Result]:
         """What the candidate in the picked column came to in these."""
         picked = self.query_one("#cases", Grid).picked
-        found = (one.results[picked : picked + 1] for one in self._chosen_cases)
-        return [one for some in found for one in some if one]
+        found = (chosen_case.results[picked : picked + 1] for chosen_case in self._chosen_cases)
+        return [result for some in found for result in some if result]
 
     def prompt_of(self, result: Result) -> str:
         """The name of the system prompt, when the case has several."""
-        found = (one for one in self._chosen_cases if any(it is result for it in one.results))
-        return next((one.prompt for one in found), "")
+        found = (
+            chosen_case
+            for chosen_case in self._chosen_cases
+            if any(it is result for it in chosen_case.results)
+        )
+        return next((row.prompt for row in found), "")
 
     @property
     def place(self) -> tuple[str, int | None] | None:
@@ -309,7 +313,7 @@ all of them, each with the answers of the candidate in the picked column.
         if case is None:
             self.query_one("#said", TextView).show(())
             return
-        ids = [id for one in case.results if one for id in one.evaluations]
+        ids = [id for result in case.results if result for id in result.evaluations]
         self.query_one("#said", TextView).show(self._said(case, {}))
         if ids:
             self.fetch(

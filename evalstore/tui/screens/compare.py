@@ -174,7 +174,9 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         candidate = [] if found.models else [Column("candidate", 16, since=78)]
         return [
             Column("", 9, since=46),
-            Column("file", 10, grows=True, most=widest({one.place[0] for one in self._listed})),
+            Column(
+                "file", 10, grows=True, most=widest({listed.place[0] for listed in self._listed})
+            ),
             Column("row", 8, grows=True, most=widest(map(self._row_of, self._listed)), since=60),
             *candidate,
             Column(was, 11),
@@ -272,12 +274,12 @@ that broke first, then those that were fixed, then the rest. Below is what both 
         if self.listed is None:
             return
         rows = {
-            (one.file, one.row, found.prompt_number): one
-            for one in cases.rows
-            for found in one.results
+            (row.file, row.row, found.prompt_number): row
+            for row in cases.rows
+            for found in row.results
             if found
         }
-        places = dict.fromkeys(one.place[:3] for one in self._listed)
+        places = dict.fromkeys(listed.place[:3] for listed in self._listed)
         among = [rows[place] for place in places if place in rows]
         case = rows.get(self.listed.place[:3])
         if case is None:
@@ -326,6 +328,6 @@ def _sides(pair: Pair) -> list[Result]:
 def _tails(*names: str) -> list[str]:
     """Names without the folders that all of them have: what tells them apart."""
     parts = [name.split("/") for name in names]
-    while all(len(one) > 1 for one in parts) and len({one[0] for one in parts}) == 1:
-        parts = [one[1:] for one in parts]
-    return ["/".join(one) for one in parts]
+    while all(len(part) > 1 for part in parts) and len({part[0] for part in parts}) == 1:
+        parts = [part[1:] for part in parts]
+    return ["/".join(part) for part in parts]

@@ -118,14 +118,14 @@ class HelpPage(Page):
         order = ["On this screen", *_HERE.values(), "In the line", "Everywhere"]
         return {name: groups[name] for name in order if name in groups}
 
-    def _place(self, one: ActiveBinding) -> str:
-        if one.node is self.app:
+    def _place(self, binding: ActiveBinding) -> str:
+        if binding.node is self.app:
             return "Everywhere"
-        if isinstance(one.node, Screen):
+        if isinstance(binding.node, Screen):
             shared = {action.id for action in own_actions(Page)}
-            is_own = one.binding.id and one.binding.id not in shared
+            is_own = binding.binding.id and binding.binding.id not in shared
             return "On this screen" if is_own else "Everywhere"
-        return _HERE["text" if (one.binding.id or "").startswith("text.") else "list"]
+        return _HERE["text" if (binding.binding.id or "").startswith("text.") else "list"]
 
     def _ways(self) -> Iterator[StyledLine]:
         for page in pages():

@@ -118,7 +118,7 @@ class BrowserRuns:
         """Whether the browser may end; while a run goes it is asked first, and then waited for."""
         if self.runner is None or self.runner.is_over or self.is_leaving:
             return True
-        asking = [one for one in self._browser.screen_stack if isinstance(one, LeavePage)]
+        asking = [screen for screen in self._browser.screen_stack if isinstance(screen, LeavePage)]
         if not asking:
             self._browser.push_screen(LeavePage(self.runner))
             return False

@@ -117,7 +117,7 @@ run under the cursor with the run before it, and the workspace with the newest r
         cursor = next((n for n, one in enumerate(runs, 1) if one.id == highlighted), 0)
         self.set_title("evalstore", plural(len(runs), "run"))
         grid.show(_COLUMNS, len(runs) + 1, self._cells, cursor=cursor)
-        ids = ["", *(one.id for one in runs)]
+        ids = ["", *(run.id for run in runs)]
         grid.marked = {number for number, id in enumerate(ids) if id in marked}
         if not grid.has_focus and self.focused is None:
             grid.focus()

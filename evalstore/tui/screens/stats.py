@@ -179,28 +179,30 @@ tag and by file. {list.open} shows the cases that a line is about."""
         if self.group:
             self.query_one("#facts", TextView).show(self._facts(self.group))
 
-    def _facts(self, one: ResultGroup) -> Iterator[StyledLine]:
+    def _facts(self, group: ResultGroup) -> Iterator[StyledLine]:
         assert self._read
         assert self.stats
         currency = self.stats.currency
-        yield heading(one.name)
-        covered = f"{100 * one.coverage:.0f}% judged" if one.coverage is not None else ""
-        yield from text_lines(f"{interval(one.rate)}; {covered} of {plural(one.results, 'result')}")
+        yield heading(group.name)
+        covered = f"{100 * group.coverage:.0f}% judged" if group.coverage is not None else ""
         yield from text_lines(
-            f"{plural(one.tests, 'test')}, {plural(one.cases, 'case')}, "
-            f"{plural(one.sessions, 'session')}, {plural(one.evaluations, 'judgement')}"
+            f"{interval(group.rate)}; {covered} of {plural(group.results, 'result')}"
         )
         yield from text_lines(
-            f"answers {_money(one.answering, currency)}, "
-            f"judging {_money(one.judging, currency)}; for 100 sessions "
-            f"{_money(one.per_100(one.answering), currency)} and "
-            f"{_money(one.per_100(one.judging), currency)}"
-            + (f"; {one.unpriced:,} without a known price" if one.unpriced else "")
+            f"{plural(group.tests, 'test')}, {plural(group.cases, 'case')}, "
+            f"{plural(group.sessions, 'session')}, {plural(group.evaluations, 'judgement')}"
         )
-        if one.attempted:
+        yield from text_lines(
+            f"answers {_money(group.answering, currency)}, "
+            f"judging {_money(group.judging, currency)}; for 100 sessions "
+            f"{_money(group.per_100(group.answering), currency)} and "
+            f"{_money(group.per_100(group.judging), currency)}"
+            + (f"; {group.unpriced:,} without a known price" if group.unpriced else "")
+        )
+        if group.attempted:
             yield from text_lines(
-                f"flaky: two attempts at the same case differ in {100 * (one.flip or 0):.0f}%; "
-                f"attempts disagree in {one.flaky:,} of {plural(one.attempted, 'result')}"
+                f"flaky: two attempts at the same case differ in {100 * (group.flip or 0):.0f}%; "
+                f"attempts disagree in {group.flaky:,} of {plural(group.attempted, 'result')}"
             )
         rerolls = self.stats.rerolls.text(self.stats.total.rate.passed)
         if rerolls:

@@ -151,10 +151,10 @@ price; or what is wrong with the files."""
             StyledCell(one.reason + count),
         )
 
-    def _row_of(self, one: PlanItem) -> str:
+    def _row_of(self, item: PlanItem) -> str:
         """The row, and the system prompt where the file has several."""
-        prompt = self._prompts.get(one.file, {}).get(one.prompt)
-        return f"{one.row} ({prompt})".lstrip() if prompt else one.row
+        prompt = self._prompts.get(item.file, {}).get(item.prompt)
+        return f"{item.row} ({prompt})".lstrip() if prompt else item.row
 
     # --- the highlighted line
 
@@ -221,22 +221,22 @@ price; or what is wrong with the files."""
         return f"{one.file}::{row}" if row else one.file, "the case"
 
 
-def what_changed(one: FileChange) -> str:
+def what_changed(change: FileChange) -> str:
     """What a changed file means, in words."""
-    if one.code.strip() == "A":
-        return f"{plural(one.asked, 'case')} new"
-    if one.code.strip() == "D":
-        return f"{plural(one.gone, 'case')} retired"
-    if one.code.strip() == "R":
-        return one.reason
+    if change.code.strip() == "A":
+        return f"{plural(change.asked, 'case')} new"
+    if change.code.strip() == "D":
+        return f"{plural(change.gone, 'case')} retired"
+    if change.code.strip() == "R":
+        return change.reason
     counts = (
-        (one.new, "new"),
-        (one.asked, "asked again"),
-        (one.judged, "judged again"),
-        (one.gone, "retired"),
+        (change.new, "new"),
+        (change.asked, "asked again"),
+        (change.judged, "judged again"),
+        (change.gone, "retired"),
     )
     parts = ", ".join(f"{plural(count, 'case')} {word}" for count, word in counts if count)
-    return ": ".join(part for part in (parts, one.reason) if part)
+    return ": ".join(part for part in (parts, change.reason) if part)
 
 
 def _listed(found: Status) -> Iterator[_Title | FileChange | PlanItem]:
@@ -247,10 +247,10 @@ def _listed(found: Status) -> Iterator[_Title | FileChange | PlanItem]:
         yield _Title("changed", f"since {last}")
         yield from found.changes
     for kind, name in (("ask", "ask"), ("record", "take"), ("judge", "judge")):
-        items = [one for one in found.items if one.kind == kind]
+        items = [item for item in found.items if item.kind == kind]
         if items:
             what = "recorded answer" if kind == "record" else _WORDS[kind]
-            yield _Title(name, plural(sum(one.count for one in items), what))
+            yield _Title(name, plural(sum(item.count for item in items), what))
             yield from summed(items)
     rest = [line.spans[0].text for line in besides(found) if line.spans]
     if rest:

@@ -97,7 +97,9 @@ the case in that run."""
     def show_versions(self, versions: list[Version], run: str | None) -> None:
         """Show them, with the cursor at that of a run if it is there."""
         self._versions = versions
-        self._candidates = list(dict.fromkeys(name for one in versions for name in one.verdicts))
+        self._candidates = list(
+            dict.fromkeys(name for version in versions for name in version.verdicts)
+        )
         self.set_title("versions", plural(len(versions), "version"), self.file, self.row)
         self.set_empty("" if versions else self.with_keys(_EMPTY))
         grid = self.query_one(Grid)
@@ -204,10 +206,10 @@ def _tell(now: Version, was: Version | None, edits: Sequence[Edit]) -> Iterator[
                         StyledSpan(f"{line.sign} ", colour and _SIGNS[line.sign]),
                         *(
                             StyledSpan(
-                                safe(one.text, lines=True).expandtabs(4),
-                                colour if one.differs and was else "",
+                                safe(piece.text, lines=True).expandtabs(4),
+                                colour if piece.differs and was else "",
                             )
-                            for one in line.pieces
+                            for piece in line.pieces
                         ),
                     ),
                 )

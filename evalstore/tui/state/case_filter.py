@@ -45,11 +45,11 @@ class FilteredCases:
         self._rows = cases.rows
         self._models = cases.models
         self._folded_models = tuple(model.casefold() for model in cases.models)
-        self._files = list(dict.fromkeys(one.file for one in cases.rows))
-        self._tags = list(dict.fromkeys(one.tags for one in cases.rows))
+        self._files = list(dict.fromkeys(row.file for row in cases.rows))
+        self._tags = list(dict.fromkeys(row.tags for row in cases.rows))
         numbers: dict[_CameTo, int] = {}
         self._came_to = array(
-            "I", (numbers.setdefault(_came_to(one), len(numbers)) for one in cases.rows)
+            "I", (numbers.setdefault(_came_to(row), len(numbers)) for row in cases.rows)
         )
         """For each row, which of these."""
         self._kinds = list(numbers)
@@ -57,7 +57,7 @@ class FilteredCases:
         """How many rows have come to each."""
         self._orders: dict[str, Sequence[int]] = {"file": range(len(cases.rows))}
         self.file_width = widest(self._files)
-        self.row_width = widest([label_of(one) if one.prompt else one.row for one in cases.rows])
+        self.row_width = widest([label_of(row) if row.prompt else row.row for row in cases.rows])
         self._places: list[str] | None = None
         self._known: dict[str, bytes] = {}
         self._all = b"\1" * len(cases.rows)
@@ -84,9 +84,9 @@ class FilteredCases:
 
     def count(self, numbers: Sequence[int], query: Query | None = None) -> dict[str, int]:
         """How many results of these rows have each verdict, of the candidates that are meant."""
-        named = [one for one in query.fields if one.name == "model"] if query else []
+        named = [field for field in query.fields if field.name == "model"] if query else []
         meant = [
-            all(has_any(model, one.values) != one.is_negated for one in named)
+            all(has_any(model, field.values) != field.is_negated for field in named)
             for model in self._folded_models
         ]
         kinds = (
@@ -130,7 +130,7 @@ class FilteredCases:
     ) -> Sequence[int]:
         rows, values, negated = self._rows, field.values, field.is_negated
         if field.name == "file":
-            files = {one for one in self._files if has_any(one.casefold(), values) != negated}
+            files = {file for file in self._files if has_any(file.casefold(), values) != negated}
             return [number for number in numbers if rows[number].file in files]
         if field.name == "tag":
             tags = {
@@ -152,7 +152,7 @@ class FilteredCases:
         return any(
             word is not None
             and word.startswith(words)
-            and all(has_any(model, one.values) for one in among)
+            and all(has_any(model, field.values) for field in among)
             for model, word in zip(self._folded_models, kind, strict=True)
         )
 
@@ -214,7 +214,7 @@ class FilteredCases:
 
     def _find_lacking(self, word: str) -> bytes:
         places, sought = self._folded(), _fold(word)
-        files = {one for one in self._files if word in one.casefold()}
+        files = {file for file in self._files if word in file.casefold()}
         if not files:
             return bytes([sought not in place for place in places])
         return bytes(
@@ -227,7 +227,7 @@ class FilteredCases:
     def _folded(self) -> list[str]:
         """The row and the prompt of each case; a text that is needed twice is there once."""
         if self._places is None:
-            texts = (f"{one.row} {one.prompt}" if one.prompt else one.row for one in self._rows)
+            texts = (f"{row.row} {row.prompt}" if row.prompt else row.row for row in self._rows)
             self._places = [folded if (folded := _fold(text)) != text else text for text in texts]
         return self._places
 
@@ -284,7 +284,7 @@ def label_of(case: CaseRow) -> str:
 
 def _prompt_of(case: CaseRow) -> str:
     """The name of the system prompt, where there is one, and its id."""
-    id = next(one.prompt for one in case.results if one)
+    id = next(result.prompt for result in case.results if result)
     return f"{case.prompt} {id or 'no prompt'}".casefold()
 
 
@@ -299,7 +299,10 @@ def _unknown_fields(query: Query) -> Iterator[tuple[str, str]]:
 def _came_to(case: CaseRow) -> _CameTo:
     # A list, and the verdict first: there are very many of them.
     return tuple(
-        [None if one is None else one.verdict or one.word or "answered" for one in case.results]
+        [
+            None if result is None else result.verdict or result.word or "answered"
+            for result in case.results
+        ]
     )
 
 
@@ -309,7 +312,9 @@ def _worst(words: _CameTo) -> int:
 
 def _among(rows: Sequence[CaseRow], sessions: frozenset[str]) -> bytes:
     return bytes(
-        any(not sessions.isdisjoint(one.sessions) for one in row.results if one is not None)
+        any(
+            not sessions.isdisjoint(result.sessions) for result in row.results if result is not None
+        )
         for row in rows
     )
 

@@ -122,13 +122,13 @@ class CaseNavigator:
 
     def renew(self, cases: Cases) -> None:
         """Take what the listed cases have come to by now; when this one is gone, nothing."""
-        found = {(one.file, one.row, one.prompt): one for one in cases.rows}
-        listed = [found.get((one.file, one.row, one.prompt)) for one in self.listed]
+        found = {(row.file, row.row, row.prompt): row for row in cases.rows}
+        listed = [found.get((row.file, row.row, row.prompt)) for row in self.listed]
         if listed[self.number] is None:
             return
         attempt = self.attempt
-        number = self.number - sum(one is None for one in listed[: self.number])
-        self.cases, self.listed = cases, [one for one in listed if one is not None]
+        number = self.number - sum(row is None for row in listed[: self.number])
+        self.cases, self.listed = cases, [row for row in listed if row is not None]
         before = self.model
         self.go(number)
         if self.model == before and attempt < len(self.result.sessions):

@@ -68,17 +68,17 @@ class KeyFooter(Static):
             for one in owner.__dict__.get("BINDINGS", ())
             if isinstance(one, Binding) and one.id
         ]
-        own = [one for one in keys if one.node is self.screen and one.binding.id in ids]
+        own = [key for key in keys if key.node is self.screen and key.binding.id in ids]
         return sorted(own, key=lambda one: ids.index(one.binding.id or ""))
 
     def render(self) -> Content:
         """All on one line; what cannot be done at the moment is dim."""
-        return Content("").join(part for one in self.keys for part in self._parts(one))
+        return Content("").join(part for key in self.keys for part in self._parts(key))
 
-    def _parts(self, one: ActiveBinding) -> Iterator[Content]:
-        pressed = Style.from_meta({"key": one.binding.key})
-        dim = "" if one.enabled else " dim"
-        key, words = _words(one)
+    def _parts(self, binding: ActiveBinding) -> Iterator[Content]:
+        pressed = Style.from_meta({"key": binding.binding.key})
+        dim = "" if binding.enabled else " dim"
+        key, words = _words(binding)
         yield Content.styled(key, f"{self._SHOWN}{dim}").stylize(pressed)
         yield Content.styled(words, dim.strip()).stylize(pressed)
 
@@ -89,15 +89,15 @@ class KeyFooter(Static):
             self.app.simulate_key(key)
 
 
-def _words(one: ActiveBinding) -> tuple[str, str]:
+def _words(binding: ActiveBinding) -> tuple[str, str]:
     return (
-        f" {one.binding.key_display or key_name(one.binding.key)}",
-        f" {one.binding.description} ",
+        f" {binding.binding.key_display or key_name(binding.binding.key)}",
+        f" {binding.binding.description} ",
     )
 
 
-def _width(one: ActiveBinding) -> int:
-    return sum(map(cell_len, _words(one)))
+def _width(binding: ActiveBinding) -> int:
+    return sum(map(cell_len, _words(binding)))
 
 
 def _is_back(action: str, known: Collection[str]) -> bool:
@@ -114,12 +114,12 @@ def _fitting(keys: Sequence[ActiveBinding], width: int) -> list[ActiveBinding]:
             break
         room -= _width(one)
         chosen.add(one.binding.action)
-    return [one for one in keys if one.binding.action in chosen]
+    return [key for key in keys if key.binding.action in chosen]
 
 
 def _filling(keys: Sequence[ActiveBinding], room: int) -> Iterator[ActiveBinding]:
     """Those that fit into the room that is left."""
-    for one in keys:
-        if _width(one) <= room:
-            room -= _width(one)
-            yield one
+    for key in keys:
+        if _width(key) <= room:
+            room -= _width(key)
+            yield key

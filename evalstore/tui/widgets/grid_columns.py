@@ -67,9 +67,9 @@ def fit_columns(columns: Sequence[Column], width: int, picked: int, first: int) 
     room = max(0, room - sum(made[n].width + GAP for n in seen))
     wanted = {n: _wide(columns[n], width) - made[n].width for n in shown}
     share = room
-    while sum(min(one, share) for one in wanted.values()) > room:
+    while sum(min(number, share) for number in wanted.values()) > room:
         share -= 1
-    room -= sum(min(one, share) for one in wanted.values())
+    room -= sum(min(number, share) for number in wanted.values())
     for n in shown:
         more = min(wanted[n], share + room * columns[n].grows)
         room -= max(0, more - share)

@@ -90,7 +90,9 @@ class CaseBuilder:
         self._conversations = [ConversationTemplate(run, filler) for run in test.runs]
         said = test.answer
         self._answers = [
-            filler.compile(one) for one in (said if isinstance(said, tuple) else (said,)) if one
+            filler.compile(section)
+            for section in (said if isinstance(said, tuple) else (said,))
+            if section
         ]
         self._group = filler.compile(test.group) if test.group else None
         told = test.instructions
@@ -124,11 +126,11 @@ class CaseBuilder:
         tests: list[str] = []
         shapes: list[AnswerNames] = []
         needs = self._needs
-        for one in self._conversations:
-            messages, shape = one.fill(row, project)
+        for conversation in self._conversations:
+            messages, shape = conversation.fill(row, project)
             described = hashing.with_messages(self._described, messages)
-            tests += [project.result.keep("test", described)] * one.run.count
-            shapes += [shape] * one.run.count
+            tests += [project.result.keep("test", described)] * conversation.run.count
+            shapes += [shape] * conversation.run.count
             if shown := _needs_of_messages(messages):
                 needs = tuple(sorted({*needs, *shown}))
         judged = self._judged or self._judge(row, project, shapes)
@@ -192,7 +194,7 @@ class CaseBuilder:
         It is those answers; None when the row brings none.
         """
         line = self._test.line_of("answer")
-        answers = [_value_or_none(one, row) for one in self._answers]
+        answers = [_value_or_none(answer, row) for answer in self._answers]
         if not isinstance(self._test.answer, tuple) and isinstance(answers[0], list):
             answers = answers[0]
         missing = [number for number, one in enumerate(answers, 1) if one is None]
@@ -220,7 +222,7 @@ class CaseBuilder:
         if self.has_groups:
             raise FileProblem("recorded answers cannot be judged as a group", line)
         version = ModelVersion(
-            RECORDED, RECORDED, options={"answers": [as_text(one) for one in answers]}
+            RECORDED, RECORDED, options={"answers": [as_text(answer) for answer in answers]}
         )
         return project.result.keep("model", hashing.describe_model(version))
 
@@ -230,7 +232,7 @@ class CaseBuilder:
         self, drafts: Sequence[CaseDraft], prompts: tuple[str | None, ...], project: FillContext
     ) -> Iterator[Case]:
         """The cases of the rows, and behind them those of groups that are judged together."""
-        texts = [texts_of(one.values) for one in drafts]
+        texts = [texts_of(draft.values) for draft in drafts]
         groups: dict[str, list[CaseDraft]] = {}
         taken: set[str] = set()
         for label, one in zip(labels(texts), drafts, strict=True):
@@ -274,15 +276,15 @@ class CaseBuilder:
     def _together(self, members: Sequence[CaseDraft], project: FillContext) -> CaseDraft:
         """All rows of a group as one; rows that ask the same share the answers."""
         asked: dict[str, int] = {}
-        for one in members:
-            for test in one.tests:
-                asked[test] = max(asked.get(test, 0), one.tests.count(test))
+        for member in members:
+            for test in member.tests:
+                asked[test] = max(asked.get(test, 0), member.tests.count(test))
         evaluation = EvaluationVersion((), members[0].group_checks)
         return members[0]._replace(
             tests=tuple(test for test, count in asked.items() for _ in range(count)),
             evaluation=project.result.keep("evaluation", hashing.describe_evaluation(evaluation)),
             judged_by=("checks",),
-            needs=tuple(sorted({need for one in members for need in one.needs})),
+            needs=tuple(sorted({need for member in members for need in member.needs})),
             judge_prompts=(),
             code=_code(evaluation.checks),
         )
@@ -303,13 +305,15 @@ def _value_or_none(template: Template, row: RowValues) -> Json:
 
 
 def _code(checks: Sequence[Json]) -> tuple[str, ...]:
-    return tuple([one.text for one in code_of(checks)])
+    return tuple([file.text for file in code_of(checks)])
 
 
 def differing_groups(drafts: Sequence[CaseDraft]) -> bool:
     """Whether rows of one group are to be judged together in different ways."""
     first: dict[str, tuple[Json, ...]] = {}
-    return any(first.setdefault(one.group, one.group_checks) != one.group_checks for one in drafts)
+    return any(
+        first.setdefault(draft.group, draft.group_checks) != draft.group_checks for draft in drafts
+    )
 
 
 _JUDGED_BY = {

@@ -254,8 +254,8 @@ def _fill(
         )
         if "expression" in found:
             names = names_in(found["expression"])
-            asked |= {one for one in names if one in entry.later}
-            used |= {one for one in names if one not in entry.later | OF_EXPRESSIONS | {ITEM}}
+            asked |= {name for name in names if name in entry.later}
+            used |= {name for name in names if name not in entry.later | OF_EXPRESSIONS | {ITEM}}
             if ITEM in names:
                 used |= _used_of_item(found["expression"]) if row.item is not None else {ITEM}
         if matches_all(found):

@@ -271,7 +271,9 @@ class TemplateSet:
             return f"'{ITEM}' is a row of 'dataset:' or 'replacements:', and the file has neither"
         inside = name.startswith(f"{ITEM}.")
         columns = (
-            [f"{ITEM}.{one}" for one in self._columns or self.known] if inside else self._columns
+            [f"{ITEM}.{column}" for column in self._columns or self.known]
+            if inside
+            else self._columns
         )
         own = self._answers - {LAST} if later else ()
         if near := nearest(name, [*self.known, *columns, *later]):

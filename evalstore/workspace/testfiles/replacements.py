@@ -149,7 +149,7 @@ def _read_pick(
 def _uses(item: Any, name: str) -> bool:
     picks = [item[way] for way in _PICKS if way in item] if isinstance(item, dict) else []
     sources = [pick.get("list") for pick in picks if isinstance(pick, dict)]
-    return any(isinstance(one, WrittenScalar) and one.text == name for one in sources)
+    return any(isinstance(source, WrittenScalar) and source.text == name for source in sources)
 
 
 def _refuse_name(name: str, line: int) -> None:
@@ -244,7 +244,7 @@ class RowDifferences:
 
     def _differ(self, name: str) -> bool:
         column = self._digests[name]
-        return any(one != column[0] for one in column)
+        return any(number != column[0] for number in column)
 
     def _find_used(self) -> list[str]:
         names = list(self._digests)

@@ -290,7 +290,7 @@ def test_in_any_order_is_in_one_of_all_orders(
 @given(st.lists(st.lists(st.integers(0, 4), unique=True, max_size=5), max_size=5))
 def test_a_match_is_as_large_as_can_be(options: list[list[int]]) -> None:
     found = match(options)
-    taken = [one for one in found if one is not None]
+    taken = [number for number in found if number is not None]
     assert len(taken) == len(set(taken))
     assert all(one is None or one in row for row, one in zip(options, found, strict=True))
     most = max(

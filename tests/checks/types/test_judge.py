@@ -212,5 +212,8 @@ def test_the_values_of_a_row_are_filled_into_the_choices() -> None:
     )
     found = expanded(text)
     assert found.file, found.problems
-    contents = [json.loads(found.contents[one.evaluation or ""][1]) for one in found.file.cases]
-    assert [one["checks"][0]["choices"] for one in contents] == [["Oslo", "None"], ["Rome", "None"]]
+    contents = [json.loads(found.contents[case.evaluation or ""][1]) for case in found.file.cases]
+    assert [content["checks"][0]["choices"] for content in contents] == [
+        ["Oslo", "None"],
+        ["Rome", "None"],
+    ]

@@ -317,7 +317,7 @@ def test_the_content_of_the_file_is_part_of_the_evaluation() -> None:
 def test_the_bytes_are_kept_as_a_file() -> None:
     text = test_file(told="~~~checks\n- python: {file: ./checks/mine.py, function: judge}\n~~~")
     found = expanded(text, library(FILES))
-    assert [one.data for one in found.files.values()] == [SOURCE]
+    assert [file.data for file in found.files.values()] == [SOURCE]
     assert list(found.dependencies) == ["file:checks/mine.py"]
 
 
@@ -337,7 +337,7 @@ def test_the_canonical_form_has_no_defaults_and_the_values_of_the_row() -> None:
 def test_a_case_knows_what_it_runs(actual: str) -> None:
     settings = "{file: checks/mine.py, class: Words, args: {most: 3}, network: true" + actual + "}"
     ((case, checks),) = checks_of(settings)
-    assert case.code == tuple(one.text for one in code_of(checks))
+    assert case.code == tuple(file.text for file in code_of(checks))
     assert CodeFile.read(case.code[0]).network
 
 

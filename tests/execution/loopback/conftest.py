@@ -63,7 +63,7 @@ class Place:
 
     def ask(self, *questions: str) -> None:
         """Have a test file with these questions; an answer passes when it is a JSON object."""
-        rows = "".join(f"  - {{question: {json.dumps(one)}}}\n" for one in questions)
+        rows = "".join(f"  - {{question: {json.dumps(question)}}}\n" for question in questions)
         head = f"---\ntags: [_json_mode]\nreplacements:\n{rows}---\n\n"
         self.write({"tests/questions.md": f"{head}# 👤\n\n{{{{question}}}}\n"})
 

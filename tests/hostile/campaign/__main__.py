@@ -23,7 +23,10 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60, help="how long (60)")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="repeat this campaign")
     parser.add_argument(
-        "--only", action="append", choices=[one.name for one in ATTACKS], help="only this attack"
+        "--only",
+        action="append",
+        choices=[attack.name for attack in ATTACKS],
+        help="only this attack",
     )
     parser.add_argument("--case", help="only this case, by its number or its name")
     parser.add_argument("--corpus", action="store_true", help="only the hand-written cases, once")
@@ -32,7 +35,7 @@ def main() -> int:
     )
     parser.add_argument("--results", type=Path, default=ROOT / "attack-results", help="the folder")
     given = parser.parse_args()
-    attacks = [one for one in ATTACKS if not given.only or one.name in given.only]
+    attacks = [attack for attack in ATTACKS if not given.only or attack.name in given.only]
     folder = given.results.absolute() / f"seed-{given.seed}"
     folder.mkdir(parents=True, exist_ok=True)
     with launching() as launcher:

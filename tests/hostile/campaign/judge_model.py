@@ -25,4 +25,4 @@ def verdict(body: dict[str, Any], passed: bool, **fields: Any) -> str:
 
 def _texts(body: dict[str, Any]) -> list[str]:
     contents = [message.get("content") or "" for message in body["messages"]]
-    return [one if isinstance(one, str) else json.dumps(one) for one in contents]
+    return [content if isinstance(content, str) else json.dumps(content) for content in contents]

@@ -188,7 +188,7 @@ def _migrate(trial: Trial, signals: Signals) -> None:
     trial.run("status", allowed={0})
     if before != stores.rows(trial, *RESULTS, "tests", "nodes", "runs"):
         trial.found("a killed migration changes rows")
-    strays = [one.name for one in stores.path_of(trial).parent.iterdir() if ".tmp" in one.name]
+    strays = [path.name for path in stores.path_of(trial).parent.iterdir() if ".tmp" in path.name]
     if strays:
         trial.found("a killed migration leaves files for good", ", ".join(strays))
 

@@ -109,17 +109,17 @@ class Campaign:
 
     def _keep(self, trial: Trial, attack: str, number: int) -> list[Finding]:
         """Keep the folder of a trial that found something; remove any other."""
-        new = [one for one in trial.wrong if self._kept[attack, one.what] < KEPT]
+        new = [wrong for wrong in trial.wrong if self._kept[attack, wrong.what] < KEPT]
         place = ""
         if new:
-            self._kept.update({(attack, one.what) for one in trial.wrong})
+            self._kept.update({(attack, wrong.what) for wrong in trial.wrong})
             kept = self.folder / "findings" / f"{attack}-{number}"
             shutil.rmtree(kept, ignore_errors=True)
             kept.parent.mkdir(parents=True, exist_ok=True)
             trial.folder.rename(kept)
             place = str(kept)
             text = [f"{trial.name}, seed {self.seed}", *trial.commands]
-            text += [f"\n{one.what}\n{one.detail}" for one in trial.wrong]
+            text += [f"\n{wrong.what}\n{wrong.detail}" for wrong in trial.wrong]
             again = f"--only {attack} --seed {self.seed} --case {number}"
             text.append(f"\nagain: .venv/bin/python -m tests.hostile.campaign {again}\n")
             (kept / "README.txt").write_text("\n".join(text), "utf-8", "backslashreplace")

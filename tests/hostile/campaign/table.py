@@ -15,7 +15,7 @@ def lines(results: Sequence[Result], seed: int) -> Iterator[str]:
     yield "|---|---:|---:|---|---:|"
     for result in results:
         figures = ", ".join(f"{count:,} {name}" for name, count in sorted(result.figures.items()))
-        kinds = len({one.what for one in result.findings})
+        kinds = len({finding.what for finding in result.findings})
         yield (
             f"| {result.attack.what} | {result.trials:,} | {result.seconds:,.0f} "
             f"| {figures} | {kinds} |"

@@ -99,7 +99,7 @@ class Trial:
         ended = running.wait(limit * self.patience, self.patience)
         self.figures["programs"] += 1
         self.report(oracles.judge_end(ended, allowed=allowed, patience=self.patience))
-        if any(one in ended.stdout + ended.stderr for one in self._secrets):
+        if any(secret in ended.stdout + ended.stderr for secret in self._secrets):
             self.found("a secret is shown", " ".join(ended.argv))
         return ended
 
@@ -152,7 +152,7 @@ class Trial:
                 break
         folder = self.workspace / ".evalstore"
         stored = [] if folder.is_symlink() else folder.rglob("*")
-        secrets = [one.encode() for one in self._secrets]
+        secrets = [secret.encode() for secret in self._secrets]
         if holding := [path.name for path in stored if oracles.holds(path, secrets)]:
             self.found("stores a secret", ", ".join(holding))
 

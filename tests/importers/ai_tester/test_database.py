@@ -153,7 +153,7 @@ def test_several_turns_and_rows_find_their_cases(
     database.session(database.test("# 👤\n\nQ1\n\n# 🤖\n\nR1\n\n# 👤\n\nQ3"), "A")
     imported(document, database)
     items = document("run", "-n")["items"]
-    assert [one["row"] for one in items if one["kind"] == "ask"] == ["q=Q2"]
+    assert [item["row"] for item in items if item["kind"] == "ask"] == ["q=Q2"]
 
 
 def test_answers_to_older_versions_are_kept(database: Database, document: Document) -> None:

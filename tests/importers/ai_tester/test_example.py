@@ -159,7 +159,7 @@ def test_the_example_has_one_error_of_its_own(project: Path) -> None:
     assert main(["init", "--from", "."]) == 0
     workspace = Workspace(project)
     reading = read_workspace(workspace)
-    assert [(one.file, one.line, one.message) for one in reading.problems] == [
+    assert [(problem.file, problem.line, problem.message) for problem in reading.problems] == [
         (
             "data/tests/0005-tide.md",
             8,
@@ -168,11 +168,16 @@ def test_the_example_has_one_error_of_its_own(project: Path) -> None:
     ]
     assert [len(file.cases) for file in reading.files.values()] == [2, 3, 2, 1]
     gpt = "openai/gpt-9-2030-01-02/reasoning-low"
-    assert [one.id for one in workspace.settings.candidates] == [gpt, "openrouter/gpt-9/default"]
-    assert [one.id for one in workspace.settings.evaluators] == [gpt]
+    assert [candidate.id for candidate in workspace.settings.candidates] == [
+        gpt,
+        "openrouter/gpt-9/default",
+    ]
+    assert [evaluator.id for evaluator in workspace.settings.evaluators] == [gpt]
     assert workspace.settings.prohibited_tags == ("skip", "example")
     assert workspace.settings.max_test_output_tokens == 6000
-    assert [one.description for one in workspace.settings.analysis_queries] == ["In yen"]
+    assert [
+        analysis_query.description for analysis_query in workspace.settings.analysis_queries
+    ] == ["In yen"]
     assert reading.models[gpt].provider.key_variable == "OPENAI_API_KEY"
 
 

@@ -162,7 +162,7 @@ def test_models_are_named_by_provider_and_code(folder: Path) -> None:
         Participant("vertex_ai/gemini-9"),
     )
     assert "currency: USD, candidates: [{id: new}]" in text
-    assert [one for one in notes if "no model file" in one] == [
+    assert [note for note in notes if "no model file" in note] == [
         "'vertex_ai/gemini-9' in 'candidates' has no model file: no call knows more than its name"
     ]
 
@@ -222,7 +222,7 @@ def test_options_that_are_not_translated_are_noted(folder: Path) -> None:
         "evaluatorOverrides: {thinking: {budgetTokens: 5}}\n"
     )
     _, notes = adopt(tree(folder, {**PROJECT, "data/models/t.yaml": model}))
-    assert [one for one in notes if one.startswith("the model")] == [
+    assert [note for note in notes if note.startswith("the model")] == [
         "the model 'local/t': 'serviceTier' in 'providerOptions' is sent as it stands: "
         "is it 'service_tier'?",
         "the model 'local/t': 'thinking' is sent as it stands: write it as the provider wants it",
@@ -243,7 +243,7 @@ def test_capabilities_that_are_left_out_are_noted(
 ) -> None:
     model = f"id: local/c\nprovider: local\ncode: c\ncapabilities: {declared}\n"
     _, notes = adopt(tree(folder, {**PROJECT, "data/models/c.yaml": model}))
-    assert [one for one in notes if "local/c" in one] == [
+    assert [note for note in notes if "local/c" in note] == [
         f"the model 'local/c': 'capabilities' leaves out {omitted}, which is false in ai-tester "
         "and true in evalstore: write which one it is"
     ]
@@ -256,7 +256,7 @@ def test_capabilities_that_say_all_or_nothing_are_not_noted(folder: Path) -> Non
     )
     model = f"id: local/c\nprovider: local\ncode: c\n{whole}"
     _, notes = adopt(tree(folder, {**PROJECT, "data/models/c.yaml": model}))
-    assert [one for one in notes if "capabilities" in one] == []
+    assert [note for note in notes if "capabilities" in note] == []
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_structured_outputs_that_are_left_out_are_noted(
     folder: Path, provider: str, noted: bool
 ) -> None:
     _, notes = adopt(tree(folder, {**PROJECT, "data/providers/r.yaml": provider}))
-    assert [one for one in notes if "supportsStructuredOutputs" in one] == noted * [
+    assert [note for note in notes if "supportsStructuredOutputs" in note] == noted * [
         "the provider 'r': 'supportsStructuredOutputs' is not set, which is false in ai-tester "
         "and true in evalstore: write which one it is"
     ]
@@ -356,8 +356,8 @@ def test_a_model_without_an_id_is_called_by_its_provider_and_name(folder: Path) 
     }
     text, _ = adopt(tree(folder, {**PROJECT, "config.yaml": config, **files}))
     settings = read_settings(text)
-    assert [one.id for one in settings.candidates] == ["gpt-9", "local/a"]
-    assert [one.id for one in settings.evaluators] == ["local/judge"]
+    assert [candidate.id for candidate in settings.candidates] == ["gpt-9", "local/a"]
+    assert [evaluator.id for evaluator in settings.evaluators] == ["local/judge"]
 
 
 def test_an_id_without_a_model_file_is_left_out_and_noted(folder: Path) -> None:
@@ -367,9 +367,9 @@ def test_an_id_without_a_model_file_is_left_out_and_noted(folder: Path) -> None:
     )
     text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
     settings = read_settings(text)
-    assert [one.id for one in settings.candidates] == ["local/a:free"]
+    assert [candidate.id for candidate in settings.candidates] == ["local/a:free"]
     assert settings.evaluators == ()
-    assert [one for one in notes if "model file" in one] == [
+    assert [note for note in notes if "model file" in note] == [
         "'ollama/phi:14b/default' in 'candidates' is left out: no model file has this id",
         "'openai/other' in 'evaluators' is left out: no model file has this id",
     ]
@@ -384,9 +384,9 @@ def test_a_query_keeps_only_models_with_a_file_and_never_becomes_wider(folder: P
     )
     text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
     some, everything = read_settings(text).analysis_queries
-    assert [one.id for one in some.candidates] == ["local/a:free"]
+    assert [candidate.id for candidate in some.candidates] == ["local/a:free"]
     assert (everything.description, everything.candidates) == ("all", ())
-    assert [one for one in notes if "query" in one] == [
+    assert [note for note in notes if "query" in note] == [
         "'openai/other' in 'candidates' of the query 'some' is left out: no model file has this id",
         "'openai/other' in 'evaluators' of the query 'none' is left out: no model file has this id",
         "the query 'none' is left out: none of its evaluators has a model file",
@@ -405,7 +405,7 @@ def test_tags_of_models_in_a_query_are_left_out_and_noted(folder: Path, list_nam
     assert query.required_tags1 == ("c",)
     assert getattr(query, list_name) == (QueryModel("local/judge", 0.5),)
     why = "is left out: a query has tags for all its models"
-    assert [one for one in notes if "of 'local/judge'" in one] == [
+    assert [note for note in notes if "of 'local/judge'" in note] == [
         f"'{field}' of 'local/judge' in '{list_name}' of the query 'd' {why}"
         for field in ("requiredTags", "prohibitedTags")
     ]
@@ -414,7 +414,9 @@ def test_tags_of_models_in_a_query_are_left_out_and_noted(folder: Path, list_nam
 def test_an_unknown_field_of_a_query_is_left_out_and_noted(folder: Path) -> None:
     config = "analysisQueries: [{description: d, currency: USD, sortBy: cost}]\n"
     text, notes = adopt(tree(folder, {**PROJECT, "config.yaml": config}))
-    assert [one.description for one in read_settings(text).analysis_queries] == ["d"]
+    assert [
+        analysis_query.description for analysis_query in read_settings(text).analysis_queries
+    ] == ["d"]
     assert "'sortBy' of the query 'd' is left out: evalstore has no such field" in notes
 
 
@@ -425,7 +427,7 @@ def test_a_hidden_folder_that_is_passed_over_is_said_once(folder: Path) -> None:
         "data/tests/.empty/notes.txt": "nothing to read",
     }
     _, notes = adopt(tree(folder, {**PROJECT, **hidden}))
-    assert [one for one in notes if "passed over" in one] == [
+    assert [note for note in notes if "passed over" in note] == [
         "the folder 'data/tests/.drafts' is passed over: its name begins with '.'"
     ]
 
@@ -480,10 +482,12 @@ def test_the_only_error_of_a_project_is_its_own(folder: Path) -> None:
     tree(folder, EXAMPLE)
     tree(folder, {"evalstore.yaml": adopt(folder)[0]})
     reading = read_workspace(Workspace(folder))
-    assert [(one.file, one.line, one.message) for one in reading.errors] == [
+    assert [(error.file, error.line, error.message) for error in reading.errors] == [
         ("data/tests/3-weather.md", 4, "there is no system prompt 'an-expert-that-is-missing'")
     ]
-    assert [(one.file, one.line) for one in reading.problems if one.severity == "warning"] == [
-        ("data/tests/1-talk.md", 3)
-    ]
+    assert [
+        (problem.file, problem.line)
+        for problem in reading.problems
+        if problem.severity == "warning"
+    ] == [("data/tests/1-talk.md", 3)]
     assert [len(file.cases) for file in reading.files.values()] == [2, 2]

@@ -82,7 +82,7 @@ def imported(
 
 def reasons(found: Imported) -> str:
     """Why things were left, or are not quite the same."""
-    return "; ".join(one.reason for one in (*found.left, *found.warnings))
+    return "; ".join(item.reason for item in (*found.left, *found.warnings))
 
 
 def test_files(found: Imported) -> dict[str, str]:

@@ -88,7 +88,7 @@ def test_tolerances_become_thresholds(tmp_path: Path) -> None:
 )
 def test_a_broken_markup_is_a_warning(text: str, told: str, tmp_path: Path) -> None:
     found = imported(tmp_path, table(prompt(text)))
-    assert [(one.line, one.reason) for one in found.warnings] == [(2, told)]
+    assert [(warning.line, warning.reason) for warning in found.warnings] == [(2, told)]
     assert len(found.files) == 1
 
 
@@ -129,7 +129,7 @@ def test_a_prediction_has_the_form_of_its_oracle(
 def test_templates_that_nothing_selects_are_told_once_for_each_concern(tmp_path: Path) -> None:
     others = [prompt(prompt_id=number, concern="toyism") for number in (2, 3)]
     found = imported(tmp_path, table(prompt(), *others))
-    assert [(one.line, one.reason) for one in found.warnings] == [
+    assert [(warning.line, warning.reason) for warning in found.warnings] == [
         (3, "2 templates of the concern 'toyism' passed over: no requirement selects them")
     ]
 
@@ -249,7 +249,7 @@ def test_requirements_on_other_templates_need_no_tag(tmp_path: Path) -> None:
 def test_a_markup_without_communities_is_left(communities: Json, tmp_path: Path) -> None:
     library = table(prompt(), prompt("Is it?", prompt_id=2))
     found = imported(tmp_path, library, model(requirement(communities=communities)))
-    assert [(one.line, one.reason) for one in found.left] == [
+    assert [(item.line, item.reason) for item in found.left] == [
         (2, "1 distinct communities needed, 0 given")
     ]
     assert list(test_files(found)) == ["002.md"]
@@ -301,7 +301,7 @@ def test_an_expected_text_that_cannot_match_is_a_warning(
 ) -> None:
     oracle = {"operation": "equal", "expected_value": ["Yes", expected]}
     found = imported(tmp_path, table(prompt(oracle_prediction=oracle)))
-    assert [(one.line, one.reason) for one in found.warnings] == [(2, told)]
+    assert [(warning.line, warning.reason) for warning in found.warnings] == [(2, told)]
 
 
 @pytest.mark.parametrize("expected", ["N/A", "I don't", "1", "Sí", "It is yes"])

@@ -59,7 +59,7 @@ def texts(found: Imported) -> dict[str, str]:
 
 def reasons(found: Imported) -> str:
     """Why things were left."""
-    return "; ".join(one.reason for one in found.left)
+    return "; ".join(item.reason for item in found.left)
 
 
 def filled(template: str, values: Mapping[str, Json]) -> Any:

@@ -46,7 +46,7 @@ def test_a_test_becomes_a_file_as_a_person_would_write_it(tmp_path: Path) -> Non
         author="ann",
     )
     args = [{"a": "3", "b": "1"}, {"a": "2", "b": "5"}, {"a": "3", "b": "1"}]
-    found = imported(tmp_path, test, *[instance(one) for one in args])
+    found = imported(tmp_path, test, *[instance(arg) for arg in args])
     assert one(found) == (
         "---\n"
         "# From LVE: trust/colours/acme--m1, by ann\n"
@@ -70,7 +70,7 @@ def test_a_test_becomes_a_file_as_a_person_would_write_it(tmp_path: Path) -> Non
 
 def test_many_rows_stand_in_a_file_beside_the_test(tmp_path: Path) -> None:
     test = definition(prompt=[{"content": "{phone-no}"}], prompt_parameters=["phone-no"])
-    found = imported(tmp_path, test, *[instance({"phone-no": str(one)}) for one in range(9)])
+    found = imported(tmp_path, test, *[instance({"phone-no": str(number)}) for number in range(9)])
     assert "dataset: acme--m1.jsonl\n" in one(found)
     assert body(one(found)).startswith("\n# 👤\n\n{{phone_no}}\n")
     data = texts(found)["tests/trust/colours/acme--m1.jsonl"]
@@ -273,7 +273,7 @@ def test_answers_have_the_order_of_their_turns(tmp_path: Path) -> None:
     ]
     lines = [instance({}, {"response": "second", "x": "first"}), instance({}, "alone")]
     found = imported(tmp_path, definition(prompt=prompt), *lines, sessions=True)
-    assert [one.answers for one in found.recorded] == [("first", "second")]
+    assert [answer.answers for answer in found.recorded] == [("first", "second")]
     assert reasons(found) == "it has one answer, the test has 2"
 
 
@@ -281,7 +281,7 @@ def test_each_run_has_an_answer(tmp_path: Path) -> None:
     runs = [{"prompt": [{"content": "One"}], "repetitions": 2}, {"prompt": [{"content": "Two"}]}]
     line = instance({}, ["a", "b", "c"])
     found = imported(tmp_path, definition(multi_run_prompt=runs), line, sessions=True)
-    assert [(one.run, one.answers) for one in found.recorded] == [
+    assert [(answer.run, answer.answers) for answer in found.recorded] == [
         (0, ("a",)),
         (1, ("b",)),
         (2, ("c",)),
@@ -293,7 +293,7 @@ def test_an_answer_to_other_messages_keeps_them(tmp_path: Path) -> None:
     same = [{"content": "Hello", "role": "user"}, {"content": "r", "role": "assistant"}]
     lines = [instance({}, prompt_out=kept), instance({}, prompt_out=same)]
     found = imported(tmp_path, definition(), *lines, sessions=True)
-    assert [one.messages for one in found.recorded] == [(("user", "Hi", None),), None]
+    assert [answer.messages for answer in found.recorded] == [(("user", "Hi", None),), None]
     assert found.left == []
 
 
@@ -316,13 +316,13 @@ def test_a_kept_prompt_that_cannot_be_one_is_told(
 ) -> None:
     found = imported(tmp_path, definition(), instance({}, prompt_out=kept), sessions=True)
     assert reason in reasons(found)
-    assert [one.line for one in found.left] == [1]
+    assert [item.line for item in found.left] == [1]
 
 
 def test_an_older_name_of_the_kept_prompt_is_read(tmp_path: Path) -> None:
     lines = [instance({}, prompt=[{"content": one, "role": "user"}]) for one in ("Hi", "Hello")]
     found = imported(tmp_path, definition(), *lines, sessions=True)
-    assert [one.messages for one in found.recorded] == [(("user", "Hi", None),), None]
+    assert [answer.messages for answer in found.recorded] == [(("user", "Hi", None),), None]
 
 
 # --- what a checker takes of the arguments of a model ----------------------------------------
@@ -392,7 +392,7 @@ def test_what_all_calls_were_made_with_becomes_options(tmp_path: Path) -> None:
     found = imported(tmp_path, test, instance(args), instance({**args, "top_p": 0.1}))
     options = "options: {temperature: 0.5, providerOptions: {do_sample: true}, maxOutputTokens: 9}"
     assert options in one(found)
-    assert [one.reason for one in found.warnings] == [
+    assert [warning.reason for warning in found.warnings] == [
         "the recorded calls differ in top_p; none of them is set"
     ]
 

@@ -80,11 +80,11 @@ class Repository:
     def versions(self, row: str = "") -> list[Version]:
         """The versions of a case that runs know, newest first."""
         found = versions_of(Location(self.root), "tests/in/geo/rivers/m.md", row)
-        return [one for one in found if one.run]
+        return [version for version in found if version.run]
 
     def texts(self, row: str = "") -> list[str]:
         """What the candidate was shown in each version."""
-        return [one.parts[SHOWN].split("\n")[-1] for one in self.versions(row)]
+        return [version.parts[SHOWN].split("\n")[-1] for version in self.versions(row)]
 
     def before(self) -> Any:
         """The results of the run of older tests."""
@@ -109,7 +109,10 @@ def test_an_answer_to_an_older_prompt_stands_under_the_version_of_then(
     assert (done["left"], done["history"]["sessions"]) == ([], 2)
     newest, oldest = repository.versions()
     assert (newest.edits, oldest.edits) == (("test text",), ("new",))
-    assert [one.verdicts for one in (newest, oldest)] == [{GPT: ("pass",)}, {GPT: ("fail",)}]
+    assert [version.verdicts for version in (newest, oldest)] == [
+        {GPT: ("pass",)},
+        {GPT: ("fail",)},
+    ]
 
 
 def test_what_was_shown_then_can_be_read(repository: Repository) -> None:
@@ -263,7 +266,7 @@ def add_temperatures(repository: Repository) -> None:
     """Tests whose answers have several temperatures, with the default or without it, and one."""
     for number, temperatures in enumerate([(0.2, 0.7), (0.7, 0), (0.7,), (0,), (0.2,)]):
         prompt = [{"content": f"{number}. river in {{land}}"}]
-        lines = [at(one) for one in temperatures]
+        lines = [at(temperature) for temperature in temperatures]
         repository.add({**ASKED, "prompt": prompt}, *lines, place=f"geo/r{number}/gpt")
 
 
@@ -308,9 +311,9 @@ def test_only_a_test_that_does_not_fix_its_temperature_has_a_tag_of_temperatures
     add_temperatures(repository)
     repository.bring()
     files = sorted((repository.root / "tests/in/geo").rglob("*.md"))
-    texts = [one.read_text(encoding="utf-8") for one in files]
+    texts = [file.read_text(encoding="utf-8") for file in files]
     assert [f"{GPT}@0.2+0.7" in texts[0], f"{GPT}@0+0.7" in texts[1]] == [True, True]
-    assert [one for one in texts[2:] if f"{GPT}@" in one] == []
+    assert [text for text in texts[2:] if f"{GPT}@" in text] == []
 
 
 @pytest.mark.parametrize(("then", "now"), [(0.7, 0.0), (0.0, 0.7)])
@@ -337,7 +340,7 @@ def test_an_importer_that_suggests_no_candidates_is_told_their_temperatures(
     monkeypatch.setattr(import_tests, "find_importer", lambda _format: without_settings)
     add_temperatures(repository)
     listed = repository.bring()["settings"]["candidates"]
-    assert listed == [{"id": GPT, "temperature": one} for one in (0.2, 0.7)]
+    assert listed == [{"id": GPT, "temperature": number} for number in (0.2, 0.7)]
 
 
 # --- models that nobody can call ----------------------------------------------------------

@@ -49,7 +49,7 @@ def test_all_files_of_recorded_lines_are_read(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(("safe", "verdict"), [(True, "pass"), (False, "fail")])
 def test_verdicts_may_have_their_old_name(safe: bool, verdict: str, tmp_path: Path) -> None:
     found = imported(tmp_path, definition(), instance({}, is_safe=safe), sessions=True)
-    assert [one.verdict for one in found.recorded] == [verdict]
+    assert [answer.verdict for answer in found.recorded] == [verdict]
 
 
 # --- pictures

@@ -129,7 +129,7 @@ def test_tool_calls_are_expected_and_tools_become_files(tmp_path: Path) -> None:
     assert "availableTools: [from/f]" in made.text("tests/qa.md")
     right = Reply(None, tool_calls=(ToolCall("f", {"x": 1}),))
     wrong = Reply(None, tool_calls=(ToolCall("f", {"x": 2}),))
-    assert [made.verdict("tests/qa.md", one) for one in (right, wrong)] == ["pass", "fail"]
+    assert [made.verdict("tests/qa.md", reply) for reply in (right, wrong)] == ["pass", "fail"]
 
 
 def test_rows_that_offer_the_same_tools_share_a_test(tmp_path: Path) -> None:

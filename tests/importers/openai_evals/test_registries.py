@@ -37,7 +37,9 @@ def with_data(path: Path, evals: str, **data: str) -> Made:
 
 
 def evals_in(found: Made) -> list[str]:
-    return [one[6:-3] for one in found.imported.files if one.endswith(".md") and one[:5] == "tests"]
+    return [
+        file[6:-3] for file in found.imported.files if file.endswith(".md") and file[:5] == "tests"
+    ]
 
 
 def test_a_pointer_is_named_once_and_other_evals_are_taken_over(tmp_path: Path) -> None:

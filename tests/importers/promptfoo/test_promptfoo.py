@@ -81,7 +81,7 @@ def test_assertions_are_checks(tmp_path: Path, assertion: str, good: str, bad: s
 def test_milliseconds_become_seconds(tmp_path: Path) -> None:
     made = with_assertion(tmp_path, "{type: latency, threshold: 1500}")
     slow, fast = Reply("x", latency=1.6), Reply("x", latency=1.4)
-    assert [made.verdict(PATH, one) for one in (fast, slow)] == ["pass", "fail"]
+    assert [made.verdict(PATH, reply) for reply in (fast, slow)] == ["pass", "fail"]
 
 
 @pytest.mark.parametrize(

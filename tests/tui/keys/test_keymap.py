@@ -17,7 +17,7 @@ from tests.builders import tree
 
 def problems(text: str) -> list[tuple[int | None, str, str | None]]:
     found = find_problems("evalstore.yaml", read_settings(text).browser)
-    return [(one.line, one.message, one.hint) for one in found]
+    return [(problem.line, problem.message, problem.hint) for problem in found]
 
 
 def test_settings_name_a_theme_and_keys() -> None:

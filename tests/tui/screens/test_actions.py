@@ -41,11 +41,11 @@ def words(pilot: Pilot[None]) -> list[str]:
     page = pilot.app.screen
     assert isinstance(page, CasesPage)
     assert page.case
-    return [one.word or "" for one in page.case.results if one]
+    return [result.word or "" for result in page.case.results if result]
 
 
 def notified(pilot: Pilot[None]) -> str:
-    return "\n".join(str(one.message) for one in pilot.app._notifications)
+    return "\n".join(str(notification.message) for notification in pilot.app._notifications)
 
 
 def test_a_label_decides_in_the_workspace_at_once(workspace: Path) -> None:
@@ -68,7 +68,7 @@ def test_of_marked_cases_what_the_picked_candidate_answered_is_labelled(workspac
         def listed() -> list[list[str | None]]:
             page = pilot.app.screen
             assert isinstance(page, CasesPage)
-            return [[one.word for one in row.results if one] for row in page.listed]
+            return [[result.word for result in row.results if result] for row in page.listed]
 
         await press(pilot, "enter", "right", "space", "space", "f")
         assert "fail: 2 answers of scripted/two" in screen(pilot)
@@ -150,7 +150,7 @@ def test_a_run_keeps_its_verdict_and_shows_what_was_said_since(workspace: Path) 
         text = screen(pilot)
         assert "✗ fail ✎✓" in text
         columns = pilot.app.screen.query_one("#cases", Grid)._columns
-        assert [one.width for one in columns if one.picks] == [14, 12]
+        assert [column.width for column in columns if column.picks] == [14, 12]
         assert re.search("✎ pass  by Ada, .*, after this run", text)
         assert words(pilot) == ["fail", "pass"]
 
@@ -488,7 +488,7 @@ def test_marks_stay_with_their_cases_whatever_is_listed(workspace: Path) -> None
         await press(pilot, "escape")
         assert page.query_one(Grid).marked == {1, 2}
         await press(pilot, "t", "t")  # by tag
-        assert [one.row for one in page.chosen] == ["city=Oslo", "city=Rome"]
+        assert [result.row for result in page.chosen] == ["city=Oslo", "city=Rome"]
 
     drive(scenario, revision="@")
 
@@ -502,7 +502,7 @@ def test_a_mark_is_of_the_case_in_all_its_groups(workspace: Path) -> None:
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
         await press(pilot, "down", "space", "t", "t")
-        assert [one.row for one in page.chosen] == ["city=Oslo"]
+        assert [result.row for result in page.chosen] == ["city=Oslo"]
         grid = page.query_one(Grid)
         assert len(grid.marked) == 2
         grid.move_to(min(grid.marked))

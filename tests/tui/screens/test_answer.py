@@ -153,8 +153,8 @@ def test_another_candidate_is_shown_beside_or_below(workspace: Path, width: int)
         left, right = (page_of(pilot).query_one(id, TextView) for id in ("#text", "#other"))
         assert (left.region.y == right.region.y) == (width == 120)
         words = [
-            [(span.text, span.colour) for line in one._lines for span in line.spans]
-            for one in (left, right)
+            [(span.text, span.colour) for line in view._lines for span in line.spans]
+            for view in (left, right)
         ]
         assert ("[-Very-]", "old") in words[0]
         assert ("{+Quite+}", "new") in words[1]
@@ -395,7 +395,7 @@ def test_markdown_and_two_answers_side_by_side_take_turns(
     async def scenario(pilot: Pilot[None]) -> None:
         def seen() -> list[str]:
             """What of the page can be seen, from the top to the bottom, then from the left."""
-            parts = [one for one in page_of(pilot).query("#texts > *") if one.region.area]
+            parts = [widget for widget in page_of(pilot).query("#texts > *") if widget.region.area]
             return [one.id or "" for one in sorted(parts, key=lambda one: one.region.offset[::-1])]
 
         await press(pilot, "n", "enter", "m")

@@ -23,7 +23,7 @@ from tests.tui.driving import drive, press, screen, settled
 def rows(pilot: Pilot[None]) -> list[str]:
     page = pilot.app.screen
     assert isinstance(page, CasesPage)
-    return [one.row for one in page.listed]
+    return [row.row for row in page.listed]
 
 
 async def type_filter(pilot: Pilot[None], text: str) -> None:
@@ -154,7 +154,7 @@ def test_the_cursor_and_the_marks_stay_with_their_cases(workspace: Path) -> None
         await type_filter(pilot, "file:weather")
         assert page.case is not None
         assert page.case.row == "city=Rome"
-        assert {one.row for one in page.chosen} == {"city=Oslo"}
+        assert {result.row for result in page.chosen} == {"city=Oslo"}
         await press(pilot, "s")
         assert page.case.row == "city=Oslo"
         await press(pilot, "G", "s", "r")
@@ -165,7 +165,12 @@ def test_the_cursor_and_the_marks_stay_with_their_cases(workspace: Path) -> None
 
 def test_a_name_in_quotes_is_meant_as_a_whole() -> None:
     query = read_query('tag:"num" tag:num file:"a.md",b verdict:"fail"')
-    assert [one.values for one in query.fields] == [("=num",), ("num",), ("=a.md", "b"), ("fail",)]
+    assert [field.values for field in query.fields] == [
+        ("=num",),
+        ("num",),
+        ("=a.md", "b"),
+        ("fail",),
+    ]
     assert not has_any("numbers", ("=num",))
     assert has_any("num", ("=num",))
     assert has_any("numbers", ("num",))

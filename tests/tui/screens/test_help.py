@@ -133,7 +133,7 @@ async def choose(pilot: Pilot[None], typed: str) -> str:
         hits = palette.query_one(OptionList)
         if hits.option_count and not hits.get_option_at_index(0).disabled:
             break
-    shown = "\n".join(str(one.prompt) for one in hits.options)
+    shown = "\n".join(str(option.prompt) for option in hits.options)
     await pilot.press("enter")
     await settled(pilot)
     if isinstance(pilot.app.screen, CommandPalette):
@@ -184,7 +184,7 @@ def test_what_is_typed_before_the_files_are_read_finds_them(workspace: Path, typ
     source = _SlowFiles()
 
     def hits(pilot: Pilot[None]) -> list[str]:
-        return [str(one.prompt) for one in pilot.app.screen.query_one(OptionList).options]
+        return [str(option.prompt) for option in pilot.app.screen.query_one(OptionList).options]
 
     async def scenario(pilot: Pilot[None]) -> None:
         with source.reading_in_the_end():
@@ -208,7 +208,9 @@ def test_commands_of_keys_are_found_while_files_are_read(workspace: Path) -> Non
             for letter in "reload":
                 await pilot.press(letter)
             shown = pilot.app.screen.query_one(OptionList)
-            await until(pilot, lambda: any("Reload" in str(one.prompt) for one in shown.options))
+            await until(
+                pilot, lambda: any("Reload" in str(option.prompt) for option in shown.options)
+            )
 
     drive(scenario, source=source)
 
@@ -236,7 +238,7 @@ def test_hostile_names_of_runs_and_files_are_only_text(workspace: Path) -> None:
         assert "File tests/[bold]x[0] [.md" in await choose(pilot, "bold]x")
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
-        assert {one.file for one in page.listed} == {"tests/[bold]x[0] [.md"}
+        assert {row.file for row in page.listed} == {"tests/[bold]x[0] [.md"}
         await press(pilot, "question_mark", "escape")
 
     drive(scenario)
@@ -248,8 +250,8 @@ def test_an_id_stands_for_one_action_with_the_same_keys_wherever_it_is_bound() -
         bound = Binding.make_bindings(owner.__dict__.get("BINDINGS", ()))
         for id, of_id in groupby(sorted(bound, key=id_of), id_of):
             same = list(of_id)
-            (action,) = {one.action.removeprefix("app.") for one in same}
-            keys = tuple(sorted(one.key for one in same))
+            (action,) = {binding.action.removeprefix("app.") for binding in same}
+            keys = tuple(sorted(binding.key for binding in same))
             meanings.setdefault(id, set()).add((keys, action))
     assert {"quit", "help", "list.open", "cases.filter"} <= meanings.keys() == actions().keys()
     assert {id: found for id, found in meanings.items() if len(found) > 1} == {}

@@ -479,7 +479,7 @@ def test_failures_of_another_run_at_the_same_time_are_not_told(workspace: Path) 
             run(where, wanted, RunOptions(), ProgressListener())
 
     ended = carry_out(where, ALL, _Other(), plan(where, ALL))
-    assert [(one.count, one.status) for one in ended.troubles] == [(1, 400)]
+    assert [(trouble.count, trouble.status) for trouble in ended.troubles] == [(1, 400)]
 
 
 def test_files_with_errors_are_told_before_anything_is_asked(workspace: Path) -> None:

@@ -161,11 +161,11 @@ def test_cases_are_filtered_as_it_is_typed(workspace: Path) -> None:
         page = pilot.app.screen
         assert isinstance(page, CasesPage)
         await press(pilot, "slash", "r", "o", "m")
-        assert [one.row for one in page.listed] == ["city=Rome"]
+        assert [row.row for row in page.listed] == ["city=Rome"]
         for text, rows in FILTERS.items():
             page.query_one("#filter", Input).value = text
             await settled(pilot)
-            assert [one.row for one in page.listed] == rows
+            assert [row.row for row in page.listed] == rows
             assert ("No case matches the filter." in screen(pilot)) == (not rows)
         await press(pilot, "escape")
         assert len(page.listed) == 3
@@ -373,7 +373,7 @@ class Many(WorkspaceSource):
 
     def cases(self, revision: str | None) -> Cases:
         found = super().cases(revision)
-        return replace(found, rows=[replace(one) for one in found.rows for _ in range(20)])
+        return replace(found, rows=[replace(row) for row in found.rows for _ in range(20)])
 
 
 def test_the_columns_end_where_the_scrollbar_begins(workspace: Path) -> None:

@@ -38,7 +38,7 @@ def test_a_run_is_added_up_by_candidate_prompt_tag_and_file(workspace: Path) -> 
         for key in ("tab", "3", "4", "shift+tab", "1"):
             await press(pilot, key)
             assert page.stats
-            seen.append([one.name for one in page.stats.groups])
+            seen.append([group.name for group in page.stats.groups])
         assert seen == [
             ["no prompt"],
             ["manners", "weather"],
@@ -62,7 +62,7 @@ def test_enter_shows_the_cases_of_a_line(workspace: Path) -> None:
             await press(pilot, *keys)
             page = pilot.app.screen
             assert isinstance(page, CasesPage)
-            shown = [page.name_of_run, *(one.row or one.file for one in page.listed)]
+            shown = [page.name_of_run, *(row.row or row.file for row in page.listed)]
             await press(pilot, "escape", "escape")
             assert isinstance(pilot.app.screen, StatsPage)
             return shown

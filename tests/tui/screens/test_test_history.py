@@ -49,7 +49,7 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
     main(["run", "--quiet"])
     edit(test, "How warm", "How cold")
     found = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
-    assert [one.edits for one in found] == [
+    assert [version.edits for version in found] == [
         ("test text",),
         ("candidates",),
         ("other rows",),
@@ -63,7 +63,7 @@ def test_each_kind_of_edit_is_a_version_with_its_verdicts(workspace: Path) -> No
     assert found[0].verdicts == {"scripted/one": ("pending",)}
     assert found[1].candidates == ("scripted/two is gone",)
     assert found[-1].verdicts == {"scripted/one": ("fail",), "scripted/two": ("pass",)}
-    assert all(one.run for one in found[1:])
+    assert all(version.run for version in found[1:])
 
 
 def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_case_that_was_away_is_gone_and_new(workspace: Path) -> None:
         main(["run", "--quiet"])
     test.unlink()
     found = versions_of(Location(workspace), "tests/weather.md", "city=Oslo")
-    assert [(one.edits, bool(one.parts)) for one in found] == [
+    assert [(version.edits, bool(version.parts)) for version in found] == [
         (("gone",), False),
         (("new",), True),
         (("gone",), False),

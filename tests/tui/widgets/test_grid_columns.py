@@ -19,19 +19,21 @@ def test_the_picked_column_is_seen_and_all_fit(width: int, picked: int) -> None:
     laid = fit_columns(COLUMNS, width, picked, 0)
     assert 2 + picked in laid.shown
     if len(laid.shown) > 2:
-        assert MARGIN + sum(one.width + GAP for one in laid.columns) - GAP <= width
+        assert MARGIN + sum(column.width + GAP for column in laid.columns) - GAP <= width
 
 
 def test_columns_become_narrow_before_they_are_left_out() -> None:
-    assert [one.width for one in fit_columns(COLUMNS, 140, 0, 0).columns] == [35, 5] + [14] * 6
+    assert [column.width for column in fit_columns(COLUMNS, 140, 0, 0).columns] == [35, 5] + [
+        14
+    ] * 6
     narrow = fit_columns(COLUMNS, 90, 0, 0)
     assert len(narrow.shown) == 8
-    assert {one.width for one in narrow.columns[2:]} == {9}
+    assert {column.width for column in narrow.columns[2:]} == {9}
 
 
 def test_what_is_left_out_is_told_at_its_side() -> None:
     laid = fit_columns(COLUMNS, 50, 3, 0)
-    titles = [one.title for one in laid.columns if one.picks]
+    titles = [column.title for column in laid.columns if column.picks]
     assert titles == ["‹ model 1", "model 2", "model 3 ›"]
 
 
@@ -47,6 +49,6 @@ def test_a_column_grows_no_wider_than_what_is_in_it() -> None:
         Column("row", 8, grows=True, most=5),
         Column("model", 18, picks=True, least=11),
     ]
-    assert [one.width for one in fit_columns(columns, 200, 0, 0).columns] == [22, 5, 18]
-    assert [one.width for one in fit_columns(columns, 48, 0, 0).columns] == [19, 5, 18]
-    assert [one.width for one in fit_columns(columns, 36, 0, 0).columns] == [11, 5, 14]
+    assert [column.width for column in fit_columns(columns, 200, 0, 0).columns] == [22, 5, 18]
+    assert [column.width for column in fit_columns(columns, 48, 0, 0).columns] == [19, 5, 18]
+    assert [column.width for column in fit_columns(columns, 36, 0, 0).columns] == [11, 5, 14]

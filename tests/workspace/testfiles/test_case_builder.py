@@ -66,7 +66,7 @@ def test_a_dataset_makes_so_many_cases_and_no_more(monkeypatch: pytest.MonkeyPat
     body, head = ONE + "{{ r }}\n\n", "replacements: {r: [1, 2]}"
     assert len(cases(lines(A, B), head, body=body)) == 4
     expansion = expand(lines(A, B, {**B, "q": "c"}), head, body=body)
-    assert [(one.line, one.message, one.hint) for one in expansion.problems] == [
+    assert [(problem.line, problem.message, problem.hint) for problem in expansion.problems] == [
         (
             2,
             "the dataset makes more than 4 cases",
@@ -269,14 +269,18 @@ def test_a_row_brings_all_its_answers_or_none(answer: str) -> None:
 def test_a_group_without_effect_is_told(group: str, scope: str, message: str) -> None:
     found = expand(lines(A, B), f"group: {group}", checks=f"- {{contains: a, scope: {scope}}}")
     assert found.file is not None
-    assert [(one.severity, message in one.message) for one in found.problems] == [("warning", True)]
+    assert [(problem.severity, message in problem.message) for problem in found.problems] == [
+        ("warning", True)
+    ]
 
 
 # --- problems -----------------------------------------------------------------------------
 
 
 def problems(*given: Any, **more: Any) -> list[tuple[str, int | None, str]]:
-    return [(one.file, one.line, one.message) for one in expand(*given, **more).problems]
+    return [
+        (problem.file, problem.line, problem.message) for problem in expand(*given, **more).problems
+    ]
 
 
 def test_problems_of_rows_are_told_once_with_the_first_row() -> None:

@@ -107,7 +107,7 @@ def test_the_names_of_turns_are_those_of_the_answers() -> None:
 
 
 def given(*messages: str) -> RepeatedConversation:
-    lines = "".join(f"\n  - {one}" for one in messages)
+    lines = "".join(f"\n  - {message}" for message in messages)
     (run,) = parsed("", f"messages:{lines}").runs
     return run
 

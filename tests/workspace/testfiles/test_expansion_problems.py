@@ -47,7 +47,7 @@ def test_what_a_file_depends_on_is_kept_with_the_ids_it_had() -> None:
         "tool:w": "3",
         "tool:gone": None,
     }
-    assert [(one.message, one.line) for one in found.problems] == [
+    assert [(problem.message, problem.line) for problem in found.problems] == [
         ("there is no system prompt 'gone'", 2),
         ("there is no tool 'gone'", 3),
     ]
@@ -108,7 +108,7 @@ def broken_rows(*rows: str) -> list[tuple[int | None, str]]:
     text = test_file("dataset: q.jsonl", shown="{{ 1 // n }}{{ m }}")
     found = expanded(text, library(data={"q.jsonl": "\n".join(rows)}))
     assert found.file is None
-    return [(one.line, one.message) for one in found.problems]
+    return [(problem.line, problem.message) for problem in found.problems]
 
 
 GOOD_ROW, ZERO, TEXT_ROW = '{"n": 1, "m": 1}', '{"n": 0, "m": 1}', '{"n": "x", "m": 1}'
@@ -128,7 +128,7 @@ def test_a_dataset_is_named_where_it_makes_too_many_cases(monkeypatch: pytest.Mo
     monkeypatch.setattr(expansion, "MOST_CASES", 1)
     text = test_file("id: x", "dataset: q.jsonl", shown="{{ q }}")
     found = expanded(text, library(data={"q.jsonl": '{"q": "a"}\n{"q": "b"}\n'}))
-    assert [(one.line, one.severity) for one in found.problems] == [(3, "error")]
+    assert [(problem.line, problem.severity) for problem in found.problems] == [(3, "error")]
 
 
 def test_all_broken_rows_of_replacements_are_told() -> None:
@@ -159,7 +159,7 @@ def test_after_twenty_broken_rows_no_more_are_read() -> None:
     def told_of(zeros: int) -> list[str]:
         data = '{"n": 0}\n' * zeros + '{"n": "x"}\n'
         found = expanded(text, library(data={"q.jsonl": data}))
-        return [one.message.rpartition(" (")[2] for one in found.problems]
+        return [problem.message.rpartition(" (")[2] for problem in found.problems]
 
     assert told_of(19) == ["q.jsonl:1 and other rows)", "q.jsonl:20)"]
     assert told_of(20) == ["q.jsonl:1 and other rows)"]
@@ -239,7 +239,7 @@ def test_all_problems_of_a_prompt_are_told_once() -> None:
     text = "---\nreplacements: {n: [0, 1, 0.0, 2], z: a}\n---\n{{ 1 // n }} {{ gone }}\n"
     found, expansion = prompt_of(text)
     assert found == ()
-    assert [(one.line, one.message) for one in expansion.problems] == [
+    assert [(problem.line, problem.message) for problem in expansion.problems] == [
         (4, "'gone' is not defined"),
         (2, "replacement 'z' is never used"),
     ]
@@ -289,21 +289,26 @@ def test_an_evaluator_prompt_that_shows_no_instructions_is_for_tests_without_any
 def test_warnings_of_the_data_are_warnings_of_the_file() -> None:
     text = test_file("dataset: {path: q.csv}", shown="{{ q }}")
     found = expanded(text, library(data={"q.csv": "q,\na,b\n"}))
-    assert [(one.severity, "q.csv" in str(one)) for one in found.problems] == [("warning", True)]
+    assert [(problem.severity, "q.csv" in str(problem)) for problem in found.problems] == [
+        ("warning", True)
+    ]
     assert found.file is not None
 
 
 def test_the_default_prompt_must_show_the_instructions_and_the_answer() -> None:
     def missing(id: str) -> list[tuple[str, str | None]]:
         text = f"---\nid: {id}\ntags: [_evaluator]\n---\nJudge.\n"
-        return [(one.message, one.hint) for one in prompt_of(text)[1].problems]
+        return [(problem.message, problem.hint) for problem in prompt_of(text)[1].problems]
 
     def problem(name: str) -> tuple[str, str | None]:
         message = f"the evaluator prompt never uses '{name}'"
         return message, f"write `{{{{{name}}}}}` where it belongs"
 
     assert missing("other") == [problem("_actualResponse")]
-    lines = [one.line for one in prompt_of("---\ntags: [_evaluator]\n---\n# 👤\nHi\n")[1].problems]
+    lines = [
+        problem.line
+        for problem in prompt_of("---\ntags: [_evaluator]\n---\n# 👤\nHi\n")[1].problems
+    ]
     assert lines == [4]
     names = ("_evaluationInstructions", "_actualResponse")
     assert sorted(missing(DEFAULT_PROMPT)) == sorted(map(problem, names))

@@ -14,8 +14,8 @@ from evalstore.workspace.testfiles.messages import read_given
 def roles(value: Any) -> list[tuple[str, str | None]]:
     """Role and text of each message; None: the candidate fills it."""
     return [
-        (one.role, None if one.filled else "".join(part.text for part in one.parts))  # type: ignore[union-attr]
-        for one in read_given(value)
+        (message.role, None if message.filled else "".join(part.text for part in message.parts))  # type: ignore[union-attr]
+        for message in read_given(value)
     ]
 
 

@@ -314,7 +314,9 @@ def test_a_field_of_another_system_is_a_warning() -> None:
     )
     assert collector.found == []
     assert test.tags == ("a",)
-    assert [(one.message, one.line, one.severity) for one in collector.warnings] == [
+    assert [
+        (warning.message, warning.line, warning.severity) for warning in collector.warnings
+    ] == [
         ("the field 'author' means nothing here; it is passed over", 3, "warning"),
         ("the field 'status' means nothing here; it is passed over", 4, "warning"),
     ]
@@ -331,4 +333,4 @@ def test_a_slip_in_the_name_of_a_field_is_an_error(name: str) -> None:
 
 def test_a_prompt_warns_of_fields_of_another_system() -> None:
     prompt = parse_prompt("prompts/p.md", "---\nauthor: me\n---\nBe brief.")
-    assert [one.line for one in prompt.warnings] == [2]
+    assert [warning.line for warning in prompt.warnings] == [2]

@@ -46,7 +46,9 @@ def read(paths: list[Path], _options: ImportOptions) -> Imported:
     imported = Imported()
     sources = [file for path in paths for file in _files(path)]
     scenarios = list(_scenarios(sources, imported))
-    requirements = [one for _, scenario in scenarios for one in scenario.requirements]
+    requirements = [
+        requirement for _, scenario in scenarios for requirement in scenario.requirements
+    ]
     libraries = list(_libraries(sources, requirements, imported))
     if (not scenarios or not libraries) and imported.left:
         return imported
@@ -97,7 +99,7 @@ def _scenarios(sources: list[Path], imported: Imported) -> Iterator[tuple[Path, 
         except BadRequirementError as problem:
             imported.left.append(SkippedItem(str(path), str(problem)))
             continue
-        imported.left += [SkippedItem(str(path), one) for one in scenario.problems]
+        imported.left += [SkippedItem(str(path), problem) for problem in scenario.problems]
         if scenario.models:
             names = ", ".join(scenario.models)
             reason = f"name the models under 'candidates' yourself; here they are {names}"
@@ -108,7 +110,7 @@ def _scenarios(sources: list[Path], imported: Imported) -> Iterator[tuple[Path, 
 def _libraries(
     sources: list[Path], requirements: list[Requirement], imported: Imported
 ) -> Iterator[_Library]:
-    spoken = {language for one in requirements for language in one.languages}
+    spoken = {language for requirement in requirements for language in requirement.languages}
     for path in sources:
         language = _LANGUAGE.search(path.stem.lower())
         found = language[1] if language else None
@@ -128,11 +130,11 @@ def _libraries(
             imported.left.append(SkippedItem(str(path), reason))
             continue
         library = _Library(path, found.lower())
-        for one in entries:
-            if isinstance(one, Rejected):
-                imported.left.append(SkippedItem(str(path), one.reason, one.line, one.column))
+        for entry in entries:
+            if isinstance(entry, Rejected):
+                imported.left.append(SkippedItem(str(path), entry.reason, entry.line, entry.column))
             else:
-                library.templates.append(one)
+                library.templates.append(entry)
         yield library
 
 
@@ -160,10 +162,10 @@ class _Taken:
 def _label(requirements: list[Requirement]) -> dict[int, str]:
     """A tag for each requirement that selects what another one selects."""
     labels: dict[int, str] = {}
-    for one in requirements:
-        if any(one is not other and one.overlaps(other) for other in requirements):
-            name = file_name(one.name).lstrip("_") or "requirement"
-            labels[id(one)] = unique(name, labels.values())
+    for requirement in requirements:
+        if any(requirement is not other and requirement.overlaps(other) for other in requirements):
+            name = file_name(requirement.name).lstrip("_") or "requirement"
+            labels[id(requirement)] = unique(name, labels.values())
     return labels
 
 
@@ -244,8 +246,8 @@ def _write(
     imported.files[place] = composed(label).text if label else found.text
     imported.rows += found.rows
     known = imported.warnings if len(made) > 1 else []
-    told = [SkippedItem(file, one, template.line) for one in found.warnings]
-    imported.warnings += [one for one in told if one not in known]
+    told = [SkippedItem(file, warning, template.line) for warning in found.warnings]
+    imported.warnings += [item for item in told if item not in known]
     return False
 
 
@@ -256,13 +258,15 @@ def _tell_unselected(
     imported: Imported,
 ) -> None:
     """Say which templates nothing has asked for: one line for each concern of a file."""
-    known = {one.concern for one in requirements}
+    known = {requirement.concern for requirement in requirements}
     for library in libraries:
         rest = [
-            one for one in library.templates if (str(library.path), one.line) not in taken.texts
+            template
+            for template in library.templates
+            if (str(library.path), template.line) not in taken.texts
         ]
-        for concern, count in Counter(one.concern for one in rest).items():
-            line = next(one.line for one in rest if one.concern == concern)
+        for concern, count in Counter(template.concern for template in rest).items():
+            line = next(template.line for template in rest if template.concern == concern)
             many = "1 template" if count == 1 else f"{count} templates"
             why = "no requirement selects them"
             if concern not in known and concern.lower() in known:

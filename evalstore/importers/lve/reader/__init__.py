@@ -142,14 +142,17 @@ class _Reader:
         )
         definition = replace(definition, model_columns=model_columns)
         names = names_of(
-            definition.columns, {name_of_turn(name) for one in held for name in one.names}
+            definition.columns,
+            {name_of_turn(name) for conversation in held for name in conversation.names},
         )
         lines = [line for line in lines if self._is_placed(definition, held, line)]
         instances = [line for line in lines if line.fits]
         rows = distinct_rows([line.row for line in instances])
         if definition.columns and not rows:
             raise NotTakenError("no instance says what its parameters are", "prompt_parameters")
-        turns = tuple(one.names for one in held for _ in range(one.run.repetitions))
+        turns = tuple(
+            conversation.names for conversation in held for _ in range(conversation.run.repetitions)
+        )
         custom = self._custom()
         judged = translate(
             CheckerTest(definition, names, turns, rows, shown_parameters(held), custom)
@@ -158,12 +161,15 @@ class _Reader:
         options, words = common_options(
             definition,
             *(
-                [split_arguments(one.instance.arguments, definition.parameters)[1] for one in some]
+                [
+                    split_arguments(line.instance.arguments, definition.parameters)[1]
+                    for line in some
+                ]
                 for some in (instances, of_today)
             ),
         )
-        given = (temperature_of(definition, one) for one in of_today)
-        temperatures = {one for one in given if one is not None}
+        given = (temperature_of(definition, line) for line in of_today)
+        temperatures = {number for number in given if number is not None}
         tagged = tag_temperatures(definition.model, options, temperatures)
         model = self.name.name
         for check in judged.checks:
@@ -257,11 +263,11 @@ class _Reader:
         for name in definition.columns:
             if name not in row:
                 raise NotTakenError(f"the instance has no value for '{name}'")
-        for one in held:
+        for conversation in held:
             try:
-                for pieces in (pieces for _, pieces in one.turns):
+                for pieces in (pieces for _, pieces in conversation.turns):
                     fill(pieces, row)
-                pictures = one.pictures(row)
+                pictures = conversation.pictures(row)
             except (LookupError, TypeError, ValueError) as error:
                 raise NotTakenError(f"the values do not fill the prompt: {error}") from None
             for address in pictures:
