@@ -15,6 +15,8 @@ from evalstore.cli.resources import explain_resources
 from evalstore.errors import EvalstoreError
 from evalstore.planning.options import Location
 
+COMPLETING = "_EVALSTORE_COMPLETE"
+"""The variable by which the script of a shell asks for completions."""
 _WRONG_VALUE = "Value error, "
 """What pydantic puts before the message of a choice that is not there."""
 

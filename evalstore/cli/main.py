@@ -15,13 +15,11 @@ import typer
 from typer.main import get_command
 
 from evalstore.cli import output, streams
-from evalstore.cli.app import Globals, _Interrupted, app
+from evalstore.cli.app import COMPLETING, Globals, _Interrupted, app
 from evalstore.cli.pager import COMMANDS, find_pager
 from evalstore.cli.resources import explain_resources
 from evalstore.errors import BUG, INTERRUPTED, OK, USAGE, EvalstoreError
 
-COMPLETING = "_EVALSTORE_COMPLETE"
-"""The variable by which the script of a shell asks for completions."""
 _FLAGS = ("-q", "--quiet", "-v", "--verbose", "--allow-outside", "--no-pager")
 _VALUED = ("-C", "-c", "--config", "--set", "--store", "--color", "--progress")
 

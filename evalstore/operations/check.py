@@ -14,8 +14,9 @@ from evalstore.planning.code_trust import CodeTrust
 from evalstore.planning.opening import open_workspace, store_path
 from evalstore.planning.path_targets import find_targets
 from evalstore.planning.pricing import find_unpriced
-from evalstore.planning.project import VersionBuffer, files_of
+from evalstore.planning.project import files_of
 from evalstore.planning.selection import Selection
+from evalstore.planning.version_buffer import VersionBuffer
 from evalstore.store import Store
 from evalstore.values import Json
 from evalstore.workspace.reader import read_workspace

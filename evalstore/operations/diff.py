@@ -21,11 +21,12 @@ from evalstore.operations.diff_sides import (
     run_side,
     workspace_side,
 )
-from evalstore.operations.views.file_edits import find_edits
-from evalstore.operations.views.prompt_names import prompt_labels
+from evalstore.operations.file_edits import find_edits
+from evalstore.operations.prompt_names import prompt_labels
 from evalstore.planning.contents import Contents
 from evalstore.planning.opening import open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions
+from evalstore.planning.planner import require_sound, select
 from evalstore.planning.selection import Selection
 from evalstore.reports.comparison import Comparison, Pair, change_of_tests, compare, compare_models
 from evalstore.reports.version_diff import Difference, unified
@@ -181,11 +182,11 @@ def diff(
     """
     wanted = wanted or SelectionOptions()
     with open_project(where) as project:
-        project.require_sound(wanted)
+        require_sound(project, wanted)
         was = run_side(project, first or "@")
         now = run_side(project, second) if second else workspace_side(project, wanted)
         selection = (
-            project.selection(SelectionOptions(paths=wanted.paths)) if wanted.paths else Selection()
+            select(project, SelectionOptions(paths=wanted.paths)) if wanted.paths else Selection()
         )
         was = follow_renames(was, now, project.settings.paths["tests"])
         was, now = (only_models(side, wanted.models) for side in (was, now))
@@ -227,7 +228,7 @@ def diff_models(
     """
     wanted = wanted or SelectionOptions()
     with open_project(where) as project:
-        project.require_sound(wanted)
+        require_sound(project, wanted)
         side = (
             run_side(project, revision) if revision else workspace_side(project, SelectionOptions())
         )
@@ -240,7 +241,7 @@ def diff_models(
                     hint=suggest(model, known, "candidates"),
                 )
         selection = (
-            project.selection(SelectionOptions(paths=wanted.paths)) if wanted.paths else Selection()
+            select(project, SelectionOptions(paths=wanted.paths)) if wanted.paths else Selection()
         )
         was, now = (
             [

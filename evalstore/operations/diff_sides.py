@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evalstore.planning.options import describe_selection, leaves_out
+from evalstore.planning.planner import make_plan
 from evalstore.planning.renames import known_ids, same_leaf, stored_ids
 from evalstore.planning.results import as_result, compute_results
 from evalstore.reports.comparison import Comparison, Pair, ResultIndex
@@ -59,7 +60,7 @@ def run_side(project: Project, revision: str) -> Side:
 
 def workspace_side(project: Project, wanted: SelectionOptions) -> Side:
     """The workspace, with what stored answers and judgements give its cases now."""
-    plan = project.plan(wanted)
+    plan = make_plan(project, wanted)
     results = [as_result(result) for result in compute_results(plan, project.settings.verdict)]
     files = {node: project.reading.files[path] for path, node in project.reading.nodes.items()}
     models = None if wanted.models else {cell.candidate.id for cell in plan.cells}

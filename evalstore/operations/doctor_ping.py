@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore.errors import EvalstoreError
 from evalstore.execution.key_access import KeyNotAllowedError
-from evalstore.operations.failures import hint_for
+from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.model_table import describe_model
 from evalstore.providers.base import ProviderError
 from evalstore.providers.kinds import SCRIPTED

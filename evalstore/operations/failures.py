@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalstore import hashing
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
-from evalstore.operations.views.prompt_names import name_prompts
+from evalstore.operations.failure_hints import hint_for
+from evalstore.operations.prompt_names import name_prompts
 from evalstore.planning.cells import ask_of
 from evalstore.planning.opening import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_targets import name_file
+from evalstore.planning.planner import make_plan
 from evalstore.store.results import iterate_cells
 from evalstore.store.trees import read_tree
 from evalstore.values import Json, Question
@@ -24,35 +26,6 @@ if TYPE_CHECKING:
 
 RUNS = 20
 """The newest runs: in them the place of a question is searched."""
-
-_HINTS = {
-    401: "check the key: its variable is the 'apiKeyEnvVar' of the model's provider file; "
-    "without that field none is sent to a 'baseURL'",
-    402: "the account has no money left",
-    403: "the key may not use this model: look at the account's permissions",
-    404: "check the name: 'providerModelCode' of the model file, and 'baseURL' of its provider",
-    429: "too many calls at once: lower 'concurrency', or run again later",
-}
-_CLASS_HINTS = {
-    "context": "the model takes less than the conversation: shorten the test, or use a larger one",
-    "timeout": "raise 'timeout', or lower 'concurrency' if the server is busy with your calls",
-    "connection": "check that the server runs and that 'baseURL' of its provider is right",
-    "bug": "report it to who maintains the provider; run again to ask once more",
-    "malformed": "run again; if it stays, look at what the server, or the model, answers",
-    "not run": "run again when the machine has room for it: the answers are stored",
-    "unsupported": "nothing was sent: change the test, or leave this model out with its tags",
-}
-
-
-def hint_for(kind: str, status: int | None, message: str = "") -> str | None:
-    """What to do about a failure of this class; None when nobody can say."""
-    if kind in _CLASS_HINTS:
-        return _CLASS_HINTS[kind]
-    if status == 429 and "quota" in message.lower():
-        return "the account's quota is used up: look at its plan, or run again later"
-    if status is not None and status >= 500:
-        return "the server failed: run again later"
-    return _HINTS.get(status or 0)
 
 
 class Place(NamedTuple):
@@ -210,7 +183,7 @@ def _places_now(where: Location) -> Iterator[tuple[str, Place]]:
     """The cells a run would have now; none when the workspace has errors."""
     try:
         with open_project(where) as project:
-            cells = project.plan(SelectionOptions()).cells
+            cells = make_plan(project, SelectionOptions()).cells
     except EvalstoreError:
         return
     for cell in cells:

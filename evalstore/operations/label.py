@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 from evalstore import hashing
 from evalstore.errors import EvalstoreError
 from evalstore.operations.label_subjects import LabelSubject, find_named, subject_of_result
-from evalstore.operations.views.prompt_names import prompt_label
+from evalstore.operations.prompt_names import prompt_label
 from evalstore.planning.opening import open_project, open_store
 from evalstore.planning.options import SelectionOptions
+from evalstore.planning.planner import make_plan
 from evalstore.planning.results import compute_results
 from evalstore.values import Evaluation, Evaluator, Json, Vote, Word
 
@@ -177,7 +178,7 @@ def _together(project: Project, result: Result, sessions: Sequence[str]) -> list
     """Which of the sessions of a cell, that nobody has judged, are judged together."""
     place = (result.test, result.evaluation, set(result.sessions))
     with suppress(EvalstoreError):  # what is wrong with the files does not matter here
-        plan = project.plan(SelectionOptions())
+        plan = make_plan(project, SelectionOptions())
         for cell in plan.cells:
             found = list(cell.subjects(plan.sessions))
             every = {id for some in found for id in some}
@@ -253,7 +254,9 @@ def _words_now(
     words: dict[tuple[str, str, str | None, str], str | None] = {}
     with suppress(EvalstoreError):  # what is wrong with the files does not matter here
         for result in (
-            compute_results(project.plan(SelectionOptions(paths=paths)), project.settings.verdict)
+            compute_results(
+                make_plan(project, SelectionOptions(paths=paths)), project.settings.verdict
+            )
             if here
             else ()
         ):

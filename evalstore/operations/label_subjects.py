@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstore.errors import EvalstoreError, RevisionError
-from evalstore.operations.views.prompt_names import prompt_label
+from evalstore.operations.prompt_names import prompt_label
 from evalstore.planning.options import SelectionOptions
+from evalstore.planning.planner import make_plan
 from evalstore.planning.results import compute_results
 from evalstore.store.results import read_results
 from evalstore.store.revisions import resolve
@@ -66,7 +67,7 @@ def subject_of_result(result: Result, sessions: tuple[str, ...]) -> LabelSubject
 def subjects_of(project: Project, wanted: SelectionOptions) -> list[LabelSubject]:
     """Everything that can be labelled of what is selected: answered, and judged somehow."""
     found: list[LabelSubject] = []
-    plan = project.plan(wanted)
+    plan = make_plan(project, wanted)
     for result in compute_results(plan, project.settings.verdict):
         cell = result.cell
         if cell.case.evaluation is None:

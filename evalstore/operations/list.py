@@ -17,6 +17,7 @@ from evalstore.operations.views.case_description import CaseDescriber
 from evalstore.planning.opening import open_project
 from evalstore.planning.options import Location, SelectionOptions, describe_selection
 from evalstore.planning.participants import find_model
+from evalstore.planning.planner import require_sound, select
 from evalstore.planning.project import Project, files_of
 from evalstore.values import SPECIAL_TAGS, Case, Json
 
@@ -77,12 +78,12 @@ def list_things(
             ]
             return Listing(kind, rows, ("run", "started", "status", "selection", "message"))
         if kind in ("tests", "cases", "tags"):
-            project.require_sound(replace(wanted, keep_going=True))
+            require_sound(project, replace(wanted, keep_going=True))
         return replace(_LISTS[kind](project, wanted, full), left_out=project.left_out)
 
 
 def _selected(project: Project, wanted: SelectionOptions) -> list[tuple[str, Case]]:
-    matches = project.selection(wanted).matcher()
+    matches = select(project, wanted).matcher()
     return [
         (path, case)
         for path, file in files_of(project.reading).items()

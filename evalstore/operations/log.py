@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
+from evalstore.operations.file_edits import find_edits
 from evalstore.operations.show import _Changed, _count_words, _name_in_runs
-from evalstore.operations.views.file_edits import find_edits
 from evalstore.planning.contents import Contents
 from evalstore.planning.opening import open_store, open_workspace
 from evalstore.planning.options import describe_selection

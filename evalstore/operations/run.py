@@ -13,13 +13,14 @@ from evalstore.errors import OK
 from evalstore.execution.outcome import Outcome
 from evalstore.git import read_state
 from evalstore.operations.gate import decide
+from evalstore.operations.plan_status import describe_plan
 from evalstore.operations.run_preview import PlanTotals, get_leave, keep_to
 from evalstore.operations.run_report import RunReport, describe_spending
 from evalstore.operations.run_totals import RunTotals
-from evalstore.operations.status import describe_plan
 from evalstore.planning.estimate import estimate
 from evalstore.planning.opening import open_project, open_store
 from evalstore.planning.options import GO_ON, ApprovedPlan
+from evalstore.planning.planner import lay_out, make_plan, plan_cells, require_sound
 from evalstore.planning.portions import find_shared, portions, take_out
 from evalstore.planning.reasons import Explainer
 from evalstore.store.results import read_lines
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from evalstore.operations.status_report import Status
     from evalstore.planning.options import Location, RunOptions, SelectionOptions
     from evalstore.planning.plan import Plan
-    from evalstore.planning.project import Project, Scope
+    from evalstore.planning.planner import Scope
+    from evalstore.planning.project import Project
     from evalstore.values import Result
 
 
@@ -54,8 +56,8 @@ def offer_run(
 ) -> tuple[Status, ApprovedPlan]:
     """The same, and what somebody agrees to who is shown it."""
     with open_project(where, create=True) as project:
-        project.require_sound(wanted, hint=GO_ON)
-        plan = project.plan(wanted, judge_only=judge_only)
+        require_sound(project, wanted, hint=GO_ON)
+        plan = make_plan(project, wanted, judge_only=judge_only)
         found = describe_plan(project, plan, wanted)
         return found, ApprovedPlan(found.ask, found.judge, found.cost, frozenset(plan.todo()))
 
@@ -68,7 +70,7 @@ def run(
     Raises `WorkspaceError` before anything is asked when files have errors.
     """
     with open_project(where, create=True, keep=True) as project:
-        project.require_sound(wanted, hint=GO_ON)
+        require_sound(project, wanted, hint=GO_ON)
         newest = project.store.find_runs(limit=1)
         after = newest[0][1]["ended"] if newest else 0
         if wanted.refresh or wanted.retry_errors:
@@ -77,7 +79,7 @@ def run(
             )  # what is new must be told from what was
         clock = Clock(after)
         started = clock()
-        layout = project.lay_out(wanted, judge_only=orders.judge_only, begun=started)
+        layout = lay_out(project, wanted, judge_only=orders.judge_only, begun=started)
         plans = Plans(project, layout)
         survey = plans.survey()
         if orders.agreed:
@@ -152,7 +154,7 @@ class Plans:
         self._layout = layout
         count = max(1, round(len(layout.cells) / PORTION))
         self._size = ceil(len(layout.cells) / count)
-        self._only = project.fill(layout, [*layout.cells]) if count == 1 else None
+        self._only = plan_cells(project, layout, [*layout.cells]) if count == 1 else None
         self.shared = set[str]() if count == 1 else find_shared(layout.cells)
         """Ids of the questions that several portions may ask."""
 
@@ -162,7 +164,7 @@ class Plans:
             yield self._only
             return
         for some in portions(take_out(self._layout.cells), self._size, LONGEST):
-            yield self._project.fill(self._layout, some)
+            yield plan_cells(self._project, self._layout, some)
 
     def _once(self) -> Iterator[Plan]:
         """The plans before anything is done; what several of them ask is only in the first."""
@@ -172,7 +174,7 @@ class Plans:
         planned: dict[str, int] = {}
         judged = set[tuple[object, ...]]()
         for cells in portions(self._layout.cells, self._size, LONGEST):
-            plan = self._project.fill(self._layout, cells)
+            plan = plan_cells(self._project, self._layout, cells)
             judgements, plan.judgements = plan.judgements, []
             for judgement in judgements:
                 if self.shared.isdisjoint(judgement.cell.questions):

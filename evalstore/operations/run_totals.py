@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from evalstore.operations.views.prompt_names import prompt_labels
+from evalstore.operations.prompt_names import prompt_labels
 from evalstore.planning.results import (
     VERDICTS,
     CellResult,

@@ -12,7 +12,7 @@ from evalstore import hashing
 from evalstore.deserialize import restore_case_file, restore_question
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.failures import describe_failures, find_places
-from evalstore.operations.views.prompt_names import name_prompts
+from evalstore.operations.prompt_names import name_prompts
 from evalstore.planning.opening import open_project, open_store, open_workspace
 from evalstore.planning.options import leaves_out
 from evalstore.planning.path_targets import name_file

@@ -50,19 +50,7 @@ _REMEMBERED = (
 _PROMPTS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prompts")
 
 
-def status(where: Location, wanted: SelectionOptions, *, whole: bool = True) -> Status:
-    """What a run would do, and what changed; no model is called.
-
-    Unless it must be `whole`, the list of what would be done may be missing.
-    """
-    if wanted == SelectionOptions() and (found := _recall(where, whole=whole)):
-        return found
-    from evalstore.operations import status as operation
-
-    return operation.status(where, wanted)
-
-
-def _recall(where: Location, *, whole: bool) -> Status | None:
+def recall(where: Location, *, whole: bool) -> Status | None:
     """The remembered answer, when it still stands."""
     for root in (where.directory, *where.directory.parents):
         if (root / "evalstore.yaml").is_file():

@@ -21,6 +21,7 @@ from evalstore.operations.run import run as carry_out
 from evalstore.operations.status_cache import see, see_mentioned
 from evalstore.planning.opening import open_project, open_store, open_workspace
 from evalstore.planning.options import GO_ON
+from evalstore.planning.planner import require_sound, select
 from evalstore.reports.comparison import Comparison, compare
 from evalstore.store.results import read_results
 from evalstore.workspace.env_files import NAMES
@@ -147,7 +148,7 @@ class Watch:
             self._max_time = workspace.settings.max_time
         with open_project(self._where, create=True, workspace=workspace) as project:
             self._file_watcher.follow_mentioned(project.reading.references.looked)
-            project.require_sound(self._wanted, hint=GO_ON)
+            require_sound(project, self._wanted, hint=GO_ON)
             return _gist(project, self._wanted)
 
     def find_news(self, before: str) -> Comparison:
@@ -199,7 +200,7 @@ def _refuse(wanted: SelectionOptions) -> None:
 
 def _gist(project: Project, wanted: SelectionOptions) -> object:
     """All that verdicts depend on: while it is the same, a report would say the same again."""
-    matches = project.selection(wanted).matcher()
+    matches = select(project, wanted).matcher()
     files = [
         (
             path,

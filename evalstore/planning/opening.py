@@ -34,7 +34,8 @@ def open_project(
 
     With `keep`, the versions that are read must be stored.
     """
-    from evalstore.planning.project import Project, VersionBuffer
+    from evalstore.planning.project import Project
+    from evalstore.planning.version_buffer import VersionBuffer
     from evalstore.workspace.reader import read_workspace
 
     workspace = workspace or open_workspace(where)

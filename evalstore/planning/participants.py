@@ -43,7 +43,7 @@ class Participants:
                 continue  # answers that files bring count in any case
             model = self.find_model(participant.id, "candidates")
             if not model.active and not wanted.models:
-                self._warn(f"candidate '{participant.id}' is not active and is left out")
+                self.warn(f"candidate '{participant.id}' is not active and is left out")
                 continue
             temperature = (
                 self.settings.candidates_temperature
@@ -75,7 +75,7 @@ class Participants:
         ):
             model = self.find_model(participant.id, "evaluators")
             if not model.active and not wanted.evaluators:
-                self._warn(f"evaluator '{participant.id}' is not active and is left out")
+                self.warn(f"evaluator '{participant.id}' is not active and is left out")
                 continue
             if participant.prompt not in prompts:
                 raise EvalstoreError(
@@ -150,7 +150,8 @@ class Participants:
         self.contents[id] = ("evaluator", content)
         return id
 
-    def _warn(self, message: str) -> None:
+    def warn(self, message: str) -> None:
+        """Note a warning once."""
         if message not in self.warnings:
             self.warnings.append(message)
 

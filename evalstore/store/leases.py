@@ -22,7 +22,7 @@ from evalstore.store.database import select_each
 from evalstore.store.ids import as_bytes, as_digits
 
 if TYPE_CHECKING:
-    from evalstore.store.store import Store
+    from evalstore.store.database import Database
 
 BEAT_SECONDS = 3.0
 """How often a runner shows that it lives."""
@@ -45,7 +45,7 @@ class LeaseHolder(NamedTuple):
 class Leases:
     """The leases of one run."""
 
-    def __init__(self, store: Store, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Database, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._monotonic = monotonic
         self.runner = LeaseHolder(

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from evalstore import clock
-from evalstore.operations import status as slow
-from evalstore.operations import status_cache
+from evalstore.operations import plan_status
+from evalstore.operations.status import status
 from evalstore.planning.options import Location, SelectionOptions
 from tests.cli.conftest import Evalstore
 from tests.cli.test_run import edit
@@ -33,8 +33,8 @@ def settled(workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPat
 def is_recalled(folder: Path, monkeypatch: pytest.MonkeyPatch, *, whole: bool = True) -> bool:
     """Whether `status` answers without reading anything."""
     with monkeypatch.context() as patch:
-        patch.setattr(slow, "status", lambda *_: None)
-        return status_cache.status(Location(folder), SelectionOptions(), whole=whole) is not None
+        patch.setattr(plan_status, "compute_status", lambda *_: None)
+        return status(Location(folder), SelectionOptions(), whole=whole) is not None
 
 
 def test_an_answer_of_nothing_to_do_is_remembered(
@@ -42,7 +42,7 @@ def test_an_answer_of_nothing_to_do_is_remembered(
 ) -> None:
     assert is_recalled(settled, monkeypatch)
     assert evalstore("status").stdout.startswith("Nothing to do: 2 answers of 1 candidate")
-    assert status_cache.status(Location(settled), SelectionOptions()) == slow.status(
+    assert status(Location(settled), SelectionOptions()) == plan_status.compute_status(
         Location(settled), SelectionOptions()
     )
 

@@ -225,7 +225,7 @@ def test_a_remembered_status_leads_to_no_folder_outside(
         return scan(folder, *rest)
 
     monkeypatch.setattr(status_cache, "scan", noted)
-    assert status_cache._recall(Location(root), whole=True) is None
+    assert status_cache.recall(Location(root), whole=True) is None
     assert str(root.parent) not in looked
 
 

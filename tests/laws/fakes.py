@@ -13,9 +13,9 @@ from typing import Any
 from unittest import mock
 
 from evalstore.operations.fsck import fsck
+from evalstore.operations.plan_status import compute_status as status
 from evalstore.operations.progress import ProgressListener
 from evalstore.operations.run import run
-from evalstore.operations.status import status
 from evalstore.operations.status_report import Status
 from evalstore.planning.options import Location, RunOptions, SelectionOptions
 from evalstore.providers.base import ProviderError

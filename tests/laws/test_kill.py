@@ -21,7 +21,7 @@ import pytest
 
 from evalstore.cli.main import main
 from evalstore.operations.fsck import fsck
-from evalstore.operations.status import status
+from evalstore.operations.plan_status import compute_status as status
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.store import leases
 from tests import endpoint

@@ -123,7 +123,7 @@ def status(
     The letters before a file: A new, D gone, R renamed; M changed, in the first place what is asked
     (or a row is gone), in the second how it is judged; = back to what is stored.
     """
-    from evalstore.operations.status_cache import status as operation
+    from evalstore.operations.status import status as operation
 
     found = operation(here(), wanted, whole=json or explain)
     if json:

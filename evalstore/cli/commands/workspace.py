@@ -11,8 +11,7 @@ import typer
 
 from evalstore import __version__
 from evalstore.cli import options, output
-from evalstore.cli.app import Globals, app, here
-from evalstore.cli.main import COMPLETING
+from evalstore.cli.app import COMPLETING, Globals, app, here
 from evalstore.errors import NO, OK, USAGE, Problem
 from evalstore.planning.options import Kind
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 from evalstore import deserialize, hashing
 from evalstore.errors import EvalstoreError, StoreError
-from evalstore.operations.failures import hint_for
+from evalstore.operations.failure_hints import hint_for
 from evalstore.operations.show import cells_with
 from evalstore.operations.views.failed_results import asked_in_run
 from evalstore.operations.views.judgements import JudgementView, opinions_on
 from evalstore.operations.views.rendering import answer_text, check_text, joined, text_of
 from evalstore.planning.opening import open_project, open_store
 from evalstore.planning.options import SelectionOptions
+from evalstore.planning.planner import lay_out
 from evalstore.values import Json, Reply
 
 if TYPE_CHECKING:
@@ -291,7 +292,7 @@ def _asked_now(where: Location, result: Result, contents: _Contents) -> tuple[st
     with suppress(EvalstoreError), open_project(where) as project:
         contents.fresh = project.reading.contents
         here = SelectionOptions(paths=(f"{result.file}::{result.row}",), models=(result.model,))
-        for cell in project.lay_out(here).cells:
+        for cell in lay_out(project, here).cells:
             if (cell.file, cell.case.row, cell.prompt) == (result.file, result.row, result.prompt):
                 return tuple(dict.fromkeys(cell.questions))
     return ()

@@ -12,10 +12,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from evalstore.operations.log import in_order
+from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, place_of
 from evalstore.operations.views.labels import LabelIndex, read_opinions
-from evalstore.operations.views.prompt_names import prompt_label
 from evalstore.planning.opening import (
     open_catalogue,
     open_project,
@@ -25,6 +25,7 @@ from evalstore.planning.opening import (
     store_path,
 )
 from evalstore.planning.options import SelectionOptions, describe_selection, is_partial
+from evalstore.planning.planner import lay_out, plan_cells, require_sound
 from evalstore.planning.portions import take_out
 from evalstore.planning.results import as_result, compute_results
 from evalstore.store.results import TaggedResult, iterate_leaves
@@ -152,7 +153,7 @@ def cases(where: Location, revision: str | None) -> Cases:
     """The cases of a run; of the workspace as it is now when there is no revision."""
     if revision is None:
         with open_project(where) as project:
-            project.require_sound(SelectionOptions())
+            require_sound(project, SelectionOptions())
             return _of_workspace(project)
     with open_catalogue(where) as project:
         id, content = resolve_run(project.store, revision)
@@ -170,13 +171,13 @@ def cases(where: Location, revision: str | None) -> Cases:
 
 def _of_workspace(project: Project) -> Cases:
     """In portions: what is planned of one is forgotten before the next."""
-    layout = project.lay_out(SelectionOptions())
+    layout = lay_out(project, SelectionOptions())
     has_failures = project.store.count_failures() > 0
 
     def settled() -> Iterator[tuple[str, TaggedResult]]:
         cells = take_out(layout.cells)
         while some := list(islice(cells, _CELLS_AT_ONCE)):
-            plan = project.fill(layout, some)
+            plan = plan_cells(project, layout, some)
             found = compute_results(plan, project.settings.verdict)
             failed = failed_now(project, plan, found) if has_failures else ()
             for one in found:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from evalstore import deserialize
 from evalstore.errors import EvalstoreError
-from evalstore.operations.views.prompt_names import prompt_label
+from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.views.rendering import settings_of, text_of
 from evalstore.planning.opening import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
+from evalstore.planning.planner import make_plan
 from evalstore.planning.reasons import RowIndex
 from evalstore.planning.renames import follow_file, name_in_newest_run, name_in_workspace
 from evalstore.planning.results import as_result, compute_results
@@ -241,7 +242,7 @@ def _ends(span: _Span) -> list[str]:
 def _results_now(project: Project, file: str, row: str) -> list[Result]:
     """What stored answers make of a case as it is now."""
     with suppress(EvalstoreError):
-        plan = project.plan(SelectionOptions(paths=(f"{file}::{row}",)))
+        plan = make_plan(project, SelectionOptions(paths=(f"{file}::{row}",)))
         settled = compute_results(plan, project.settings.verdict)
         return [
             as_result(result)

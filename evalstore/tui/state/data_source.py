@@ -243,10 +243,10 @@ class WorkspaceSource:
 
     def status(self) -> Status:
         """What changed since the last run, what a run would do, why, and its price."""
-        from evalstore.operations import status_cache
+        from evalstore.operations import status
         from evalstore.planning.options import SelectionOptions
 
-        return status_cache.status(self.where, SelectionOptions(offline=self.offline))
+        return status.status(self.where, SelectionOptions(offline=self.offline))
 
     def all_that_lacks(self) -> RunRequest:
         """To run what is missing."""

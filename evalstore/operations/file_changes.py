@@ -1,0 +1,134 @@
+"""Test files that differ from the snapshot of a run, as git shows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstore.operations.status_report import FileChange
+from evalstore.planning.renames import pair_with_workspace
+from evalstore.store.trees import read_tree
+from evalstore.values import Case, CaseFile, Json
+
+if TYPE_CHECKING:
+    from evalstore.planning.plan import Plan, PlanItem
+    from evalstore.planning.project import Project
+
+
+def all_new(plan: Plan) -> list[FileChange]:
+    """Before the first run all selected test files are new."""
+    cases: dict[str, set[str]] = {}
+    for cell in plan.cells:
+        cases.setdefault(cell.file, set()).add(cell.case.row)
+    return [FileChange("A ", path, len(rows), 0, 0, "new") for path, rows in sorted(cases.items())]
+
+
+def find_changes(
+    project: Project, items: list[PlanItem], run: Json, *, narrows: bool
+) -> list[FileChange]:
+    """Test files that differ from the snapshot of a run, as git shows them.
+
+    When the command `narrows`, only those in which it would do something.
+    """
+    nodes = project.reading.nodes
+    root, _ = project.snapshot()
+    if root == run["snapshot"]:
+        return []
+    before = read_tree(run["snapshot"], project.store.load_nodes)
+    old_files: dict[str, CaseFile] = {}
+    pairs = pair_with_workspace(project, before, old_files)
+    changed = {path: old for path, old in pairs.items() if before[old] != nodes[path]}
+    gone = before.keys() - set(pairs.values())
+    broken = {problem.file for problem in (*project.reading.errors, *project.left_out)}
+    leaves = {before[path] for path in (*changed.values(), *gone)}
+    old_files |= project.store.load_case_files(leaves - old_files.keys())
+    by_file: dict[str, list[PlanItem]] = {}
+    for item in items:
+        by_file.setdefault(item.file, []).append(item)
+    found = [
+        FileChange("A ", path, len(project.reading.files[path].cases), 0, 0, "new")
+        for path in nodes.keys() - pairs.keys()
+    ]
+    for path, old in pairs.items():
+        change = None
+        if path in changed:
+            was, here = old_files[before[old]], by_file.get(path, [])
+            change = _change(path, was, project.reading.files[path], here)
+        if path != old:
+            change = _as_renamed(change or FileChange("R ", path, 0, 0, 0, ""), old)
+        if change:
+            found.append(change)
+    found += [
+        FileChange("D ", path, 0, 0, len(old_files[before[path]].cases), "retired")
+        for path in gone - broken
+    ]
+    if narrows:
+        found = [one for one in found if one.file in by_file]
+    return sorted(found, key=lambda one: (one.file, one.code))
+
+
+def _as_renamed(change: FileChange, old: str) -> FileChange:
+    """A change of a file that had another path."""
+    reason = "; ".join(part for part in (f"was {old}", change.reason) if part)
+    return replace(change, reason=reason)
+
+
+def _change(path: str, was: CaseFile, now: CaseFile, here: list[PlanItem]) -> FileChange | None:
+    """How a file differs; `here` is what is to be done in it."""
+    known = {_shown(case) for case in was.cases}
+    shown = [case for case in now.cases if _shown(case) not in known]
+    fewer = _only_fewer(shown, was)
+    shown = [case for case in shown if case.key not in fewer]
+    evaluations = {(case.tests, case.evaluation) for case in was.cases}
+    told = [
+        case
+        for case in now.cases
+        if (_shown(case) in known or case.key in fewer)
+        and (case.tests, case.evaluation) not in evaluations
+    ]
+    kept = {case.key for case in now.cases} | {case.row for case in now.cases}
+    gone = sum(1 for case in was.cases if case.key not in kept and case.row not in kept)
+    if not shown and not told and not gone:
+        return None
+    new = {item.row for item in here if item.kind != "judge" and item.reason == "new row"}
+    asked = {item.row for item in here if item.kind != "judge"} - new
+    judged = {item.row for item in here if item.kind == "judge"} - asked - new
+    if not here:
+        return FileChange("= ", path, 0, 0, gone, "" if gone else "back to what is stored")
+    first = next((item for item in here if item.reason != "new row"), here[0])
+    return FileChange(
+        code=("M" if shown or gone else ".") + ("M" if told else "."),
+        file=path,
+        asked=len(asked),
+        judged=len(judged),
+        gone=gone,
+        reason=first.reason if asked or judged else "",
+        new=len(new),
+        was=first.was,
+        now=first.now,
+    )
+
+
+def _only_fewer(cases: list[Case], was: CaseFile) -> set[str]:
+    """The keys of those of the cases that ask nothing which the file as it was did not ask."""
+    several = [case for case in cases if len(case.tests) > 1]
+    if not several and all(len(case.tests) == 1 for case in was.cases):
+        return set()
+    held: dict[object, set[tuple[str, ...]]] = {}
+    for case in was.cases:
+        for test in set(case.tests):
+            held.setdefault((case.prompts, case.recorded, test), set()).add(case.tests)
+    return {
+        case.key
+        for case in cases
+        if any(
+            Counter(case.tests) <= Counter(tests)
+            for tests in held.get((case.prompts, case.recorded, case.tests[0]), ())
+        )
+    }
+
+
+def _shown(case: Case) -> tuple[object, ...]:
+    """What decides the answers to a case, the model aside."""
+    return case.tests, case.prompts, case.recorded

@@ -1,0 +1,136 @@
+"""The status of a workspace: its plan in words, with what changed and what it would cost."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from evalstore.operations.file_changes import all_new, find_changes
+from evalstore.operations.prompt_names import prompt_labels
+from evalstore.operations.status_cache import StatusCache
+from evalstore.operations.status_report import Status
+from evalstore.planning.estimate import estimate
+from evalstore.planning.history_filters import stands_until
+from evalstore.planning.opening import open_project, open_workspace, store_path
+from evalstore.planning.options import GO_ON
+from evalstore.planning.plan import PlanItem
+from evalstore.planning.planner import make_plan, require_sound
+from evalstore.planning.reasons import Explainer, Reason
+from evalstore.providers.kinds import SCRIPTED
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import Location, SelectionOptions
+    from evalstore.planning.plan import Plan, PlannedAsk, PlannedJudgement
+    from evalstore.planning.project import Project
+
+
+def compute_status(where: Location, wanted: SelectionOptions) -> Status:
+    """What a run would do, and what changed; remembered for the next `status`."""
+    began = time.time_ns()
+    workspace = open_workspace(where)
+    memory = StatusCache(where, wanted, workspace, store_path(workspace, where), began)
+    with open_project(where, workspace=workspace) as project:
+        require_sound(project, wanted, hint=GO_ON)
+        plan = make_plan(project, wanted)
+        found = describe_plan(project, plan, wanted)
+        runs_code = any(cell.case.code for cell in plan.cells)
+        memory.keep(found, project.reading.references.looked, runs_code=runs_code)
+        if not project.reading.errors and not plan.asks:
+            _remember(project)
+        return found
+
+
+def _remember(project: Project) -> None:
+    """Keep the index when all it speaks of is stored."""
+    leaves = [id for id, (kind, _) in project.reading.contents.items() if kind == "cases"]
+    if len(project.store.load_lengths("cases", leaves)) == len(leaves):
+        project.reading.save_index(project.workspace)
+
+
+def describe_plan(project: Project, plan: Plan, wanted: SelectionOptions) -> Status:
+    """A plan in words, with what changed and what it would cost."""
+    explainer = Explainer(project)
+    asks = explainer.asks(plan)
+    judgements = explainer.judgements(plan)
+    items = [_ask_item(ask, reason) for ask, reason in asks]
+    items += [_judge_item(one, reason) for one, reason in judgements]
+    last = project.store.find_runs(limit=1)
+    price = estimate(project, asks, judgements)
+    return Status(
+        items=items,
+        ask=plan.ask_count,
+        record=plan.recorded_count,
+        judge=plan.judge_count,
+        reuse=plan.reused,
+        skipped=[(pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in plan.skipped],
+        cost=price.usd,
+        guess=price.guess,
+        models=len({cell.candidate.id for cell in plan.cells}),
+        cells=len(plan.cells),
+        changes=find_changes(project, items, last[0][1], narrows=wanted.narrows)
+        if last
+        else all_new(plan),
+        last_run=last[0][0] if last else None,
+        last_started=last[0][1]["started"] if last else None,
+        warnings=[
+            *project.warnings,
+            *(f"{p.place}: {p.message}" for p in project.reading.problems),
+        ],
+        prompts=prompt_labels(project, items),
+        left_asks=plan.left_asks,
+        left_judgements=plan.left_judgements,
+        untrusted=project.code.named,
+        left_out=project.left_out,
+        refused=_refusals(project, plan),
+        waiting=plan.blocked_judgements,
+        stands_until=stands_until(plan, project.settings),
+    )
+
+
+def _ask_item(ask: PlannedAsk, reason: Reason) -> PlanItem:
+    cell = ask.cell
+    return PlanItem(
+        "record" if cell.case.recorded else "ask",
+        cell.file,
+        cell.case.row,
+        cell.prompt,
+        cell.candidate.id,
+        None,
+        ask.count,
+        reason.text,
+        reason.was,
+        reason.now,
+    )
+
+
+def _judge_item(judgement: PlannedJudgement, reason: Reason) -> PlanItem:
+    cell = judgement.cell
+    return PlanItem(
+        "judge",
+        cell.file,
+        cell.case.row,
+        cell.prompt,
+        cell.candidate.id,
+        judgement.judge.id if judgement.judge else "checks",
+        judgement.count,
+        reason.text,
+        reason.was,
+        reason.now,
+    )
+
+
+def _refusals(project: Project, plan: Plan) -> list[str]:
+    """What a run would refuse to send, in one warning, with what allows it."""
+    ids = {ask.cell.candidate.id for ask in plan.asks if not ask.cell.case.recorded}
+    ids |= {judgement.judge.id for judgement in plan.judgements if judgement.judge}
+    models = [project.find_model(id, "models") for id in sorted(ids)]
+    models = [model for model in models if model.provider.type != SCRIPTED]
+    if not models:
+        return []
+    from evalstore.execution.refused_keys import combine, find_refused
+
+    refused = find_refused(project.workspace.root, project.reading, models)
+    if not refused:
+        return []
+    error = combine(refused)
+    return [f"{error}; {error.hint}"]

@@ -1,0 +1,269 @@
+"""What a command is about, and the plan of it: what is stored, and what is missing.
+
+Nothing here calls a model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evalstore.errors import EvalstoreError, NothingSelectedError, WorkspaceError
+from evalstore.planning import history_filters, retries
+from evalstore.planning.cells import (
+    Candidate,
+    Cell,
+    Judge,
+    SkippedPair,
+    build_cells,
+    generate_cells,
+)
+from evalstore.planning.plan import UNSETTLED, AgeLimit, Plan, plan_asks, plan_judgements
+from evalstore.planning.portions import StreamedCells, Summary, summarise
+from evalstore.planning.project import files_of
+from evalstore.planning.selection import Placed, Portion, Selection
+from evalstore.values import RECORDED, Case, CaseFile, Verdict
+
+if TYPE_CHECKING:
+    from evalstore.planning.options import SelectionOptions
+    from evalstore.planning.project import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a command is about, and what counts for it."""
+
+    cells: Collection[Cell]
+    """In the order of files and rows."""
+    skipped: list[SkippedPair]
+    answers: AgeLimit
+    judgements: AgeLimit
+    again: Collection[Verdict]
+    """Verdicts that do not count: they are to be had again."""
+    tried: retries.FailedWork | None
+    """Nothing but this is to be done; None: all that is missing is."""
+    judge_only: bool
+    begun: float
+    """When the run did."""
+
+
+def select(project: Project, wanted: SelectionOptions) -> Selection:
+    """What the command line and the settings select; raises for a path that names nothing."""
+    targets = project.targets(wanted.paths)
+    return Selection(
+        targets=targets,
+        tags=wanted.tags,
+        exclude_tags=(*project.settings.prohibited_tags, *wanted.exclude_tags),
+        required_tags1=project.settings.required_tags1,
+        required_tags2=project.settings.required_tags2,
+        name=wanted.name,
+    )
+
+
+def require_sound(project: Project, wanted: SelectionOptions, *, hint: str | None = None) -> None:
+    """Raise all errors of the workspace, unless paths are given and they lie elsewhere.
+
+    With `keep_going`, test files that have errors are left out instead. The hint is for
+    errors of some test files only.
+    """
+    selection = None
+    if wanted.paths:
+        selection = Selection(project.targets(wanted.paths))
+    relevant = [
+        problem
+        for problem in project.reading.errors
+        if selection is None
+        or problem.file not in project.reading.tests
+        or selection.covers_file(problem.file)
+    ]
+    broken = {problem.file for problem in relevant}
+    if broken and broken < project.reading.tests:
+        if wanted.keep_going:
+            project.leave_out(broken)
+            return
+        raise WorkspaceError(project.reading.problems, hint=hint)
+    if relevant:
+        raise WorkspaceError(project.reading.problems)
+
+
+def lay_out(
+    project: Project, wanted: SelectionOptions, *, judge_only: bool = False, begun: float = math.inf
+) -> Scope:
+    """What a command is about; with `judge_only`, `judge`. `begun` is when the run did."""
+    candidates, judges = project.candidates(wanted), project.judges(wanted)
+    answers, judgements = history_filters.bounds_of(
+        wanted, project.settings, judge_only=judge_only, begun=begun
+    )
+    portion = history_filters.portion_of(wanted)
+    cells, skipped, cases = _choose(project, wanted, portion, candidates, judges)
+    for judge in summarise(cells).judges.values():
+        project.keep_judges(judge)
+    if not cells and not skipped:
+        raise NothingSelectedError(
+            "nothing is selected",
+            hint="'evalstore ls cases' lists the cases, 'evalstore ls tags' the tags",
+        )
+    tried: retries.FailedWork | None = None
+    if wanted.last_failed:
+        cells, skipped = history_filters.only_failed(project, [*cells]), []
+    if wanted.retry_errors:
+        cells, tried = retries.only_tried(project, [*cells], wanted, answers, judgements)
+        skipped = []
+    if cases is not None and not portion.is_all:
+        cells, skipped = _take_portion(cases, cells, skipped, portion)
+    _require_judges(project, summarise(cells), judges)
+    again = UNSETTLED if wanted.retry_errors else ()
+    return Scope(cells, skipped, answers, judgements, again, tried, judge_only, begun)
+
+
+def _choose(
+    project: Project,
+    wanted: SelectionOptions,
+    portion: Portion,
+    candidates: list[Candidate],
+    judges: list[Judge],
+) -> tuple[Collection[Cell], list[SkippedPair], list[Placed] | None]:
+    """The cells of what is selected, the pairs that are skipped, and the selected cases.
+
+    Without a list of cases the cells are those of the portion already.
+    """
+    is_plain = history_filters.is_plain(wanted)
+    first = portion.limit if is_plain else None
+    selection = select(project, wanted)
+    files = {
+        path: file
+        for path, file in files_of(project.reading).items()
+        if selection.covers_file(path)
+    }
+    matches = selection.matcher()
+    answers_it = partial(_is_answered, candidates=candidates, models=wanted.models)
+    if first and not candidates:  # what nobody answers is told, however few are taken
+        for path, file in files.items():
+            for case in file.cases if isinstance(file.cases, tuple) else ():
+                if matches(path, case):
+                    answers_it(case)
+    if is_plain and (first or portion.is_all):
+        made = _make_cells(
+            files,
+            lambda path, case: matches(path, case) and answers_it(case),
+            candidates,
+            judges,
+            wanted,
+            first,
+        )
+        return *made, None
+    cases = [one for one in _selected(project, files, matches, wanted) if answers_it(one[1])]
+    chosen = {(path, case.row) for path, case in cases}
+    cells, skipped = build_cells(
+        files,
+        candidates,
+        judges,
+        lambda path, case: (path, case.row) in chosen,
+        attempts=wanted.attempts,
+    )
+    return cells, skipped, cases
+
+
+def _take_portion(
+    cases: list[Placed], cells: Collection[Cell], skipped: list[SkippedPair], portion: Portion
+) -> tuple[list[Cell], list[SkippedPair]]:
+    """What of these cells and pairs belongs to the portion of the cases that have any."""
+    has_cell = {(pair.file, pair.row) for pair in skipped}
+    has_cell |= {(cell.file, cell.case.row) for cell in cells}
+    cases = [one for one in cases if (one[0], one[1].row) in has_cell]
+    taken = {(path, case.row) for path, case in history_filters.take_portion(cases, portion)}
+    return (
+        [cell for cell in cells if (cell.file, cell.case.row) in taken],
+        [pair for pair in skipped if (pair.file, pair.row) in taken],
+    )
+
+
+def make_plan(project: Project, wanted: SelectionOptions, *, judge_only: bool = False) -> Plan:
+    """What a run would do; with `judge_only`, what `judge` would do."""
+    layout = lay_out(project, wanted, judge_only=judge_only)
+    plan = plan_cells(project, layout, [*layout.cells])
+    plan.skipped = layout.skipped
+    return plan
+
+
+def plan_cells(project: Project, layout: Scope, cells: Sequence[Cell]) -> Plan:
+    """The plan for some cells of a layout: what of them is stored, and what is missing."""
+    plan = Plan(cells=[*cells], blocked=project.code.find_blocked(cells))
+    samples = project.store.find_samples(plan.questions)
+    plan_asks(plan, samples, layout.answers)
+    votes = project.store.find_votes(plan.subjects())
+    plan_judgements(plan, votes, layout.judgements, layout.again, layout.begun)
+    project.code.note_waiting(cells, plan.waiting)
+    if layout.tried:
+        retries.drop_untried(plan, *layout.tried)
+    if layout.judge_only:
+        plan.asks = []
+        plan.judgements = [judgement for judgement in plan.judgements if judgement.sessions]
+    return plan
+
+
+def _selected(
+    project: Project,
+    files: Mapping[str, CaseFile],
+    matches: Callable[[str, Case], bool],
+    wanted: SelectionOptions,
+) -> list[Placed]:
+    cases = [
+        (path, case) for path, file in files.items() for case in file.cases if matches(path, case)
+    ]
+    return history_filters.only_changed(project, cases) if cases and wanted.changed else cases
+
+
+def _require_judges(project: Project, cells: Summary, judges: list[Judge]) -> None:
+    """Warn of tests that no evaluator judges; raise when nothing else is to be judged."""
+    files = [*cells.unjudged]
+    if not files:
+        return
+    more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
+    what = f"{files[0]}{more} {'are' if more else 'is'} judged by models"
+    hint = "name a model with -J, or list some under 'evaluators:' in evalstore.yaml"
+    if judges:
+        what += f", but none of the evaluators is meant for {'them' if more else 'it'}"
+        hint = "look at its 'evaluators:' and at the tags the settings give to evaluators"
+    else:
+        what += ", but there are no evaluators"
+    if not cells.has_others:
+        raise EvalstoreError(what, hint=hint)
+    project.warn(f"{what}: what they must judge stays pending ({hint})")
+
+
+def _is_answered(case: Case, candidates: list[Candidate], models: tuple[str, ...]) -> bool:
+    """Whether the models on the command line, or of the settings, answer a case.
+
+    Raises `EvalstoreError` when none could be meant.
+    """
+    if case.recorded:
+        return not models or RECORDED in models
+    if candidates:
+        return True
+    if RECORDED in models:
+        return False
+    raise EvalstoreError(
+        "there are no candidates",
+        hint="name a model with -m, or list some under 'candidates:' in evalstore.yaml",
+    )
+
+
+def _make_cells(
+    files: Mapping[str, CaseFile],
+    selected: Callable[[str, Case], bool],
+    candidates: list[Candidate],
+    judges: list[Judge],
+    wanted: SelectionOptions,
+    most: int | None,
+) -> tuple[Collection[Cell], list[SkippedPair]]:
+    """The cells of the selected cases; those of files that are not in memory are streamed."""
+    made_of = (files, candidates, judges, selected)
+    are_stored = not all(isinstance(file.cases, tuple) for file in files.values())
+    if are_stored and most is None:
+        cells = StreamedCells(partial(generate_cells, *made_of, attempts=wanted.attempts))
+        return cells, cells.skipped
+    return build_cells(*made_of, attempts=wanted.attempts, most=most)
