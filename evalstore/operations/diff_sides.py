@@ -47,15 +47,15 @@ class Side:
 
 def run_side(project: Project, revision: str) -> Side:
     """A run with its cases; raises `RevisionError` when there is none of this name."""
-    id, content = resolve_run(project.store, revision)
-    nodes = read_tree(content["snapshot"], project.store.load_nodes)
+    run = resolve_run(project.store, revision)
+    nodes = read_tree(run.snapshot, project.store.load_nodes)
     files = project.store.load_case_files(list(set(nodes.values())))
-    restricted = content.get("selection", {}).get("models")
-    asked = {one["id"] for one in content.get("candidates", ())}
+    restricted = run.selection.get("models")
+    asked = {candidate.id for candidate in run.candidates}
     models = None if restricted else {RECORDED, *asked}
-    results = read_results(project.store, content)
-    selection = describe_selection(content) if leaves_out(content) else ""
-    return Side(id, results, nodes, files, models, selection)
+    results = read_results(project.store, run)
+    selection = describe_selection(run.selection) if leaves_out(run.selection) else ""
+    return Side(run.id, results, nodes, files, models, selection)
 
 
 def workspace_side(project: Project, wanted: SelectionOptions) -> Side:
@@ -195,14 +195,14 @@ def _earlier(project: Project, run: str, now: Side, paths: set[str]) -> Iterator
     """
     store, folder = project.store, project.settings.paths["tests"]
     runs = store.find_runs()
-    number = next((number for number, (id, _) in enumerate(runs) if id == run), len(runs))
+    number = next((number for number, earlier in enumerate(runs) if earlier.id == run), len(runs))
     seen: set[tuple[str, str]] = set()
     files: dict[str, CaseFile] = {}
-    for _, content in runs[number + 1 :][:_RUNS_BACK]:
-        entries = read_tree(content["results"], store.load_nodes)
+    for earlier in runs[number + 1 :][:_RUNS_BACK]:
+        entries = read_tree(earlier.results, store.load_nodes)
         names = {path: path for path in paths}
         if not paths <= entries.keys():
-            was = read_tree(content["snapshot"], store.load_nodes)
+            was = read_tree(earlier.snapshot, store.load_nodes)
             ids = partial(stored_ids, store, folder, files), partial(known_ids, now.files, folder)
             same = partial(same_leaf, files, now.files)
             names = pair_files(was, now.nodes, *ids, same)

@@ -22,6 +22,7 @@ from evalstore.values import Json, Question
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
+    from evalstore.runs import RunCandidate
     from evalstore.store import Store
 
 RUNS = 20
@@ -152,24 +153,23 @@ def find_places(where: Location, store: Store, questions: Collection[str]) -> di
 
 def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
     """The cells of the newest runs; a file whose results are the same is gone through once."""
-    seen: set[tuple[str, str, str]] = set()
-    for _, run in store.find_runs(limit=RUNS):
-        candidates = {one["id"]: one for one in run.get("candidates", ())}
-        entries = read_tree(run["results"], store.load_nodes)
-        told = hashing.canonical_json(list(candidates.values()))
-        fresh = {path: id for path, id in entries.items() if (path, id, told) not in seen}
-        seen |= {(path, id, told) for path, id in fresh.items()}
+    seen: set[tuple[str, str, tuple[RunCandidate, ...]]] = set()
+    for run in store.find_runs(limit=RUNS):
+        candidates = {candidate.id: candidate for candidate in run.candidates}
+        entries = read_tree(run.results, store.load_nodes)
+        fresh = {path: id for path, id in entries.items() if (path, id, run.candidates) not in seen}
+        seen |= {(path, id, run.candidates) for path, id in fresh.items()}
         for some in iterate_cells(store, fresh):
             for path, case, cell in some:
                 candidate = candidates.get(cell["model"])
                 if candidate is None:  # recorded answers are never asked for
                     continue
-                default = candidate.get("temperature")
+                default = candidate.temperature
                 for test in dict.fromkeys(case.tests):
                     question = Question(
                         test=test,
                         prompt=case.prompts[cell.get("prompt", 0)],
-                        model=candidate["model"],
+                        model=candidate.model,
                         temperature=default if case.temperature is None else case.temperature,
                         seed=case.seed,
                     )
@@ -194,6 +194,6 @@ def _places_now(where: Location) -> Iterator[tuple[str, Place]]:
 
 def _known_files(where: Location, store: Store) -> set[str]:
     known = set(open_workspace(where).find_files("tests", ".md"))
-    for _, run in store.find_runs(limit=RUNS):
-        known |= read_tree(run["results"], store.load_nodes).keys()
+    for run in store.find_runs(limit=RUNS):
+        known |= read_tree(run.results, store.load_nodes).keys()
     return known

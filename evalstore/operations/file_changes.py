@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from evalstore.operations.status_report import FileChange
 from evalstore.planning.renames import pair_with_workspace
 from evalstore.store.trees import read_tree
-from evalstore.values import Case, CaseFile, Json
+from evalstore.values import Case, CaseFile
 
 if TYPE_CHECKING:
     from evalstore.planning.plan import Plan, PlanItem
     from evalstore.planning.project import Project
+    from evalstore.runs import Run
 
 
 def all_new(plan: Plan) -> list[FileChange]:
@@ -25,7 +26,7 @@ def all_new(plan: Plan) -> list[FileChange]:
 
 
 def find_changes(
-    project: Project, items: list[PlanItem], run: Json, *, narrows: bool
+    project: Project, items: list[PlanItem], run: Run, *, narrows: bool
 ) -> list[FileChange]:
     """Test files that differ from the snapshot of a run, as git shows them.
 
@@ -33,9 +34,9 @@ def find_changes(
     """
     nodes = project.reading.nodes
     root, _ = project.snapshot()
-    if root == run["snapshot"]:
+    if root == run.snapshot:
         return []
-    before = read_tree(run["snapshot"], project.store.load_nodes)
+    before = read_tree(run.snapshot, project.store.load_nodes)
     old_files: dict[str, CaseFile] = {}
     pairs = pair_with_workspace(project, before, old_files)
     changed = {path: old for path, old in pairs.items() if before[old] != nodes[path]}

@@ -87,11 +87,11 @@ def _regresses(project: Project, report: RunReport) -> bool:
     if not counts["fail"] + counts["undecided"] + counts["error"]:
         return False
     renames = Renames(project)
-    newest = project.store.load_any("run", report.run).content
+    newest = project.store.load_run(report.run)
     found = (result for some in iterate_results(project.store, newest) for result in some)
     waiting = [result for result in found if result.verdict not in ("pass", None)]
     prompts = _prompts_of(project, waiting)
-    for _, run in project.store.find_runs(limit=_RUNS_BACK, offset=1):
+    for run in project.store.find_runs(limit=_RUNS_BACK, offset=1):
         if not waiting:
             return False
         results = [result for result in read_results(project.store, run) if result.verdict]

@@ -194,7 +194,7 @@ def _placed(store: Store, listed: Sequence[_Listed]) -> list[_Listed]:
         for named in {id, *place.sessions}:
             waiting.setdefault(named, []).append(place)
     missing = {place for _, _, place in listed}
-    for _, run in store.find_runs(limit=_RUNS):
+    for run in store.find_runs(limit=_RUNS):
         if not missing:
             break
         found: dict[_Place, list[Result]] = {}

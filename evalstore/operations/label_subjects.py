@@ -186,7 +186,7 @@ def _of_session(project: Project, session: str) -> LabelSubject:
         for subject in subjects_of(project, SelectionOptions()):
             if session in subject.sessions:
                 return subject
-    for _, run in project.store.find_runs(limit=_RUNS):
+    for run in project.store.find_runs(limit=_RUNS):
         for seen in read_results(project.store, run):
             if session in seen.sessions and seen.evaluation is not None:
                 judged = project.store.find_evaluations(seen.evaluations).values()

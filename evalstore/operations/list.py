@@ -68,13 +68,13 @@ def list_things(
         if kind == "runs":
             rows = [
                 {
-                    "run": id,
-                    "started": iso(content["started"]),
-                    "status": content["status"],
-                    "message": content.get("message"),
-                    "selection": describe_selection(content) or None,
+                    "run": run.id,
+                    "started": iso(run.started),
+                    "status": run.status,
+                    "message": run.message,
+                    "selection": describe_selection(run.selection) or None,
                 }
-                for id, content in project.store.find_runs()
+                for run in project.store.find_runs()
             ]
             return Listing(kind, rows, ("run", "started", "status", "selection", "message"))
         if kind in ("tests", "cases", "tags"):

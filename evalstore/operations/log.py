@@ -22,6 +22,7 @@ from evalstore.values import Json
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
+    from evalstore.runs import Run
     from evalstore.store import Store
 
 
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 class LogEntry:
     """One run, or one change of a test file in a run."""
 
-    run: str
-    content: Json
+    run: Run
     verdicts: dict[str, int]
     """Of the run; with a file, of the file's cells."""
     edits: tuple[Difference, ...] = ()
@@ -38,22 +38,22 @@ class LogEntry:
 
     def document(self) -> Json:
         """As JSON."""
-        git = self.content.get("git") or {}
+        run, git = self.run, self.run.git
         return {
-            "run": self.run,
-            "started": iso(self.content["started"]),
-            "ended": iso(self.content["ended"]),
-            "message": self.content.get("message"),
-            "selection": describe_selection(self.content) or None,
-            "status": self.content["status"],
-            "asked": self.content["asked"],
-            "recorded": self.content.get("recorded", 0),
-            "judged": self.content["judged"],
-            "reused": self.content["reused"],
+            "run": run.id,
+            "started": iso(run.started),
+            "ended": iso(run.ended),
+            "message": run.message,
+            "selection": describe_selection(run.selection) or None,
+            "status": run.status,
+            "asked": run.asked,
+            "recorded": run.recorded,
+            "judged": run.judged,
+            "reused": run.reused,
             "verdicts": self.verdicts,
-            "cost": self.content.get("cost"),
-            "gitCommit": git.get("commit"),
-            "gitDirty": git.get("dirty"),
+            "cost": run.cost,
+            "gitCommit": git.commit if git else None,
+            "gitDirty": git.dirty if git else None,
             **({"edits": [edit.document() for edit in self.edits]} if self.edits else {}),
         }
 
@@ -76,7 +76,7 @@ def log(where: Location, file: str | None = None, limit: int | None = None) -> L
     with open_store(where) as store:
         if file is None:
             runs = store.find_runs(limit=limit)
-            entries = [LogEntry(id, content, in_order(content["verdicts"])) for id, content in runs]
+            entries = [LogEntry(run, in_order(run.verdicts)) for run in runs]
             return Log(entries, store.count_runs())
         workspace = open_workspace(where)
         name = name_file(where, workspace, file)
@@ -98,28 +98,26 @@ def in_order(verdicts: Mapping[str, int]) -> dict[str, int]:
 def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
     """The runs at which the file's cases differ from the run before, newest first."""
     runs = store.find_runs()
-    then = follow_file(store, [content for _, content in runs], file, folder)
+    then = follow_file(store, runs, file, folder)
     known = [
-        (id, content, path, node)
-        for (id, content), (path, node) in zip(runs, then, strict=True)
-        if node is not None
+        (run, path, node) for run, (path, node) in zip(runs, then, strict=True) if node is not None
     ]
-    files = store.load_case_files(list({node for _, _, _, node in known}))
+    files = store.load_case_files(list({node for _, _, node in known}))
     changed: list[_Changed] = []
-    for number, (id, content, path, node) in enumerate(known):
-        _, _, old, before = known[number + 1] if number + 1 < len(known) else (None,) * 4
+    for number, (run, path, node) in enumerate(known):
+        _, old, before = known[number + 1] if number + 1 < len(known) else (None,) * 3
         if old != path or not before or not find_same(node, files[node], {before: files[before]}):
-            changed.append(_Changed(id, content, path, node, old, before))
+            changed.append(_Changed(run, path, node, old, before))
     versions = {
-        change.run: (files[change.before], files[change.node])
+        change.run.id: (files[change.before], files[change.node])
         for change in changed
         if change.before
     }
     edits = find_edits(Contents(store), versions)
     words = _count_words(store, changed)
     for change in changed:
-        found = edits[change.run] if change.before else [Difference("new")]
+        found = edits[change.run.id] if change.before else [Difference("new")]
         if change.old and change.old != change.path:
             found = [Difference("renamed", change.old, change.path), *found]
         found = found or [Difference("labels or tags only")]
-        yield LogEntry(change.run, change.content, in_order(words[change.run]), tuple(found))
+        yield LogEntry(change.run, in_order(words[change.run.id]), tuple(found))

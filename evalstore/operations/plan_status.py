@@ -67,11 +67,11 @@ def describe_plan(project: Project, plan: Plan, wanted: SelectionOptions) -> Sta
         guess=price.guess,
         models=len({cell.candidate.id for cell in plan.cells}),
         cells=len(plan.cells),
-        changes=find_changes(project, items, last[0][1], narrows=wanted.narrows)
+        changes=find_changes(project, items, last[0], narrows=wanted.narrows)
         if last
         else all_new(plan),
-        last_run=last[0][0] if last else None,
-        last_started=last[0][1]["started"] if last else None,
+        last_run=last[0].id if last else None,
+        last_started=last[0].started if last else None,
         warnings=[
             *project.warnings,
             *(f"{p.place}: {p.message}" for p in project.reading.problems),

@@ -18,6 +18,7 @@ from evalstore.store.trees import read_tree, read_trees
 from evalstore.values import RECORDED, Case, Json
 
 if TYPE_CHECKING:
+    from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Result
 
@@ -67,17 +68,17 @@ class Rerolls:
         }
 
 
-def count_rerolls(store: Store, run: str, content: Json, keep: Keep) -> Rerolls:
+def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
     """Compare the results of a run that count with the previous answers to the same questions.
 
     Looks at the newest 200 earlier runs, and reads about 200,000 results of files whose results
     have changed since; files with more are left out.
     """
     found = Rerolls()
-    current = read_tree(content["results"], store.load_nodes)
+    current = read_tree(run.results, store.load_nodes)
     earlier: dict[str, dict[str, None]] = {}
-    before = content["results"]
-    trees = _earlier_trees(store, run, content["started"])
+    before = run.results
+    trees = _earlier_trees(store, run)
     while some := list(islice(trees, _TREES_AT_ONCE)):
         found.runs += len(some)
         # What two trees in a row have was listed with the later one.
@@ -97,14 +98,14 @@ def count_rerolls(store: Store, run: str, content: Json, keep: Keep) -> Rerolls:
     return found
 
 
-def _earlier_trees(store: Store, run: str, started: int) -> Iterator[str]:
+def _earlier_trees(store: Store, run: Run) -> Iterator[str]:
     """The result trees of the runs before this one, newest first."""
     offset = count = 0
     while some := store.find_runs(limit=_MOST_RUNS, offset=offset):
         offset += len(some)
-        for id, content in some:
-            if (content["started"], id) < (started, run):
-                yield content["results"]
+        for earlier in some:
+            if (earlier.started, earlier.id) < (run.started, run.id):
+                yield earlier.results
                 count += 1
                 if count == _MOST_RUNS:
                     return

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstore import __version__, hashing
+from evalstore import __version__
 from evalstore.clock import Clock
 from evalstore.errors import OK
 from evalstore.execution.outcome import Outcome
@@ -23,8 +23,8 @@ from evalstore.planning.options import GO_ON, ApprovedPlan
 from evalstore.planning.planner import lay_out, make_plan, plan_cells, require_sound
 from evalstore.planning.portions import find_shared, portions, take_out
 from evalstore.planning.reasons import Explainer
+from evalstore.runs import Run, RunCandidate, RunCommit, RunEvaluator
 from evalstore.store.results import read_lines
-from evalstore.values import Json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +72,7 @@ def run(
     with open_project(where, create=True, keep=True) as project:
         require_sound(project, wanted, hint=GO_ON)
         newest = project.store.find_runs(limit=1)
-        after = newest[0][1]["ended"] if newest else 0
+        after = newest[0].ended if newest else 0
         if wanted.refresh or wanted.retry_errors:
             after = max(
                 after, project.store.newest_time()
@@ -97,19 +97,18 @@ def run(
             outcome = carry_out(project, survey, plans.take(), totals.add, clock, orders, listener)
         about = replace(wanted, keep_going=bool(project.left_out))
         done = _Done(about, orders, totals, outcome, snapshot, started, clock())
-        content = _describe(project, done)
-        run_id = project.store.record_run(content)
+        recorded = project.store.record_run(_make_run(project, done))
         report = RunReport(
-            run=run_id,
-            status=content["status"],
+            run=recorded.id,
+            status=recorded.status,
             asked=outcome.asked,
             recorded=outcome.recorded,
             judged=outcome.judged,
-            reused=content["reused"],
+            reused=recorded.reused,
             failed=outcome.failed,
             failures=outcome.failures,
             hopeless=outcome.hopeless,
-            cost=content.get("cost"),
+            cost=recorded.cost,
             judge_cost=outcome.judge_cost,
             spending=describe_spending(outcome),
             saved=round(totals.saved, 8),
@@ -121,7 +120,7 @@ def run(
             gate="undetermined",
             exit_code=OK,
             totals=totals,
-            lines=lambda: _read_lines(where, content),
+            lines=lambda: _read_lines(where, recorded),
             skipped=[
                 (pair.file, pair.row, pair.model, ", ".join(pair.lacks)) for pair in layout.skipped
             ],
@@ -137,7 +136,7 @@ def run(
         return report
 
 
-def _read_lines(where: Location, run: Json) -> Iterator[tuple[Result, str]]:
+def _read_lines(where: Location, run: Run) -> Iterator[tuple[Result, str]]:
     with open_store(where) as store:
         yield from read_lines(store, run)
 
@@ -242,11 +241,11 @@ class _Done(NamedTuple):
     ended: int
 
 
-def _describe(project: Project, done: _Done) -> Json:
-    """The content of a run; its results are stored now."""
+def _make_run(project: Project, done: _Done) -> Run:
+    """The run to record; its results are stored now."""
     settings, outcome = project.settings, done.outcome
-    return hashing.describe(
-        "run",
+    return Run(
+        id="",
         nonce=secrets.token_hex(8),
         started=done.started,
         ended=done.ended,
@@ -254,13 +253,13 @@ def _describe(project: Project, done: _Done) -> Json:
         message=done.orders.message,
         snapshot=done.snapshot,
         results=done.totals.store_tree(),
-        candidates=[
-            {"id": candidate.id, "model": candidate.model, "temperature": candidate.temperature}
+        candidates=tuple(
+            RunCandidate(candidate.id, candidate.model, candidate.temperature)
             for candidate in project.candidates(done.wanted)
-        ],
-        evaluators=[
-            {"id": judge.id, "evaluator": judge.evaluator} for judge in project.judges(done.wanted)
-        ],
+        ),
+        evaluators=tuple(
+            RunEvaluator(judge.id, judge.evaluator) for judge in project.judges(done.wanted)
+        ),
         settings={
             "attempts": settings.attempts,
             "evaluationsPerEvaluator": settings.evaluations_per_evaluator,
@@ -268,9 +267,9 @@ def _describe(project: Project, done: _Done) -> Json:
             "maxTestOutputTokens": settings.max_test_output_tokens,
         },
         selection=done.wanted.document(),
-        judgeOnly=True if done.orders.judge_only else None,
+        judge_only=done.orders.judge_only,
         asked=outcome.asked,
-        recorded=outcome.recorded or None,
+        recorded=outcome.recorded,
         judged=outcome.judged,
         reused=done.totals.answers - outcome.asked - outcome.recorded,
         failed=outcome.failed,
@@ -290,10 +289,7 @@ def _status(totals: RunTotals, outcome: Outcome) -> str:
     return "incomplete" if outcome.failed or totals.count("pending") else "complete"
 
 
-def git_state(root: Path) -> Json:
-    """The commit of the workspace and whether it has changes, null if that is not known.
-
-    None outside of git.
-    """
+def git_state(root: Path) -> RunCommit | None:
+    """The commit of the workspace and whether it has changes; None outside of git."""
     state = read_state(root)
-    return {"commit": state.commit, "dirty": state.dirty} if state else None
+    return RunCommit(state.commit, state.dirty) if state else None

@@ -17,6 +17,7 @@ from evalstore.planning.opening import open_project, open_store, open_workspace
 from evalstore.planning.options import leaves_out
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.renames import name_in_newest_run
+from evalstore.runs import restore_run
 from evalstore.store.results import iterate_cells, read_results
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import find_entry, read_tree
@@ -25,6 +26,7 @@ from evalstore.values import Json, Vote, is_text
 if TYPE_CHECKING:
     from evalstore.operations.failures import Place
     from evalstore.planning.options import Location
+    from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Result
 
@@ -35,7 +37,7 @@ _RUNS = 20
 def _name_in_runs(where: Location, store: Store, file: str) -> str:
     """The path that a test file had in the newest run; the workspace is read if that lacks it."""
     runs = store.find_runs(limit=1)
-    if runs and not find_entry([runs[0][1]["snapshot"]], file, store.load_nodes):
+    if runs and not find_entry([runs[0].snapshot], file, store.load_nodes):
         with suppress(EvalstoreError), open_project(where) as project:
             return name_in_newest_run(project, file)
     return file
@@ -44,8 +46,7 @@ def _name_in_runs(where: Location, store: Store, file: str) -> str:
 class _Changed(NamedTuple):
     """A run that has a test file otherwise than the run before it."""
 
-    run: str
-    content: Json
+    run: Run
     path: str
     node: str
     old: str | None
@@ -58,9 +59,9 @@ def _count_words(store: Store, changed: Sequence[_Changed]) -> dict[str, Counter
     """How often each verdict is among the results on a file, by run."""
     roots: dict[str, set[str]] = {}
     for change in changed:
-        roots.setdefault(change.path, set()).add(change.content["results"])
+        roots.setdefault(change.path, set()).add(change.run.results)
     leaves = {path: find_entry(some, path, store.load_nodes) for path, some in roots.items()}
-    of_runs = {change.run: leaves[change.path].get(change.content["results"]) for change in changed}
+    of_runs = {change.run.id: leaves[change.path].get(change.run.results) for change in changed}
     words: dict[str | None, Counter[str]] = {leaf: Counter() for leaf in of_runs.values()}
     for some in iterate_cells(store, {leaf: leaf for leaf in words if leaf}):
         for leaf, _, cell in some:
@@ -159,19 +160,19 @@ def _describe_place(place: Place | None) -> dict[str, Json]:
 
 
 def _show_file(where: Location, store: Store, revision: str, path: str) -> ShownItem:
-    run_id, run = resolve_run(store, revision or "@")
-    tree = read_tree(run["snapshot"], store.load_nodes)
+    run = resolve_run(store, revision or "@")
+    tree = read_tree(run.snapshot, store.load_nodes)
     workspace = open_workspace(where)
     folder = workspace.settings.paths["tests"]
     names = [path, name_file(where, workspace, path), f"{folder}/{path}"]
     name = next((name for name in names if name in tree), None)
     if name is None:
         raise RevisionError(
-            f"run {run_id[:8]} knew no test file '{path}'", hint=f"it knew {len(tree)} files"
+            f"run {run.id[:8]} knew no test file '{path}'", hint=f"it knew {len(tree)} files"
         )
     node = tree[name]
     content = store.load_whole(store.load_any("cases", node).content)
-    related = {"file": name, "run": run_id, **_related(store, "cases", node, content)}
+    related = {"file": name, "run": run.id, **_related(store, "cases", node, content)}
     return ShownItem("cases", node, content, related)
 
 
@@ -191,7 +192,7 @@ def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
     """
     found: dict[Cell, Result] = {}
     prompts: set[tuple[str, str, str | None]] = set()
-    for _, run in store.find_runs(limit=_RUNS):
+    for run in store.find_runs(limit=_RUNS):
         results = read_results(store, run)
         here = [result for result in results if session in result.sessions]
         for one in here:
@@ -200,7 +201,7 @@ def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
         prompts |= {
             (*place, result.prompt) for result in results if (place := _case(result)) in places
         }
-        if here and not leaves_out(run):
+        if here and not leaves_out(run.selection):
             break
     return list(found.values()), len(prompts) > len({prompt[:2] for prompt in prompts})
 
@@ -299,7 +300,7 @@ def _related(store: Store, kind: str, id: str, content: Json) -> dict[str, Json]
                     "verdict": result.verdict or ("pending" if result.evaluation else None),
                     "sessions": list(result.sessions),
                 }
-                for result in read_results(store, content)
+                for result in read_results(store, restore_run(id, content))
             ]
         }
     return {}

@@ -29,6 +29,7 @@ from evalstore.values import RECORDED, Case, Json, Verdict
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
+    from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.store.costs import StoredJudgement
     from evalstore.values import Result
@@ -115,11 +116,11 @@ def read_stats(
         chosen = _find_query(project, query) if query is not None else None
         code = currency or (chosen.currency if chosen else None) or "USD"
         convert = _converter(project, code)
-        run, content = resolve_run(project.store, revision)
-        keep = Filter(project, run, content, chosen)
+        run = resolve_run(project.store, revision)
+        keep = Filter(project, run, chosen)
         total = GroupTotals()
         sums: list[dict[_Key, GroupTotals]] = [{} for _ in groupings]
-        for one, case in _look(project.store, content, keep, convert):
+        for one, case in _look(project.store, run, keep, convert):
             total.add(one)
             for by, found in zip(groupings, sums, strict=True):
                 for key in _keys(by, one.result, case):
@@ -127,22 +128,20 @@ def read_stats(
         everything = total.group((), "all")
         if not everything.results:
             raise NothingSelectedError(
-                f"the query '{chosen.description}' selects nothing of run {run[:8]}"
+                f"the query '{chosen.description}' selects nothing of run {run.id[:8]}"
                 if chosen
-                else f"run {run[:8]} has no results",
+                else f"run {run.id[:8]} has no results",
                 hint="'evalstore stats' shows what the run has",
             )
-        rerolls = (
-            Rerolls() if keep.is_about_votes else count_rerolls(project.store, run, content, keep)
-        )
+        rerolls = Rerolls() if keep.is_about_votes else count_rerolls(project.store, run, keep)
         return [
             Stats(
-                run=run,
-                started=content["started"],
+                run=run.id,
+                started=run.started,
                 by=by,
                 query=chosen.description if chosen else None,
                 currency=code,
-                selection=describe_selection(content) if leaves_out(content) else "",
+                selection=describe_selection(run.selection) if leaves_out(run.selection) else "",
                 total=everything,
                 groups=tuple(
                     sorted(
@@ -209,11 +208,11 @@ def _converter(project: Project, code: str) -> Callable[[float, int], float]:
 
 
 def _look(
-    store: Store, run: Json, keep: Filter, convert: Callable[[float, int], float]
+    store: Store, run: Run, keep: Filter, convert: Callable[[float, int], float]
 ) -> Iterator[tuple[MeasuredResult, Case]]:
     """The results that are selected, with what is known of their answers and judgements."""
     purse = _Purse(store, convert)
-    rule = run.get("settings", {}).get("verdict", "majority")
+    rule = run.verdict_rule
     for some in _portions(store, run, keep):
         spent = store.find_spent(id for result, _ in some for id in result.sessions)
         judged = store.find_judgements(id for result, _ in some for id in result.evaluations)
@@ -251,7 +250,7 @@ def _look(
             )
 
 
-def _portions(store: Store, run: Json, keep: Filter) -> Iterator[list[tuple[Result, Case]]]:
+def _portions(store: Store, run: Run, keep: Filter) -> Iterator[list[tuple[Result, Case]]]:
     waiting: list[tuple[Result, Case]] = []
     for some in iterate_cases(store, run):
         waiting += [one for one in some if keep(*one)]

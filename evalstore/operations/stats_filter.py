@@ -12,7 +12,8 @@ from evalstore.workspace.settings import QueryModel
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
-    from evalstore.values import Case, Json, Result
+    from evalstore.runs import Run
+    from evalstore.values import Case, Result
     from evalstore.workspace.settings import AnalysisQuery
 
 _ARTICLES = {"candidate": "a", "evaluator": "an"}
@@ -21,19 +22,15 @@ _ARTICLES = {"candidate": "a", "evaluator": "an"}
 class Filter:
     """A query, ready for the results of one run; without a query everything passes."""
 
-    def __init__(
-        self, project: Project, run: str, content: Json, query: AnalysisQuery | None
-    ) -> None:
+    def __init__(self, project: Project, run: Run, query: AnalysisQuery | None) -> None:
         """Raises `EvalstoreError` for a model or a system prompt that there is not."""
         self._query = query
-        self._run = run
-        self._temperatures = {
-            one["id"]: one.get("temperature") for one in content.get("candidates", ())
-        }
+        self._run = run.id
+        self._temperatures = {candidate.id: candidate.temperature for candidate in run.candidates}
         self._prompts = _find_prompts(project, query.system_prompts) if query else set()
         if query:
             self._require(query.candidates, self._temperatures, "candidate")
-        self._evaluators = self._find_evaluators(project, content)
+        self._evaluators = self._find_evaluators(project, run)
 
     @property
     def is_about_votes(self) -> bool:
@@ -66,15 +63,15 @@ class Filter:
             for candidate in query.candidates
         )
 
-    def _find_evaluators(self, project: Project, content: Json) -> set[str] | None:
+    def _find_evaluators(self, project: Project, run: Run) -> set[str] | None:
         """The ids of the evaluators that count; None: all of them."""
         query = self._query
         if query is None or (not query.evaluators and query.evaluators_temperature is None):
             return None
         known = project.store.load_all("evaluator")
         models: dict[str, set[str]] = {}
-        for one in content.get("evaluators", ()):
-            models.setdefault(one["id"], set()).add(known.get(one["evaluator"], {}).get("model"))
+        for one in run.evaluators:
+            models.setdefault(one.id, set()).add(known.get(one.evaluator, {}).get("model"))
         self._require(query.evaluators, models, "evaluator")
         chosen = [
             (

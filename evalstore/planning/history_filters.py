@@ -105,7 +105,7 @@ def only_changed(project: Project, cases: Sequence[Placed]) -> list[Placed]:
     runs = project.store.find_runs(limit=1)
     if not runs:
         return list(cases)
-    entries = read_tree(runs[0][1]["snapshot"], project.store.load_nodes)
+    entries = read_tree(runs[0].snapshot, project.store.load_nodes)
     files = project.store.load_case_files(list(set(entries.values())))
     pairs = pair_with_workspace(project, entries, files)
     gone = [files[id] for path, id in entries.items() if path not in project.reading.nodes]
@@ -140,7 +140,7 @@ def only_failed(project: Project, cells: Sequence[Cell]) -> list[Cell]:
     """
     waiting, failed, is_first = list(cells), set[int](), True
     renames = Renames(project)
-    for _, run in project.store.find_runs(limit=_RUNS_BACK):
+    for run in project.store.find_runs(limit=_RUNS_BACK):
         is_first = False
         if not waiting:
             break

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from evalstore.values import Json
@@ -108,9 +108,9 @@ _ALL_CASES = (*_ALL_THE_SAME, "evaluators", "attempts", "offline")
 """What leaves no case out."""
 
 
-def is_partial(run: Json) -> bool:
-    """Whether a run, by its content, was about a selection of the cases."""
-    return any(name not in _ALL_THE_SAME for name in run.get("selection", {}))
+def is_partial(selection: Mapping[str, Json]) -> bool:
+    """Whether a run with this selection was about some of the cases."""
+    return any(name not in _ALL_THE_SAME for name in selection)
 
 
 _OPTIONS = {
@@ -135,17 +135,17 @@ _OPTIONS = {
 """What a run keeps of its command line -> the option that says it."""
 
 
-def leaves_out(run: Json) -> bool:
-    """Whether a run, by its content, left out some cases or candidates."""
-    return any(name not in _ALL_CASES for name in run.get("selection", {}))
+def leaves_out(selection: Mapping[str, Json]) -> bool:
+    """Whether a run with this selection left out some cases or candidates."""
+    return any(name not in _ALL_CASES for name in selection)
 
 
-def describe_selection(run: Json) -> str:
-    """What a run, by its content, was told to do, as on its command line; empty: all."""
-    if not is_partial(run):
+def describe_selection(selection: Mapping[str, Json]) -> str:
+    """What a run with this selection was told to do, as on its command line; empty: all."""
+    if not is_partial(selection):
         return ""
-    words = [shlex.quote(one) for one in run["selection"].get("paths", ())]
-    for name, value in run["selection"].items():
+    words = [shlex.quote(one) for one in selection.get("paths", ())]
+    for name, value in selection.items():
         if name != "paths":
             values = value if isinstance(value, list) else [value]
             option = _OPTIONS.get(name, name)

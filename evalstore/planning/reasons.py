@@ -6,7 +6,6 @@ No reason is guessed: each is a difference between two stored descriptions.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -26,11 +25,12 @@ from evalstore.reports.version_diff import (
     shorten,
 )
 from evalstore.store.trees import read_tree
-from evalstore.values import RECORDED, Case, CaseFile, Json, Question
+from evalstore.values import RECORDED, Case, CaseFile, Question
 
 if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.project import Project
+    from evalstore.runs import Run, RunCandidate
     from evalstore.store.failures import LoggedFailure, Place
 
 _NAMED = (
@@ -62,16 +62,7 @@ class _Known(NamedTuple):
     """How a run knew a case."""
 
     case: Case
-    run: Json
-
-
-class _Run(NamedTuple):
-    """A run that may know a case otherwise."""
-
-    content: Json
-    snapshot: str
-    candidates: str
-    """As JSON."""
+    run: Run
 
 
 class RowIndex:
@@ -98,7 +89,7 @@ class Explainer:
     """Explains the items of one plan."""
 
     project: Project
-    _runs: list[_Run] | None = None
+    _runs: list[Run] | None = None
     _trees: dict[str, dict[str, str]] = field(default_factory=dict)
     _pairs: dict[str, dict[str, str]] = field(default_factory=dict)
     """By snapshot: the path that each test file had in it."""
@@ -138,13 +129,10 @@ class Explainer:
     # --- history
 
     @property
-    def runs(self) -> list[_Run]:
+    def runs(self) -> list[Run]:
         """The newest runs, newest first."""
         if self._runs is None:
-            self._runs = [
-                _Run(content, content["snapshot"], json.dumps(content.get("candidates")))
-                for _, content in self.project.store.find_runs(limit=_RUNS_BACK)
-            ]
+            self._runs = self.project.store.find_runs(limit=_RUNS_BACK)
         return self._runs
 
     def tree(self, root: str) -> dict[str, str]:
@@ -157,7 +145,7 @@ class Explainer:
 
     def known(self, file: str, case: Case) -> Iterator[_Known]:
         """How earlier runs knew this case, newest first; equal snapshots count once."""
-        seen: set[tuple[str, str]] = set()
+        seen: set[tuple[str, tuple[RunCandidate, ...]]] = set()
         for run in self.runs:
             path = self._path_in(run.snapshot, file)
             node = self.tree(run.snapshot)[path] if path else None
@@ -167,7 +155,7 @@ class Explainer:
             rows = self._rows_of(node)
             found = rows.find(case) if rows else None
             if found:
-                yield _Known(found, run.content)
+                yield _Known(found, run)
 
     def _rows_of(self, node: str) -> RowIndex | None:
         """The rows of a test file as it was; None when the store does not have them."""
@@ -248,10 +236,7 @@ class Explainer:
     def _differences(self, ask: PlannedAsk, known: _Known) -> Reason | None:
         """What differs from a relative; None when nothing does."""
         case, cell, number = known.case, ask.cell, ask.number
-        model = next(
-            (one for one in known.run.get("candidates", ()) if one["id"] == cell.candidate.id),
-            None,
-        )
+        model = known.run.find_candidate(cell.candidate.id)
         relative = self._relative(cell, case, model)
         if cell.case.tests[number] not in case.tests:
             old = _at(case.tests, number)
@@ -283,14 +268,14 @@ class Explainer:
             return _reason([Difference("recorded answer", was, now)], "recorded answer")
         if model is None:
             return Reason(f"new candidate {cell.candidate.id}")
-        if model["model"] != cell.question.model:
+        if model.model != cell.question.model:
             found = differ_models(
-                self.find("model", model["model"]) or {},
+                self.find("model", model.model) or {},
                 self.find("model", cell.question.model) or {},
             )
             return _reason(found, "model changed", relative)
-        if model.get("temperature") != cell.candidate.temperature and cell.case.temperature is None:
-            was, now = str(model.get("temperature")), str(cell.candidate.temperature)
+        if model.temperature != cell.candidate.temperature and cell.case.temperature is None:
+            was, now = str(model.temperature), str(cell.candidate.temperature)
             return Reason(f"model option temperature {was} -> {now}", was, now, relative)
         return None
 
@@ -307,13 +292,13 @@ class Explainer:
             self._prompts[id(case)] = case, frozenset(case.prompts)
         return self._prompts[id(case)][1]
 
-    def _relative(self, cell: Cell, case: Case, model: Json) -> str | None:
+    def _relative(self, cell: Cell, case: Case, model: RunCandidate | None) -> str | None:
         if model is None:
             return None
         prompt = cell.prompt if cell.prompt in self._prompts_of(case) else case.prompts[0]
-        temperature = model.get("temperature") if case.temperature is None else case.temperature
+        temperature = model.temperature if case.temperature is None else case.temperature
         return hashing.question_id(
-            Question(case.tests[0], prompt, model["model"], temperature, case.seed)
+            Question(case.tests[0], prompt, model.model, temperature, case.seed)
         )
 
     def _judgement(
@@ -364,7 +349,7 @@ class Explainer:
         """The case of a judgement as runs had it whose answers it is about, newest first."""
         cell = judgement.cell
         for known in self.known(cell.file, cell.case):
-            ids = [candidate["id"] for candidate in known.run.get("candidates", ())]
+            ids = [candidate.id for candidate in known.run.candidates]
             if cell.candidate.id in (*ids, RECORDED) and cell.prompt in self._prompts_of(
                 known.case
             ):

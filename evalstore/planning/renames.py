@@ -14,8 +14,9 @@ from evalstore.workspace.file_ids import default_id
 
 if TYPE_CHECKING:
     from evalstore.planning.project import Project
+    from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import CaseFile, Json, Result
+    from evalstore.values import CaseFile, Result
 
 
 def known_ids(
@@ -68,12 +69,12 @@ class Renames:
     project: Project
     _known: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def follow(self, run: Json, results: Iterable[Result], wanted: Iterable[str]) -> list[Result]:
+    def follow(self, run: Run, results: Iterable[Result], wanted: Iterable[str]) -> list[Result]:
         """The results of a run; those of the `wanted` files that it had elsewhere are renamed."""
         found = list(results)
         if set(wanted) <= {result.file for result in found}:
             return found
-        names = self._names(run["snapshot"])
+        names = self._names(run.snapshot)
         return [replace(result, file=names.get(result.file, result.file)) for result in found]
 
     def _names(self, root: str) -> dict[str, str]:
@@ -90,7 +91,7 @@ def name_in_newest_run(project: Project, file: str) -> str:
     runs = project.store.find_runs(limit=1)
     if not runs or file not in project.reading.nodes:
         return file
-    root = runs[0][1]["snapshot"]
+    root = runs[0].snapshot
     return pair_with_workspace(project, read_tree(root, project.store.load_nodes)).get(file, file)
 
 
@@ -99,13 +100,13 @@ def name_in_workspace(project: Project, file: str) -> str:
     runs = project.store.find_runs(limit=1)
     if not runs or file in project.reading.nodes:
         return file
-    was = read_tree(runs[0][1]["snapshot"], project.store.load_nodes)
+    was = read_tree(runs[0].snapshot, project.store.load_nodes)
     names = {old: new for new, old in pair_with_workspace(project, was).items()}
     return names.get(file, file)
 
 
 def follow_file(
-    store: Store, runs: Iterable[Json], file: str, folder: str
+    store: Store, runs: Iterable[Run], file: str, folder: str
 ) -> Iterator[tuple[str, str | None]]:
     """For each run, newest first: the path that a test file had then, and its leaf, if any.
 
@@ -114,9 +115,9 @@ def follow_file(
     left = list(runs)
     newer: str | None = None
     while left:
-        nodes = find_entry({run["snapshot"] for run in left}, file, store.load_nodes)
+        nodes = find_entry({run.snapshot for run in left}, file, store.load_nodes)
         for number, run in enumerate(left):
-            root = run["snapshot"]
+            root = run.snapshot
             if root in nodes:
                 newer = root
             elif newer is not None:

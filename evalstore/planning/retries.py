@@ -60,7 +60,7 @@ def failed_judgements(project: Project, plan: Plan) -> dict[Place, LoggedFailure
 
 
 def _beginnings(project: Project) -> list[int]:
-    return [run["started"] for _, run in project.store.find_runs(limit=_RUNS_BACK)]
+    return [run.started for run in project.store.find_runs(limit=_RUNS_BACK)]
 
 
 def _start(begun: Sequence[int], success: int | None) -> int:

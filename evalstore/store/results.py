@@ -18,6 +18,7 @@ from evalstore.store.trees import read_tree
 from evalstore.values import VERDICTS, Case, Json, Result
 
 if TYPE_CHECKING:
+    from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Json
 
@@ -50,9 +51,9 @@ class TaggedResult(NamedTuple):
     tags: tuple[str, ...]
 
 
-def iterate_leaves(store: Store, run: Json) -> Iterator[tuple[str, Iterator[TaggedResult]]]:
+def iterate_leaves(store: Store, run: Run) -> Iterator[tuple[str, Iterator[TaggedResult]]]:
     """The files of a run by path, each with its cells."""
-    entries = read_tree(run["results"], store.load_nodes)
+    entries = read_tree(run.results, store.load_nodes)
     shared: dict[Any, Any] = {}
     for path in sorted(entries):
         yield path, _read_leaf(store, path, entries[path], shared)
@@ -149,22 +150,22 @@ def _read_cases(store: Store, id: str, shared: dict[Any, Any]) -> list[_Case | N
     return found
 
 
-def read_results(store: Store, run: Json, only: str | None = None) -> list[Result]:
+def read_results(store: Store, run: Run, only: str | None = None) -> list[Result]:
     """The cells of a run; with `only`, of that file."""
     return [result for some in iterate_results(store, run, only) for result in some]
 
 
-def iterate_results(store: Store, run: Json, only: str | None = None) -> Iterator[list[Result]]:
+def iterate_results(store: Store, run: Run, only: str | None = None) -> Iterator[list[Result]]:
     """The cells of a run in portions, by path; with `only`, of that file."""
     for some in iterate_cases(store, run, only):
         yield [result for result, _ in some]
 
 
 def iterate_cases(
-    store: Store, run: Json, only: str | None = None
+    store: Store, run: Run, only: str | None = None
 ) -> Iterator[list[tuple[Result, Case]]]:
     """The same, each with its case."""
-    entries = read_tree(run["results"], store.load_nodes)
+    entries = read_tree(run.results, store.load_nodes)
     if only is not None:
         entries = {only: entries[only]} if only in entries else {}
     yield from iterate_entries(store, entries)
@@ -220,7 +221,7 @@ def case_of(cell: Json, cases: Sequence[Case]) -> Case:
     return found
 
 
-def read_lines(store: Store, run: Json) -> Iterator[tuple[Result, str]]:
+def read_lines(store: Store, run: Run) -> Iterator[tuple[Result, str]]:
     """The cells of a run, each with the feedback on it."""
     for some in iterate_results(store, run):
         feedback = store.find_feedback(id for result in some for id in result.evaluations)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 from evalstore.errors import RevisionError
+from evalstore.runs import Run
 from evalstore.store.store import Store
-from evalstore.values import Json
 
 MIN_PREFIX = 4
 _LATEST = re.compile(r"@(?:~([0-9]{1,9}))?\Z")
 _PREFIX = re.compile(r"[0-9a-f]{1,32}\Z")
 
 
-def resolve_run(store: Store, text: str) -> tuple[str, Json]:
+def resolve_run(store: Store, text: str) -> Run:
     """The run that a revision names: `@`, `@~2`, or the start of its id."""
     latest = _LATEST.match(text)
     if latest:
@@ -33,13 +33,13 @@ def resolve_run(store: Store, text: str) -> tuple[str, Json]:
         raise RevisionError(
             f"'{text}' names a {kind}, not a run", hint="'evalstore log' lists the runs"
         )
-    return id, store.load_any("run", id).content
+    return store.load_run(id)
 
 
 def resolve(store: Store, text: str) -> tuple[str, str]:
     """The kind and the full id of the one thing that a revision names."""
     if _LATEST.match(text):
-        return "run", resolve_run(store, text)[0]
+        return "run", resolve_run(store, text).id
     prefix = text.lower()
     if not _PREFIX.match(prefix):
         raise RevisionError(

@@ -8,9 +8,11 @@ transaction. Many writers may share a store; each waits for the others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from evalstore import deserialize, hashing
+from evalstore.runs import Run, describe_run, restore_run
 from evalstore.store.contents import (
     as_blob,
     as_count,
@@ -154,13 +156,13 @@ class Store(FailureQueries, NodeQueries, CostQueries):
                 if rows:
                     append(connection, table, rows)
 
-    def record_run(self, content: Json) -> str:
-        """Append a run; returns its id."""
-        id, canonical = hashing.identify(content)
-        row = {"id": id, "content": canonical, "started": content["started"]}
+    def record_run(self, run: Run) -> Run:
+        """Append a run; returns it with its id."""
+        id, canonical = hashing.identify(describe_run(run))
+        row = {"id": id, "content": canonical, "started": run.started}
         with self.writing() as connection:
             ensure(connection, RUNS, {id: row})
-        return id
+        return replace(run, id=id)
 
     def find_samples(self, questions: Iterable[str]) -> dict[str, list[Sample]]:
         """The sessions of these questions, oldest first."""
@@ -279,12 +281,16 @@ class Store(FailureQueries, NodeQueries, CostQueries):
 
     # --- runs
 
-    def find_runs(self, *, limit: int | None = None, offset: int = 0) -> list[tuple[str, Json]]:
-        """Runs with their contents, newest first."""
+    def find_runs(self, *, limit: int | None = None, offset: int = 0) -> list[Run]:
+        """Runs, newest first."""
         query = "SELECT id, content FROM runs ORDER BY started DESC, id DESC LIMIT ? OFFSET ?"
         with self._reading() as connection:
             found = connection.execute(query, (-1 if limit is None else limit, offset))
-            return [_decoded("runs", *row) for row in found]
+            return [restore_run(*_decoded("runs", *row)) for row in found]
+
+    def load_run(self, id: str) -> Run:
+        """A run by its full id; raises `StoreError` when it is not there."""
+        return restore_run(id, self.load_any("run", id).content)
 
     def newest_time(self) -> int:
         """When the newest session or evaluation started; looks at all of them."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evalstore.runs import RunCommit
 from tests.cli.conftest import Evalstore, Ran
 
 FIRST = """\
@@ -350,7 +351,7 @@ def test_a_missing_key_is_said_before_the_first_call(workspace: Path, evalstore:
 def test_a_checkout_whose_changes_are_not_known_is_recorded_as_such(
     workspace: Path, evalstore: Evalstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = {"commit": "a" * 40, "dirty": None}
+    state = RunCommit("a" * 40, None)
     monkeypatch.setattr("evalstore.operations.run.git_state", lambda _root: state)
     evalstore("run", "--fail-on", "none")
     for command in ("status", "log", "stats", "fsck"):

@@ -257,8 +257,8 @@ def test_a_choice_shows_no_change_of_files_that_are_not_in_it(
 def test_a_run_keeps_what_selected_it(cities: Path, documents: Any) -> None:
     documents("run", "--sample", "4", "--seed", "0", "--shard", "1/1", "--refresh", "-r", "2")
     with open_store(Location(cities)) as store:
-        ((_, content),) = store.find_runs()
-    assert content["selection"] == {
+        (run,) = store.find_runs()
+    assert run.selection == {
         "attempts": 2,
         "refresh": True,
         "sample": 4,

@@ -76,7 +76,7 @@ def test_every_argument_that_a_run_keeps_is_known() -> None:
 @pytest.mark.parametrize("field", ARGUMENTS)
 def test_every_argument_that_a_run_keeps_is_told_as_it_is_written(field: str) -> None:
     value, expected = ARGUMENTS[field]
-    said = describe_selection({"selection": SelectionOptions(**{field: value}).document()})
+    said = describe_selection(SelectionOptions(**{field: value}).document())
     assert said == expected
     known = {option for param in commands().commands["run"].params for option in param.opts}  # type: ignore[attr-defined]
     assert not said.startswith("-") or said.split()[0] in known
@@ -93,4 +93,4 @@ def test_every_argument_that_a_run_keeps_is_told_as_it_is_written(field: str) ->
     ],
 )
 def test_what_leaves_out_some_cases(selection: dict[str, Any], leaves: bool) -> None:
-    assert leaves_out({"selection": selection}) == leaves
+    assert leaves_out(selection) == leaves

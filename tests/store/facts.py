@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evalstore import hashing
+from evalstore.runs import Run, restore_run
 from evalstore.store import Store
 from evalstore.store.trees import build_tree
 from evalstore.values import (
@@ -77,7 +78,12 @@ def an_evaluation(session: str, started: int = 1, **fields: Any) -> tuple[str, E
     return id, evaluation, content
 
 
-def a_run(started: int, **fields: Any) -> dict[str, Any]:
+def a_run(started: int, **fields: Any) -> Run:
+    """A run; without more, one whose trees are not stored."""
+    return restore_run("", run_content(started, **fields))
+
+
+def run_content(started: int, **fields: Any) -> dict[str, Any]:
     """The content of a run; without more, of one whose trees are not stored."""
     given = {"snapshot": "2" * 32, "results": "3" * 32, **fields}
     words = dict.fromkeys(("pass", "fail", "undecided", "error", "pending"), 0)

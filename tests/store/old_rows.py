@@ -10,14 +10,15 @@ import io
 import json
 import sqlite3
 from contextlib import closing, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evalstore.cli.main import main
+from evalstore.runs import Run
 from evalstore.store import Store
 from evalstore.store.case_tree import build_case_tree, build_results, collect
 from evalstore.store.trees import build_tree, read_tree
-from evalstore.values import Json
 from tests.builders import tree
 
 ROWS = 72
@@ -103,7 +104,7 @@ def convert(folder: Path) -> None:
     """Write the snapshots and results of all runs anew, in the nodes of this program."""
     path = folder / ".evalstore/store.db"
     with closing(Store.open(path)) as store:
-        runs = [_converted(store, content) for _, content in store.find_runs()]
+        runs = [_converted(store, run) for run in store.find_runs()]
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("DELETE FROM runs")
         raw.commit()
@@ -112,19 +113,19 @@ def convert(folder: Path) -> None:
             store.record_run(run)
 
 
-def _converted(store: Store, run: Json) -> Json:
+def _converted(store: Store, run: Run) -> Run:
     contents: dict[str, tuple[str, str]] = {}
     keep = collect(contents)
-    was = read_tree(run["snapshot"], store.load_nodes)
+    was = read_tree(run.snapshot, store.load_nodes)
     files = {path: store.load_case_files([id])[id] for path, id in was.items()}
     nodes = {path: build_case_tree(file, keep) for path, file in files.items()}
     store.ensure_versions(contents)
-    results = read_tree(run["results"], store.load_nodes)
+    results = read_tree(run.results, store.load_nodes)
     cells = {path: store.load_leaves([id])[id]["cells"] for path, id in results.items()}
     leaves = build_results(cells, files, nodes, store.load_cases, keep)
     (snapshot, trees), (root, more) = build_tree(nodes), build_tree(leaves)
     store.ensure_versions({**contents, **trees, **more})
-    return {**run, "snapshot": snapshot, "results": root}
+    return replace(run, snapshot=snapshot, results=root)
 
 
 def ids_of_nodes(folder: Path) -> set[str]:
@@ -137,7 +138,7 @@ def ids_of_nodes(folder: Path) -> set[str]:
 def is_old(folder: Path) -> bool:
     """Whether a test file with many rows is one node in the newest run."""
     with closing(Store.open(folder / ".evalstore/store.db")) as store:
-        [(_, run)] = store.find_runs(limit=1)
-        nodes = read_tree(run["snapshot"], store.load_nodes)
+        [run] = store.find_runs(limit=1)
+        nodes = read_tree(run.snapshot, store.load_nodes)
         contents = store.load_cases(nodes.values())
         return any(len(content.get("cases", ())) == ROWS for content in contents.values())

@@ -14,7 +14,7 @@ from evalstore.errors import STORE_UNUSABLE, StoreError
 from evalstore.store import Store, migrations
 from evalstore.store.connection import Pool
 from evalstore.store.fsck import check_store
-from tests.store.facts import a_test, fill
+from tests.store.facts import a_run, a_test, fill
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -85,10 +85,10 @@ def test_a_store_that_is_replaced_while_it_is_open_takes_nothing_more(path: Path
         store.ensure_versions({})
         path.rename(path.with_suffix(".old"))
         with pytest.raises(StoreError, match="was removed or replaced while it was open"):
-            store.record_run({"kind": "run", "scheme": 1, "started": 1})
+            store.record_run(a_run(1))
         Store.open(path, create=True).close()
         with pytest.raises(StoreError, match="was removed or replaced"):
-            store.record_run({"kind": "run", "scheme": 1, "started": 1})
+            store.record_run(a_run(1))
 
 
 def test_a_store_that_another_process_is_about_to_make_is_waited_for(

@@ -16,9 +16,9 @@ from evalstore.store.contents import as_number, as_time, decode, is_of_kind, ite
 from evalstore.store.shapes import SHAPES
 from evalstore.store.table_columns import EVENTS, TABLES, VERSIONS
 from evalstore.values import Json
-from tests.store.facts import a_run, fill
+from tests.store.facts import fill, run_content
 
-RUN = a_run(1)
+RUN = run_content(1)
 
 
 def decoded(content: Json, table: str = "runs") -> Json:

@@ -255,7 +255,7 @@ def test_fsck_leaves_the_store_readable(whole: Path) -> None:
         check_store(store)
         next(store.iterate())
         assert store.count_runs() == 1
-        assert all(isinstance(content["started"], int) for _, content in store.find_runs())
+        assert all(isinstance(run.started, int) for run in store.find_runs())
 
 
 @pytest.mark.parametrize("value", [b"\xff", "soon", 1.5, 2**63 - 1])

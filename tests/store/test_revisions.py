@@ -15,14 +15,14 @@ from tests.store.facts import a_run, a_session, a_test
 
 
 def runs(store: Store, count: int) -> list[str]:
-    return [store.record_run(a_run(n)) for n in range(1, count + 1)]
+    return [store.record_run(a_run(n)).id for n in range(1, count + 1)]
 
 
 def test_the_latest_run_and_those_before_it(store: Store) -> None:
     first, second, third = runs(store, 3)
-    assert resolve_run(store, "@")[0] == third
-    assert resolve_run(store, "@~0")[0] == third
-    assert resolve_run(store, "@~1")[0] == second
+    assert resolve_run(store, "@").id == third
+    assert resolve_run(store, "@~0").id == third
+    assert resolve_run(store, "@~1").id == second
     assert resolve(store, "@~2") == ("run", first)
 
 
@@ -46,7 +46,7 @@ def test_the_start_of_an_id_is_enough(store: Store) -> None:
     assert resolve(store, id[:4]) == ("run", id)
     assert resolve(store, id[:9].upper()) == ("run", id)
     assert resolve(store, id) == ("run", id)
-    assert resolve_run(store, id[:8])[1]["started"] == 1
+    assert resolve_run(store, id[:8]).started == 1
 
 
 def test_a_question_is_found_by_its_id(store: Store) -> None:

@@ -140,9 +140,9 @@ def test_the_newest_failure_of_each_judgement_is_found(store: Store) -> None:
 
 
 def test_runs_are_newest_first(store: Store) -> None:
-    ids = {n: store.record_run(a_run(n)) for n in (2, 3, 1)}
-    assert [id for id, _ in store.find_runs()] == [ids[3], ids[2], ids[1]]
-    assert [id for id, _ in store.find_runs(limit=1, offset=1)] == [ids[2]]
+    ids = {n: store.record_run(a_run(n)).id for n in (2, 3, 1)}
+    assert [run.id for run in store.find_runs()] == [ids[3], ids[2], ids[1]]
+    assert [run.id for run in store.find_runs(limit=1, offset=1)] == [ids[2]]
 
 
 def test_more_ids_than_fit_into_one_query_are_found(store: Store) -> None:

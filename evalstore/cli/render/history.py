@@ -149,19 +149,19 @@ def print_log(found: Log, *, oneline: bool) -> None:
     """Runs for people."""
     now = time.time_ns() // 1000
     for number, entry in enumerate(found.entries):
-        content = entry.content
+        run = entry.run
         verdicts = ", ".join(
             output.paint(f"{count} {word}", word) for word, count in entry.verdicts.items() if count
         )
-        when = output.ago(content["started"], now)
-        message = output.safe(content.get("message") or "")
-        selection = output.safe(describe_selection(content))
+        when = output.ago(run.started, now)
+        message = output.safe(run.message or "")
+        selection = output.safe(describe_selection(run.selection))
         if oneline:
             output.line(
                 "  ".join(
                     part
                     for part in (
-                        output.short(entry.run),
+                        output.short(run.id),
                         when,
                         verdicts,
                         f"({selection})" if selection else "",
@@ -173,20 +173,19 @@ def print_log(found: Log, *, oneline: bool) -> None:
             continue
         if number:
             output.line()
-        git = content.get("git")
         output.line(
-            f"{output.paint('run', 'pending')} {entry.run}  {when}"
-            + (f"  git {git['commit'][:8]}{_CHANGES[git['dirty']]}" if git else "")
+            f"{output.paint('run', 'pending')} {run.id}  {when}"
+            + (f"  git {run.git.commit[:8]}{_CHANGES[run.git.dirty]}" if run.git else "")
         )
         if message:
             output.line(f"    {message}")
         if selection:
             output.line(f"    arguments: {selection}")
         output.line(
-            f"    {content['status']}: {content['asked']:,} asked, "
-            + (f"{content['recorded']:,} recorded, " if content.get("recorded") else "")
-            + f"{content['judged']:,} judged, {content['reused']:,} reused, "
-            + output.money(content.get("cost"))
+            f"    {run.status}: {run.asked:,} asked, "
+            + (f"{run.recorded:,} recorded, " if run.recorded else "")
+            + f"{run.judged:,} judged, {run.reused:,} reused, "
+            + output.money(run.cost)
         )
         if verdicts:
             output.line(f"    {verdicts}")

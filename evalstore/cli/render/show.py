@@ -15,6 +15,7 @@ from evalstore.clock import iso
 from evalstore.operations.log import Log, LogEntry, in_order
 from evalstore.operations.show import ShownItem
 from evalstore.operations.views.rendering import check_text, joined, text_of
+from evalstore.runs import restore_run
 from evalstore.values import RECORDED, Json, Message, Reply, Usage
 
 _SHOWN = 40
@@ -89,7 +90,8 @@ def _print_session(found: ShownItem) -> None:
 
 
 def _print_run(found: ShownItem) -> None:
-    entry = LogEntry(found.id, found.content, in_order(found.content["verdicts"]))
+    run = restore_run(found.id, found.content)
+    entry = LogEntry(run, in_order(run.verdicts))
     print_log(Log([entry], 1), oneline=False)
     results = sorted(found.related["results"], key=lambda one: _URGENCY.index(one["verdict"]))
     if not results:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from evalstore import hashing
 from evalstore.planning.results import VERDICTS
+from evalstore.runs import Run, RunCandidate, RunEvaluator
 from evalstore.store.case_tree import build_case_tree, build_results, collect
 from evalstore.store.trees import build_tree
 from evalstore.values import (
@@ -153,8 +154,8 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
     run = None
     if history.cells:
         current = [one for id, (one, _) in history.sessions.items() if id not in older]
-        run = _describe_run(project, history, project.reading.files, history.cells, _span(current))
-    before = _describe_older(project, history, run["started"] if run else None)
+        run = _make_run(project, history, project.reading.files, history.cells, _span(current))
+    before = _make_older(project, history, run.started if run else None)
     store.ensure_versions(
         {**project.reading.contents, **project.contents, **history.contents}, project.reading.blobs
     )
@@ -163,7 +164,7 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
         store.record(sessions=dict(sessions[start : start + _AT_ONCE]))
     for start in range(0, len(evaluations), _AT_ONCE):
         store.record(evaluations=dict(evaluations[start : start + _AT_ONCE]))
-    older_runs = tuple([store.record_run(one) for one in before])
+    older_runs = tuple([store.record_run(one).id for one in before])
     versions = {history.sessions[id][0].question.test for id in older}
     files = project.reading.files.values()
     today = {test for file in files for case in file.cases for test in case.tests}
@@ -172,7 +173,7 @@ def store_history(project: Project, history: ImportedHistory) -> ImportSummary:
         len(history.evaluations),
         new,
         displaced,
-        store.record_run(run) if run else None,
+        store.record_run(run).id if run else None,
         len(older),
         len(versions),
         len(versions - today),
@@ -198,27 +199,25 @@ def _span(sessions: Iterable[Session]) -> tuple[int, int]:
     return min(started), max(started)
 
 
-def _describe_older(project: Project, history: ImportedHistory, before: int | None) -> list[Json]:
-    """The contents of the runs of older cases, oldest first.
+def _make_older(project: Project, history: ImportedHistory, before: int | None) -> list[Run]:
+    """The runs of older cases, oldest first.
 
     Each is older than the run that follows it, also when an answer of it is not: so `log` tells
     the versions of a test in their order. `before` is when the run of today's tests started.
     """
-    runs: list[Json] = []
+    runs: list[Run] = []
     for cases in history.older:
         found = [history.sessions[id][0] for cell in cases.cells for id in cell.sessions]
         started, ended = _span(found)
         if before is not None:
             started = max(min(started, before - 1), 0)
         before = started
-        run = _describe_run(
-            project, history, cases.files, cases.cells, (started, ended), older=True
-        )
+        run = _make_run(project, history, cases.files, cases.cells, (started, ended), older=True)
         runs.insert(0, run)
     return runs
 
 
-def _describe_run(
+def _make_run(
     project: Project,
     history: ImportedHistory,
     files: Mapping[str, CaseFile],
@@ -226,8 +225,8 @@ def _describe_run(
     span: tuple[int, int],
     *,
     older: bool = False,
-) -> Json:
-    """The content of a run; its snapshot and results join the contents of the history."""
+) -> Run:
+    """The run to record; its snapshot and results join the contents of the history."""
     by_file: dict[str, list[ImportedCase]] = {}
     for cell in told:
         by_file.setdefault(cell.file, []).append(cell)
@@ -250,8 +249,8 @@ def _describe_run(
     candidates = {cell.candidate.id: cell.candidate for cell in told}
     message = f"imported from {history.system}"
     settings = project.settings
-    return hashing.describe(
-        "run",
+    return Run(
+        id="",
         origin=IMPORTED,
         nonce=history.system,
         started=span[0],
@@ -260,11 +259,11 @@ def _describe_run(
         message=f"{message}: tests as they were before" if older else message,
         snapshot=snapshot,
         results=results,
-        candidates=[
-            {"id": one.id, "model": one.model, "temperature": one.temperature}
+        candidates=tuple(
+            RunCandidate(one.id, one.model, one.temperature)
             for _, one in sorted(candidates.items())
-        ],
-        evaluators=[{"id": history.system, "evaluator": history.evaluator()}],
+        ),
+        evaluators=(RunEvaluator(history.system, history.evaluator()),),
         settings={"attempts": settings.attempts, "verdict": settings.verdict},
         asked=0,
         judged=0,

@@ -174,7 +174,7 @@ def question_of(where: Location, result: Result, run: str | None) -> AnswerView:
         if run is None:
             questions = _asked_now(where, result, contents)
         else:
-            asked = asked_in_run(store, store.load_any("run", run).content, [result])
+            asked = asked_in_run(store, store.load_run(run), [result])
             questions = next(iter(asked.values()), ())
         return AnswerView(
             id=None,

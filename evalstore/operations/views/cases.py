@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from evalstore.operations.views.failed_results import Place
     from evalstore.planning.options import Location
     from evalstore.planning.project import Project
-    from evalstore.values import Json, Result
+    from evalstore.runs import Run
+    from evalstore.values import Result
 
 
 _CELLS_AT_ONCE = 5_000
@@ -121,31 +122,31 @@ class StoreStamp:
 def runs(where: Location) -> list[RunLine]:
     """All runs, newest first."""
     with open_store(where) as store:
-        return [_line(id, content) for id, content in store.find_runs()]
+        return [_line(run) for run in store.find_runs()]
 
 
 _CHANGES = {True: "+", False: "", None: "?"}
 
 
-def _line(id: str, content: Json) -> RunLine:
-    git = content.get("git") or {}
+def _line(run: Run) -> RunLine:
+    git = run.git
     return RunLine(
-        id=id,
-        started=content["started"],
-        ended=content["ended"],
-        status=content["status"],
-        message=content.get("message") or "",
-        verdicts=in_order(content["verdicts"]),
-        asked=content["asked"],
-        recorded=content.get("recorded", 0),
-        judged=content["judged"],
-        reused=content["reused"],
-        failed=content.get("failed", 0),
-        cost=content.get("cost"),
-        git=f"{git['commit'][:8]}{_CHANGES[git.get('dirty')]}" if git else "",
-        is_partial=is_partial(content),
-        selection=describe_selection(content),
-        models=tuple(dict.fromkeys(one["id"] for one in content.get("candidates", ()))),
+        id=run.id,
+        started=run.started,
+        ended=run.ended,
+        status=run.status,
+        message=run.message or "",
+        verdicts=in_order(run.verdicts),
+        asked=run.asked,
+        recorded=run.recorded,
+        judged=run.judged,
+        reused=run.reused,
+        failed=run.failed,
+        cost=run.cost,
+        git=f"{git.commit[:8]}{_CHANGES[git.dirty]}" if git else "",
+        is_partial=is_partial(run.selection),
+        selection=describe_selection(run.selection),
+        models=tuple(dict.fromkeys(candidate.id for candidate in run.candidates)),
     )
 
 
@@ -156,16 +157,16 @@ def cases(where: Location, revision: str | None) -> Cases:
             require_sound(project, SelectionOptions())
             return _of_workspace(project)
     with open_catalogue(where) as project:
-        id, content = resolve_run(project.store, revision)
-        found = _arranged(project, id, iterate_leaves(project.store, content))
-        if content.get("failed"):
+        run = resolve_run(project.store, revision)
+        found = _arranged(project, run.id, iterate_leaves(project.store, run))
+        if run.failed:
             missing = [
                 result
                 for row in found.rows
                 for result in row.results
                 if result and result.is_missing
             ]
-            found = _with_failed(found, failed_in_run(project.store, content, missing))
+            found = _with_failed(found, failed_in_run(project.store, run, missing))
         return found
 
 

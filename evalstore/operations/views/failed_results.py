@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from evalstore.planning.plan import Plan
     from evalstore.planning.project import Project
     from evalstore.planning.results import CellResult
+    from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Json, Result
+    from evalstore.values import Result
 
 Place = tuple[str, str, int, str]
 """The file, the row, the number of the system prompt, the candidate."""
@@ -50,7 +51,7 @@ def failed_now(project: Project, plan: Plan, settled: Iterable[CellResult]) -> s
     }
 
 
-def failed_in_run(store: Store, run: Json, missing: Collection[Result]) -> set[Place]:
+def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Place]:
     """Of these results of a run those for which one of its calls failed."""
     asked = asked_in_run(store, run, missing)
     subjects = {
@@ -66,7 +67,7 @@ def failed_in_run(store: Store, run: Json, missing: Collection[Result]) -> set[P
             {id for ids in asked.values() for id in ids},
             {id for ids in subjects.values() for id in ids},
         )
-        if run["started"] <= failure["at"] <= run["ended"]
+        if run.started <= failure["at"] <= run.ended
     ]
     failed = {one.get("question") or one.get("subject") for one in found}
     return {
@@ -78,25 +79,25 @@ def failed_in_run(store: Store, run: Json, missing: Collection[Result]) -> set[P
 
 
 def asked_in_run(
-    store: Store, run: Json, results: Collection[Result]
+    store: Store, run: Run, results: Collection[Result]
 ) -> Mapping[Place, tuple[str, ...]]:
     """The ids of the questions of these results as a run had them, as far as it asked them."""
-    nodes = read_tree(run["snapshot"], store.load_nodes)
+    nodes = read_tree(run.snapshot, store.load_nodes)
     files = store.load_case_files(
         list({nodes[result.file] for result in results if result.file in nodes})
     )
     cases = {id: {case.row: case for case in file.cases} for id, file in files.items()}
-    candidates = {one["id"]: one for one in run.get("candidates", ())}
+    candidates = {candidate.id: candidate for candidate in run.candidates}
     found: dict[Place, tuple[str, ...]] = {}
     for result in results:
         case = cases.get(nodes.get(result.file, ""), {}).get(result.row)
         candidate = candidates.get(result.model)
         if case and candidate:
-            default = candidate.get("temperature")
+            default = candidate.temperature
             temperature = default if case.temperature is None else case.temperature
             found[place_of(result)] = tuple(
                 hashing.question_id(
-                    Question(test, result.prompt, candidate["model"], temperature, case.seed)
+                    Question(test, result.prompt, candidate.model, temperature, case.seed)
                 )
                 for test in dict.fromkeys(case.tests)
             )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evalstore.operations.run_report import RunReport
     from evalstore.operations.status_report import Status
     from evalstore.planning.options import ApprovedPlan, Location
+    from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Json, Result
 
@@ -204,11 +205,11 @@ def _troubles(store: Store, report: RunReport) -> list[CallFailures]:
 
     The report counts them; the store has their classes, and also what others met meanwhile.
     """
-    run = store.load_any("run", report.run).content
+    run = store.load_run(report.run)
     known = {
         f"{one.get('model') or one.get('evaluator') or ''}: {one['message']}": one
         for _, one in store.find_failures(limit=_LOOKED_THROUGH * report.failed)
-        if one["at"] >= run["started"]
+        if one["at"] >= run.started
     }
     found = sorted(report.failures.items(), key=lambda pair: -pair[1])
     return [_trouble(line, count, known.get(line, {})) for line, count in found]
@@ -222,7 +223,7 @@ def _trouble(line: str, count: int, stored: Json) -> CallFailures:
 
 
 def _pairs(store: Store, intent: RunRequest, run: str) -> Iterator[tuple[Result, Result]]:
-    found = read_results(store, store.load_any("run", run).content)
+    found = read_results(store, store.load_run(run))
     now = {
         (result.file, result.row, result.prompt_number, result.model): result for result in found
     }
@@ -239,17 +240,16 @@ def flips(where: Location, run: str) -> VerdictChanges | None:
     """
     with open_store(where) as store:
         found = iter(store.find_runs())
-        next((id for id, _ in found if id == run), None)
-        before = next((one for one in found if _is_whole(one[1])), None)
+        next((one for one in found if one.id == run), None)
+        before = next((one for one in found if _is_whole(one)), None)
     if before is None:
         return None
-    was, content = before
-    compared = diff(where, was, run).comparison
-    return VerdictChanges(was, content["started"], len(compared.broke), len(compared.fixed))
+    compared = diff(where, before.id, run).comparison
+    return VerdictChanges(before.id, before.started, len(compared.broke), len(compared.fixed))
 
 
-def _is_whole(run: Json) -> bool:
-    return run["status"] in ("complete", "incomplete") and not is_partial(run)
+def _is_whole(run: Run) -> bool:
+    return run.status in ("complete", "incomplete") and not is_partial(run.selection)
 
 
 def path_of(where: Location, file: str) -> Path:

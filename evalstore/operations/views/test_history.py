@@ -130,26 +130,26 @@ def _spans(store: Store, file: str, folder: str) -> list[_Span]:
     """
     newest_first = store.find_runs()
     runs = newest_first[::-1]
-    then = [*follow_file(store, [run for _, run in newest_first], file, folder)][::-1]
+    then = [*follow_file(store, newest_first, file, folder)][::-1]
     leaves: dict[str, str] = {}
     for path in {path for path, _ in then}:
-        roots = {run["results"] for (_, run), (at, _) in zip(runs, then, strict=True) if at == path}
+        roots = {run.results for run, (at, _) in zip(runs, then, strict=True) if at == path}
         leaves |= find_entry(roots, path, store.load_nodes)
     spans: list[_Span] = []
-    for (id, run), (_, node) in zip(runs, then, strict=True):
+    for run, (_, node) in zip(runs, then, strict=True):
         last = spans[-1] if spans else None
         if last is None and node is None:
             continue
         asked: Asked = {
-            one["id"]: (one["model"], one.get("temperature")) for one in run.get("candidates", ())
+            candidate.id: (candidate.model, candidate.temperature) for candidate in run.candidates
         }
-        if last and "models" in (run.get("selection") or {}):
+        if last and "models" in run.selection:
             asked = last.asked  # the command line has named them
         if last is None or (node, asked) != (last.node, last.asked):
-            last = _Span(id, run["started"], node, asked)
+            last = _Span(run.id, run.started, node, asked)
             spans.append(last)
-        if node and run["results"] in leaves:
-            last.leaves.append(leaves[run["results"]])
+        if node and run.results in leaves:
+            last.leaves.append(leaves[run.results])
     return spans
 
 

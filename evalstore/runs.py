@@ -1,0 +1,160 @@
+"""Runs: evalstore's commits, as they are stored and as they are read again.
+
+A run is described and restored here and nowhere else. What older programs did not store yet
+has its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from evalstore import hashing
+from evalstore.values import Json
+
+
+class RunCandidate(NamedTuple):
+    """A model that answered in a run."""
+
+    id: str
+    """Display id."""
+    model: str
+    """Id of the model version."""
+    temperature: float | None
+
+
+class RunEvaluator(NamedTuple):
+    """An evaluator that judged in a run."""
+
+    id: str
+    """Display id."""
+    evaluator: str
+    """Id of the evaluator."""
+
+
+class RunCommit(NamedTuple):
+    """The commit of the workspace when the run started."""
+
+    commit: str
+    dirty: bool | None
+    """Whether the workspace had changes; None: that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a plan, with the cases as they were and what came of them."""
+
+    id: str
+    """Empty until the run is recorded."""
+    started: int
+    """Microseconds since 1970, UTC."""
+    ended: int
+    status: str
+    """`complete`, `incomplete`, `interrupted` or `over budget`."""
+    snapshot: str
+    """The root of the tree of cases."""
+    results: str
+    """The root of the tree of results."""
+    asked: int
+    judged: int
+    reused: int
+    verdicts: Mapping[str, int]
+    """How many cells ended with each word."""
+    recorded: int = 0
+    """How many answers files brought themselves."""
+    failed: int = 0
+    candidates: tuple[RunCandidate, ...] = ()
+    evaluators: tuple[RunEvaluator, ...] = ()
+    message: str | None = None
+    selection: Mapping[str, Json] = field(default_factory=dict)
+    """What the command line said that it need not say, as `SelectionOptions.document` has it."""
+    settings: Mapping[str, Json] = field(default_factory=dict)
+    """The settings that decide how often is asked and judged, and the verdict."""
+    judge_only: bool = False
+    cost: float | None = None
+    """USD; None: not known."""
+    spending: Sequence[Json] = ()
+    """What each model cost."""
+    git: RunCommit | None = None
+    """None: the workspace is not in git, or the run is older than this field."""
+    origin: str | None = None
+    """`import` for the verdicts of another system."""
+    version: str | None = None
+    """Of the program."""
+    nonce: str = ""
+
+    @property
+    def verdict_rule(self) -> str:
+        """How one verdict is made of several votes."""
+        return str(self.settings.get("verdict", "majority"))
+
+    def find_candidate(self, id: str) -> RunCandidate | None:
+        """The candidate with this display id; None: it did not take part."""
+        return next((one for one in self.candidates if one.id == id), None)
+
+
+def describe_run(run: Run) -> hashing.Description:
+    """The whole content of a run; its id is not a part of it."""
+    return hashing.describe(
+        "run",
+        origin=run.origin,
+        nonce=run.nonce,
+        started=run.started,
+        ended=run.ended,
+        status=run.status,
+        message=run.message,
+        snapshot=run.snapshot,
+        results=run.results,
+        candidates=[candidate._asdict() for candidate in run.candidates],
+        evaluators=[evaluator._asdict() for evaluator in run.evaluators],
+        settings=dict(run.settings),
+        selection=dict(run.selection),
+        judgeOnly=True if run.judge_only else None,
+        asked=run.asked,
+        recorded=run.recorded or None,
+        judged=run.judged,
+        reused=run.reused,
+        failed=run.failed,
+        verdicts=dict(run.verdicts),
+        cost=run.cost,
+        spending=list(run.spending),
+        git=run.git._asdict() if run.git else None,
+        version=run.version,
+    )
+
+
+def restore_run(id: str, content: hashing.Description) -> Run:
+    """The run that was described."""
+    git = content.get("git")
+    return Run(
+        id=id,
+        started=content["started"],
+        ended=content["ended"],
+        status=content["status"],
+        snapshot=content["snapshot"],
+        results=content["results"],
+        asked=content["asked"],
+        judged=content["judged"],
+        reused=content["reused"],
+        verdicts=content["verdicts"],
+        recorded=content.get("recorded", 0),
+        failed=content.get("failed", 0),
+        candidates=tuple(
+            RunCandidate(one["id"], one["model"], one.get("temperature"))
+            for one in content.get("candidates", ())
+        ),
+        evaluators=tuple(
+            RunEvaluator(one["id"], one["evaluator"]) for one in content.get("evaluators", ())
+        ),
+        message=content.get("message"),
+        selection=content.get("selection", {}),
+        settings=content.get("settings", {}),
+        judge_only=bool(content.get("judgeOnly")),
+        cost=content.get("cost"),
+        spending=content.get("spending", ()),
+        git=RunCommit(git["commit"], git.get("dirty")) if git else None,
+        origin=content.get("origin"),
+        version=content.get("version"),
+        nonce=content.get("nonce", ""),
+    )
