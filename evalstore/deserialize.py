@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from evalstore.values import (
@@ -11,6 +12,7 @@ from evalstore.values import (
     CaseFile,
     Cost,
     Evaluation,
+    Failure,
     FileRef,
     Json,
     Message,
@@ -27,7 +29,7 @@ from evalstore.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from evalstore.hashing import Description
 
@@ -96,35 +98,47 @@ def _restore_part(part: Json) -> Part:
     return FileRef(part["path"], part["mediaType"], part["file"])
 
 
-def restore_case_file(content: Description) -> CaseFile:
-    """The cases that were described; equal parts of them are one in memory."""
-    evaluators = content.get("evaluators")
+Shared = Callable[[Iterable[Any]], tuple[Any, ...]]
+"""Makes tuples, and equal ones the same."""
+
+
+def share_tuples() -> Shared:
+    """What makes tuples; equal ones are one in memory."""
     seen: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def shared(values: Iterable[Any]) -> tuple[Any, ...]:
         found = tuple(values)
         return seen.setdefault(found, found)
 
+    return shared
+
+
+def restore_case(case: Json, shared: Shared) -> Case:
+    """The case that was described."""
+    return Case(
+        row=case.get("row", ""),
+        key=case["key"],
+        tests=tuple(case["tests"]),
+        evaluation=sys.intern(case["evaluation"]) if "evaluation" in case else None,
+        tags=shared(case.get("tags", ())),
+        prompts=shared(case.get("prompts", (None,))),
+        needs=shared(case.get("needs", ())),
+        judged_by=shared(case.get("judgedBy", ("models",))),
+        temperature=case.get("temperature"),
+        seed=case.get("seed"),
+        limit=case.get("limit"),
+        recorded=case.get("recorded"),
+        judge_prompts=shared(case.get("judgePrompts", ())),
+        code=shared(case.get("code", ())),
+    )
+
+
+def restore_case_file(content: Description) -> CaseFile:
+    """The cases that were described; equal parts of them are one in memory."""
+    evaluators = content.get("evaluators")
+    shared = share_tuples()
     return CaseFile(
-        cases=tuple(
-            Case(
-                row=case.get("row", ""),
-                key=case["key"],
-                tests=tuple(case["tests"]),
-                evaluation=sys.intern(case["evaluation"]) if "evaluation" in case else None,
-                tags=shared(case.get("tags", ())),
-                prompts=shared(case.get("prompts", (None,))),
-                needs=shared(case.get("needs", ())),
-                judged_by=shared(case.get("judgedBy", ("models",))),
-                temperature=case.get("temperature"),
-                seed=case.get("seed"),
-                limit=case.get("limit"),
-                recorded=case.get("recorded"),
-                judge_prompts=shared(case.get("judgePrompts", ())),
-                code=shared(case.get("code", ())),
-            )
-            for case in content["cases"]
-        ),
+        cases=tuple(restore_case(case, shared) for case in content["cases"]),
         attempts=content.get("attempts"),
         evaluators=None if evaluators is None else tuple(evaluators),
         threshold=content.get("threshold"),
@@ -174,6 +188,23 @@ def restore_evaluation_result(content: Description) -> Evaluation:
         cost=_restore_cost(content.get("cost")),
         latency=content.get("latency", 0.0),
         origin=content["origin"],
+    )
+
+
+def restore_failure(content: Description) -> Failure:
+    """The failure that was described."""
+    return Failure(
+        question=content.get("question"),
+        subject=content.get("subject"),
+        evaluator=content.get("evaluator"),
+        kind=content["type"],
+        message=content["message"],
+        at=content["at"],
+        nonce=content.get("nonce", ""),
+        status=content.get("status"),
+        attempts=content["attempts"],
+        model=content.get("model"),
+        evaluation=content.get("evaluation"),
     )
 
 

@@ -18,6 +18,11 @@ DEFAULT_PROMPT = "_evaluator_default"
 Role = Literal["system", "user", "assistant"]
 Verdict = Literal["pass", "fail", "undecided", "error"]
 VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "undecided", "error")
+RESULT_WORDS = (*VERDICTS, "pending")
+"""What a case can end with, in the order in which counts are shown."""
+URGENCY = ("error", "no reply", "fail", "undecided", "pending", "answered", "pass")
+"""What a result can say, in the order in which a reader wants to see it; `answered`: nothing
+judges it."""
 Word = Literal["pass", "fail", "undecided", "error", "none"]
 """What a judgement says: a verdict; or `none`, with which a person takes a label back."""
 WORDS: tuple[Word, ...] = (*VERDICTS, "none")
@@ -105,6 +110,11 @@ class FileVersion:
 
     media_type: str
     data: bytes = field(repr=False)
+
+
+def order_counts(verdicts: Mapping[str, int]) -> dict[str, int]:
+    """Counts of verdicts in the order in which they are shown."""
+    return {word: verdicts[word] for word in RESULT_WORDS}
 
 
 def is_text(media_type: str) -> bool:

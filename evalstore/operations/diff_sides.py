@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from evalstore.planning.selection import Selection
 
 WORKSPACE = "workspace"
-_RUNS_BACK = 100
-"""How many runs are searched for the result that a case had before."""
 
 
 @dataclass
@@ -194,11 +192,9 @@ def _earlier(project: Project, run: str, now: Side, paths: set[str]) -> Iterator
     The files have the paths that they have `now`. A leaf that a newer run had is left out.
     """
     store, folder = project.store, project.settings.paths["tests"]
-    runs = store.find_runs()
-    number = next((number for number, earlier in enumerate(runs) if earlier.id == run), len(runs))
     seen: set[tuple[str, str]] = set()
     files: dict[str, CaseFile] = {}
-    for earlier in runs[number + 1 :][:_RUNS_BACK]:
+    for earlier in store.find_recent_runs(before=store.load_run(run)):
         entries = read_tree(earlier.results, store.load_nodes)
         names = {path: path for path in paths}
         if not paths <= entries.keys():

@@ -16,7 +16,7 @@ from evalstore.planning.opening import open_project, open_store, open_workspace
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.planner import make_plan
-from evalstore.store.results import iterate_cells
+from evalstore.store.results import iterate_entries
 from evalstore.store.trees import read_tree
 from evalstore.values import Json, Question
 
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.runs import RunCandidate
     from evalstore.store import Store
-
-RUNS = 20
-"""The newest runs: in them the place of a question is searched."""
+    from evalstore.store.failures import LoggedFailure
+    from evalstore.values import Failure
 
 
 class Place(NamedTuple):
@@ -44,7 +43,7 @@ class FailureEntry:
     """A failure with what belongs to it."""
 
     id: str
-    content: Json
+    failure: Failure
     question: str | None
     """Id of the question that was asked, or whose answer was to be judged."""
     place: Place | None
@@ -53,26 +52,25 @@ class FailureEntry:
     @property
     def hint(self) -> str | None:
         """What to do about it."""
-        content = self.content
-        return hint_for(content["type"], content.get("status"), content["message"])
+        return hint_for(self.failure.kind, self.failure.status, self.failure.message)
 
     def document(self) -> Json:
         """As JSON."""
-        content = self.content
+        failure = self.failure
         return {
             "failure": self.id,
-            "at": iso(content["at"]),
-            "model": content.get("model"),
-            "evaluator": content.get("evaluator"),
+            "at": iso(failure.at),
+            "model": failure.model,
+            "evaluator": failure.evaluator,
             "file": self.place.file if self.place else None,
             "row": self.place.row if self.place else None,
             "prompt": self.place.question.prompt if self.place else None,
             "question": self.question,
-            "session": content.get("subject"),
-            "class": content["type"],
-            "status": content.get("status"),
-            "attempts": content["attempts"],
-            "message": content["message"],
+            "session": failure.subject,
+            "class": failure.kind,
+            "status": failure.status,
+            "attempts": failure.attempts,
+            "message": failure.message,
             "hint": self.hint,
         }
 
@@ -120,19 +118,15 @@ def _prompts(where: Location, entries: Collection[FailureEntry]) -> dict[str | N
 
 
 def describe_failures(
-    where: Location, store: Store, found: Collection[tuple[str, Json]]
+    where: Location, store: Store, found: Collection[LoggedFailure]
 ) -> list[FailureEntry]:
     """Failures with their questions and places."""
-    subjects = [content["subject"] for _, content in found if "subject" in content]
-    asked = store.find_questions_of(subjects)
-    questions = {
-        id: content.get("question") or asked.get(content.get("subject", ""))
-        for id, content in found
-    }
+    asked = store.find_questions_of(failure.subject for _, failure in found if failure.subject)
+    questions = {id: failure.question or asked.get(failure.subject or "") for id, failure in found}
     places = find_places(where, store, {question for question in questions.values() if question})
     return [
-        FailureEntry(id, content, question, places.get(question) if question else None)
-        for id, content in found
+        FailureEntry(id, failure, question, places.get(question) if question else None)
+        for id, failure in found
         for question in (questions[id],)
     ]
 
@@ -154,28 +148,28 @@ def find_places(where: Location, store: Store, questions: Collection[str]) -> di
 def _places_in_runs(store: Store) -> Iterator[tuple[str, Place]]:
     """The cells of the newest runs; a file whose results are the same is gone through once."""
     seen: set[tuple[str, str, tuple[RunCandidate, ...]]] = set()
-    for run in store.find_runs(limit=RUNS):
+    for run in store.find_recent_runs():
         candidates = {candidate.id: candidate for candidate in run.candidates}
         entries = read_tree(run.results, store.load_nodes)
         fresh = {path: id for path, id in entries.items() if (path, id, run.candidates) not in seen}
         seen |= {(path, id, run.candidates) for path, id in fresh.items()}
-        for some in iterate_cells(store, fresh):
-            for path, case, cell in some:
-                candidate = candidates.get(cell["model"])
+        for some in iterate_entries(store, fresh):
+            for result, case in some:
+                candidate = candidates.get(result.model)
                 if candidate is None:  # recorded answers are never asked for
                     continue
                 default = candidate.temperature
                 for test in dict.fromkeys(case.tests):
                     question = Question(
                         test=test,
-                        prompt=case.prompts[cell.get("prompt", 0)],
+                        prompt=result.prompt,
                         model=candidate.model,
                         temperature=default if case.temperature is None else case.temperature,
                         seed=case.seed,
                     )
                     yield (
                         hashing.question_id(question),
-                        Place(path, case.row, question, len(case.prompts) > 1),
+                        Place(result.file, case.row, question, len(case.prompts) > 1),
                     )
 
 
@@ -194,6 +188,6 @@ def _places_now(where: Location) -> Iterator[tuple[str, Place]]:
 
 def _known_files(where: Location, store: Store) -> set[str]:
     known = set(open_workspace(where).find_files("tests", ".md"))
-    for run in store.find_runs(limit=RUNS):
+    for run in store.find_recent_runs():
         known |= read_tree(run.results, store.load_nodes).keys()
     return known

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.values import Result
 
-_RUNS_BACK = 100
-"""How many runs are searched for the verdict that a case had before."""
-
 
 def decide(project: Project, report: RunReport, orders: RunOptions) -> None:
     """Decide whether the run is good enough, and the exit code.
@@ -91,7 +88,7 @@ def _regresses(project: Project, report: RunReport) -> bool:
     found = (result for some in iterate_results(project.store, newest) for result in some)
     waiting = [result for result in found if result.verdict not in ("pass", None)]
     prompts = _prompts_of(project, waiting)
-    for run in project.store.find_runs(limit=_RUNS_BACK, offset=1):
+    for run in project.store.find_recent_runs(before=newest):
         if not waiting:
             return False
         results = [result for result in read_results(project.store, run) if result.verdict]

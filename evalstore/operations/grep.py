@@ -34,8 +34,6 @@ Report = Callable[[int, int], bool]
 In = Literal["answers", "feedback", "tests"]
 """Where is searched."""
 _FILE = "search.db"
-_RUNS = 20
-"""The newest runs: in them the places of what was found are searched."""
 _AT_ONCE = 500
 _AROUND = 60
 """Characters of context on each side."""
@@ -194,7 +192,7 @@ def _placed(store: Store, listed: Sequence[_Listed]) -> list[_Listed]:
         for named in {id, *place.sessions}:
             waiting.setdefault(named, []).append(place)
     missing = {place for _, _, place in listed}
-    for run in store.find_runs(limit=_RUNS):
+    for run in store.find_recent_runs():
         if not missing:
             break
         found: dict[_Place, list[Result]] = {}

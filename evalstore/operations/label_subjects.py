@@ -14,6 +14,7 @@ from evalstore.planning.planner import make_plan
 from evalstore.planning.results import compute_results
 from evalstore.store.results import read_results
 from evalstore.store.revisions import resolve
+from evalstore.store.runs import RUNS_SEARCHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.values import Result, Verdict
 
-_RUNS = 20
-"""The newest runs: in them the place of a session is searched that no case asks for now."""
 _WITH_PROMPT = re.compile(r"(?P<case>.+?)(?:::| )\((?P<prompt>[^()]+)\)", re.DOTALL)
 """How commands print a case with several system prompts."""
 _FEWEST_DIGITS = 4
@@ -186,7 +185,7 @@ def _of_session(project: Project, session: str) -> LabelSubject:
         for subject in subjects_of(project, SelectionOptions()):
             if session in subject.sessions:
                 return subject
-    for run in project.store.find_runs(limit=_RUNS):
+    for run in project.store.find_recent_runs():
         for seen in read_results(project.store, run):
             if session in seen.sessions and seen.evaluation is not None:
                 judged = project.store.find_evaluations(seen.evaluations).values()
@@ -197,5 +196,5 @@ def _of_session(project: Project, session: str) -> LabelSubject:
                 return subject_of_result(seen, sessions)
     raise EvalstoreError(
         f"session {session[:8]} is of no case that is judged",
-        hint=f"the workspace and the newest {_RUNS} runs were searched",
+        hint=f"the workspace and the newest {RUNS_SEARCHED} runs were searched",
     )

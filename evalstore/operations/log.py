@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,9 @@ from evalstore.planning.opening import open_store, open_workspace
 from evalstore.planning.options import describe_selection
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.renames import follow_file
-from evalstore.planning.results import VERDICTS
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_tree import find_same
-from evalstore.values import Json
+from evalstore.values import Json, order_counts
 
 if TYPE_CHECKING:
     from evalstore.planning.options import Location
@@ -76,7 +75,7 @@ def log(where: Location, file: str | None = None, limit: int | None = None) -> L
     with open_store(where) as store:
         if file is None:
             runs = store.find_runs(limit=limit)
-            entries = [LogEntry(run, in_order(run.verdicts)) for run in runs]
+            entries = [LogEntry(run, order_counts(run.verdicts)) for run in runs]
             return Log(entries, store.count_runs())
         workspace = open_workspace(where)
         name = name_file(where, workspace, file)
@@ -88,11 +87,6 @@ def log(where: Location, file: str | None = None, limit: int | None = None) -> L
                 hint="'evalstore ls tests' lists the files, 'evalstore log' the runs",
             )
         return Log(entries[:limit], len(entries), name)
-
-
-def in_order(verdicts: Mapping[str, int]) -> dict[str, int]:
-    """Counts of verdicts in the order they are shown."""
-    return {word: verdicts[word] for word in VERDICTS}
 
 
 def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
@@ -120,4 +114,4 @@ def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
         if change.old and change.old != change.path:
             found = [Difference("renamed", change.old, change.path), *found]
         found = found or [Difference("labels or tags only")]
-        yield LogEntry(change.run, in_order(words[change.run.id]), tuple(found))
+        yield LogEntry(change.run, order_counts(words[change.run.id]), tuple(found))

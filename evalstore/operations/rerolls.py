@@ -78,7 +78,7 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
     current = read_tree(run.results, store.load_nodes)
     earlier: dict[str, dict[str, None]] = {}
     before = run.results
-    trees = _earlier_trees(store, run)
+    trees = (earlier.results for earlier in store.find_recent_runs(run, _MOST_RUNS))
     while some := list(islice(trees, _TREES_AT_ONCE)):
         found.runs += len(some)
         # What two trees in a row have was listed with the later one.
@@ -96,19 +96,6 @@ def count_rerolls(store: Store, run: Run, keep: Keep) -> Rerolls:
             if left > 0:
                 left -= _compare(store, group, keep, found)
     return found
-
-
-def _earlier_trees(store: Store, run: Run) -> Iterator[str]:
-    """The result trees of the runs before this one, newest first."""
-    offset = count = 0
-    while some := store.find_runs(limit=_MOST_RUNS, offset=offset):
-        offset += len(some)
-        for earlier in some:
-            if (earlier.started, earlier.id) < (run.started, run.id):
-                yield earlier.results
-                count += 1
-                if count == _MOST_RUNS:
-                    return
 
 
 Files = Mapping[str, Sequence[str]]

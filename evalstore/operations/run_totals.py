@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from evalstore.operations.prompt_names import prompt_labels
 from evalstore.planning.results import (
-    VERDICTS,
     CellResult,
     LeafBuilder,
     as_result,
@@ -23,6 +22,7 @@ from evalstore.reports.statistics import (
     clustered_rate,
 )
 from evalstore.store.trees import build_tree
+from evalstore.values import RESULT_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -138,7 +138,7 @@ class RunTotals:
     @property
     def verdicts(self) -> dict[str, int]:
         """How many cells ended with each word."""
-        return {word: self.count(word) for word in VERDICTS}
+        return {word: self.count(word) for word in RESULT_WORDS}
 
     @property
     def rate(self) -> Rate:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstore import hashing
-from evalstore.deserialize import restore_case_file, restore_question
+from evalstore.deserialize import restore_case_file, restore_failure, restore_question
 from evalstore.errors import EvalstoreError, RevisionError
 from evalstore.operations.failures import describe_failures, find_places
 from evalstore.operations.prompt_names import name_prompts
@@ -18,7 +18,8 @@ from evalstore.planning.options import leaves_out
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.renames import name_in_newest_run
 from evalstore.runs import restore_run
-from evalstore.store.results import iterate_cells, read_results
+from evalstore.store.failures import LoggedFailure
+from evalstore.store.results import iterate_entries, read_results
 from evalstore.store.revisions import resolve, resolve_run
 from evalstore.store.trees import find_entry, read_tree
 from evalstore.values import Json, Vote, is_text
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from evalstore.runs import Run
     from evalstore.store import Store
     from evalstore.values import Result
-
-_RUNS = 20
-"""The newest runs: in them the place of a session is searched."""
 
 
 def _name_in_runs(where: Location, store: Store, file: str) -> str:
@@ -63,9 +61,9 @@ def _count_words(store: Store, changed: Sequence[_Changed]) -> dict[str, Counter
     leaves = {path: find_entry(some, path, store.load_nodes) for path, some in roots.items()}
     of_runs = {change.run.id: leaves[change.path].get(change.run.results) for change in changed}
     words: dict[str | None, Counter[str]] = {leaf: Counter() for leaf in of_runs.values()}
-    for some in iterate_cells(store, {leaf: leaf for leaf in words if leaf}):
-        for leaf, _, cell in some:
-            words[leaf][cell.get("verdict") or "pending"] += 1
+    for some in iterate_entries(store, {leaf: leaf for leaf in words if leaf}):
+        for result, _ in some:
+            words[result.file][result.verdict or "pending"] += 1
     return {run: words[leaf] for run, leaf in of_runs.items()}
 
 
@@ -145,7 +143,7 @@ def _show_question(where: Location, store: Store, id: str) -> ShownItem:
 
 
 def _show_failure(where: Location, store: Store, id: str, content: Json) -> ShownItem:
-    [entry] = describe_failures(where, store, [(id, content)])
+    [entry] = describe_failures(where, store, [LoggedFailure(id, restore_failure(content))])
     found = ShownItem("failure", id, content, _describe_place(entry.place))
     found.related |= {"question": entry.question, "hint": entry.hint}
     if entry.place and entry.place.has_several:
@@ -192,7 +190,7 @@ def cells_with(store: Store, session: str) -> tuple[list[Result], bool]:
     """
     found: dict[Cell, Result] = {}
     prompts: set[tuple[str, str, str | None]] = set()
-    for run in store.find_runs(limit=_RUNS):
+    for run in store.find_recent_runs():
         results = read_results(store, run)
         here = [result for result in results if session in result.sessions]
         for one in here:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from evalstore.planning.project import Project
     from evalstore.values import Result
 
-_RUNS_BACK = 100
-"""How many runs are searched for the verdict that a case had."""
 _ALL = "leave the option out to select all; 'evalstore ls cases' lists the cases"
 
 
@@ -140,7 +138,7 @@ def only_failed(project: Project, cells: Sequence[Cell]) -> list[Cell]:
     """
     waiting, failed, is_first = list(cells), set[int](), True
     renames = Renames(project)
-    for run in project.store.find_runs(limit=_RUNS_BACK):
+    for run in project.store.find_recent_runs():
         is_first = False
         if not waiting:
             break

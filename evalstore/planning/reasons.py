@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.project import Project
     from evalstore.runs import Run, RunCandidate
-    from evalstore.store.failures import LoggedFailure, Place
+    from evalstore.store.failures import Place
+    from evalstore.values import Failure
 
 _NAMED = (
     *("tool ", "schema ", "file ", "special tag ", "model ", "check ", "instructions "),
@@ -39,9 +40,6 @@ _NAMED = (
     "evaluator prompt ",
 )
 """Differences that say by themselves what changed."""
-_RUNS_BACK = 20
-"""How many runs are searched for a relative."""
-
 _FEW_PROMPTS = 8
 """System prompts of a case that are looked through one by one."""
 
@@ -132,7 +130,7 @@ class Explainer:
     def runs(self) -> list[Run]:
         """The newest runs, newest first."""
         if self._runs is None:
-            self._runs = self.project.store.find_runs(limit=_RUNS_BACK)
+            self._runs = list(self.project.store.find_recent_runs())
         return self._runs
 
     def tree(self, root: str) -> dict[str, str]:
@@ -202,7 +200,7 @@ class Explainer:
 
     # --- reasons
 
-    def _ask(self, ask: PlannedAsk, failed: dict[str, LoggedFailure]) -> Reason:
+    def _ask(self, ask: PlannedAsk, failed: dict[str, Failure]) -> Reason:
         cell = ask.cell
         if ask.cut_at:
             limit = cell.case.limit or cell.candidate.limit
@@ -302,7 +300,7 @@ class Explainer:
         )
 
     def _judgement(
-        self, judgement: PlannedJudgement, plan: Plan, failed: dict[Place, LoggedFailure]
+        self, judgement: PlannedJudgement, plan: Plan, failed: dict[Place, Failure]
     ) -> Reason:
         subject = judgement.subject
         if subject is None:

@@ -11,7 +11,7 @@ from evalstore import hashing
 from evalstore.judging.aggregation import JudgedSession, combine, judge_session, wants_models
 from evalstore.planning.plan import CHECKS, Plan, counted_votes
 from evalstore.store.case_tree import ResultBuilder, collect, is_tree
-from evalstore.store.results import conversations_of
+from evalstore.store.results import conversations_of, describe_cell
 from evalstore.values import Json, Result, Sample, Verdict, Vote
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from evalstore.store import Store
     from evalstore.store.case_tree import Load
     from evalstore.workspace.reader import Reading
-
-VERDICTS = ("pass", "fail", "undecided", "error", "pending")
-"""The words a case can end with, in the order they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,17 +144,16 @@ class LeafBuilder:
 
 def _describe(result: CellResult) -> Json:
     cell = result.cell
-    described = {
-        "case": cell.index,
-        "prompt": cell.prompt_number or None,
-        "model": cell.candidate.id,
-        "wanted": cell.wanted if cell.wanted > 1 else None,
-        "verdict": result.verdict,
-        "score": result.score,
-        "sessions": list(result.sessions),
-        "evaluations": [vote.id for vote in result.votes],
-    }
-    return {name: value for name, value in described.items() if value not in (None, [])}
+    return describe_cell(
+        cell.index,
+        cell.prompt_number,
+        cell.candidate.id,
+        cell.wanted,
+        result.verdict,
+        result.score,
+        result.sessions,
+        [vote.id for vote in result.votes],
+    )
 
 
 def as_result(found: CellResult) -> Result:

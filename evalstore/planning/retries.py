@@ -21,13 +21,11 @@ if TYPE_CHECKING:
     from evalstore.planning.cells import Cell
     from evalstore.planning.options import SelectionOptions
     from evalstore.planning.project import Project
-    from evalstore.store.failures import LoggedFailure, Place
-
-_RUNS_BACK = 100
-"""How many runs are searched for the one that brought a success."""
+    from evalstore.store.failures import Place
+    from evalstore.values import Failure
 
 
-def failed_questions(project: Project, plan: Plan) -> dict[str, LoggedFailure]:
+def failed_questions(project: Project, plan: Plan) -> dict[str, Failure]:
     """The newest failures of the plan's questions, where no later run brought an answer."""
     asked = [ask.question_id for ask in plan.asks]
     found = project.store.find_failed(asked)
@@ -41,7 +39,7 @@ def failed_questions(project: Project, plan: Plan) -> dict[str, LoggedFailure]:
     }
 
 
-def failed_judgements(project: Project, plan: Plan) -> dict[Place, LoggedFailure]:
+def failed_judgements(project: Project, plan: Plan) -> dict[Place, Failure]:
     """The newest failures of judgements, where no later run brought one."""
     found = project.store.find_failed_judgements()
     if not found:
@@ -60,7 +58,7 @@ def failed_judgements(project: Project, plan: Plan) -> dict[Place, LoggedFailure
 
 
 def _beginnings(project: Project) -> list[int]:
-    return [run.started for run in project.store.find_runs(limit=_RUNS_BACK)]
+    return [run.started for run in project.store.find_recent_runs()]
 
 
 def _start(begun: Sequence[int], success: int | None) -> int:

@@ -11,8 +11,6 @@ from evalstore.reports.paired_tests import FileSum, RateChange, change_of
 from evalstore.reports.statistics import Counts, Questions, Rate, add_verdict, rate_of
 from evalstore.values import Result
 
-JUDGED = ("pass", "fail", "undecided", "error")
-
 
 @dataclass(frozen=True, slots=True)
 class Pair:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from evalstore import hashing
 from evalstore.errors import StoreError
+from evalstore.store.ids import as_digits
 from evalstore.store.shapes import ITEMS, SHAPES, make_validator
 from evalstore.store.table_columns import EVENTS, VERSIONS
 from evalstore.values import WORDS, Json, Word
@@ -111,6 +112,12 @@ def iterate_members(table: str, id: str, text: str, name: str) -> Iterator[Json]
             at += 1
     except (ValueError, IndexError, RecursionError) as error:
         raise damaged(table, id, f"its list '{name}' cannot be read: {_words(error)}") from error
+
+
+def decode_row(table: str, id: Any, content: Any) -> tuple[str, Json]:
+    """The id of a row, in digits, and its content."""
+    digits = as_digits(id)
+    return digits, decode(table, digits, content)
 
 
 @cache

@@ -1,4 +1,6 @@
-"""The cells of a run one after the other, for runs with very many of them.
+"""The cells of result trees: the one place that writes and reads them.
+
+The cells of a run come one after the other, for runs with very many of them.
 
 They are read piece by piece, so that what is thrown away again is never all there at once, and
 texts and tuples that are alike are one. In old stores a file with a hundred thousand cases is one
@@ -10,12 +12,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from evalstore.deserialize import Shared, restore_case, share_tuples
 from evalstore.store.contents import damaged, iterate_members
 from evalstore.store.trees import read_tree
-from evalstore.values import VERDICTS, Case, Json, Result
+from evalstore.values import VERDICTS, Case, Json, Result, Verdict
 
 if TYPE_CHECKING:
     from evalstore.runs import Run
@@ -30,16 +34,55 @@ _HAS_CELLS = re.compile(r'\{"cases":"[^"]*","cells":').match
 _CASES_OF = re.compile(r'"cases":"([0-9a-f]{32})"').search
 
 
-class _Case(NamedTuple):
-    """What a cell needs of its case."""
+# --- one cell, as it is written and as it is read
 
-    row: str
-    key: str
-    test: str
-    conversations: tuple[str, ...]
-    evaluation: str | None
-    prompts: tuple[str | None, ...]
-    tags: tuple[str, ...]
+
+def describe_cell(
+    case: int,
+    prompt_number: int,
+    model: str,
+    wanted: int,
+    verdict: Verdict | None,
+    score: float | None,
+    sessions: Iterable[str],
+    evaluations: Iterable[str],
+) -> Json:
+    """A cell as a leaf of a result tree has it; `case` is the number of its case in the file."""
+    described = {
+        "case": case,
+        "prompt": prompt_number or None,
+        "model": model,
+        "wanted": wanted if wanted > 1 else None,
+        "verdict": verdict,
+        "score": score,
+        "sessions": list(sessions),
+        "evaluations": list(evaluations),
+    }
+    return {name: value for name, value in described.items() if value not in (None, [])}
+
+
+def restore_cell(path: str, case: Case, cell: Json) -> Result:
+    """The cell that was described, with what it takes of its case."""
+    prompt = cell.get("prompt", 0)
+    return Result(
+        file=path,
+        row=case.row,
+        key=case.key,
+        prompt_number=prompt,
+        prompt=case.prompts[prompt],
+        model=sys.intern(cell["model"]),
+        test=case.tests[0],
+        conversations=conversations_of(case.tests),
+        evaluation=case.evaluation,
+        verdict=_VERDICTS.get(cell.get("verdict")),
+        score=cell.get("score"),
+        sessions=tuple(cell.get("sessions", ())),
+        evaluations=tuple(cell.get("evaluations", ())),
+        wanted=cell.get("wanted", 1),
+    )
+
+
+# --- cell after cell
 
 
 class TaggedResult(NamedTuple):
@@ -54,15 +97,15 @@ class TaggedResult(NamedTuple):
 def iterate_leaves(store: Store, run: Run) -> Iterator[tuple[str, Iterator[TaggedResult]]]:
     """The files of a run by path, each with its cells."""
     entries = read_tree(run.results, store.load_nodes)
-    shared: dict[Any, Any] = {}
+    shared = share_tuples()
     for path in sorted(entries):
         yield path, _read_leaf(store, path, entries[path], shared)
 
 
-def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iterator[TaggedResult]:
+def _read_leaf(store: Store, path: str, id: str, shared: Shared) -> Iterator[TaggedResult]:
     text = store.load_text(id)
     if not _HAS_CELLS(text):
-        yield from _read_parts(store, path, id, shared)
+        yield from _read_parts(store, path, id)
         return
     named = _CASES_OF(text)
     if named is None:
@@ -78,75 +121,30 @@ def _read_leaf(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iter
         case = cases[number] if number < len(cases) else None
         if case is None or prompt >= len(case.prompts):
             raise damaged("nodes", id, "a result in it belongs to no case")
-        yield _place(path, number, case, cell)
+        yield TaggedResult(number, restore_cell(path, case, cell), case.tags)
 
 
-def _place(path: str, number: int, case: _Case, cell: Json) -> TaggedResult:
-    prompt = cell.get("prompt", 0)
-    result = Result(
-        file=path,
-        row=case.row,
-        key=case.key,
-        prompt_number=prompt,
-        prompt=case.prompts[prompt],
-        model=sys.intern(cell["model"]),
-        test=case.test,
-        conversations=case.conversations,
-        evaluation=case.evaluation,
-        verdict=_VERDICTS.get(cell.get("verdict")),
-        score=cell.get("score"),
-        sessions=tuple(cell.get("sessions", ())),
-        evaluations=tuple(cell.get("evaluations", ())),
-        wanted=cell.get("wanted", 1),
-    )
-    return TaggedResult(number, result, case.tags)
-
-
-def _read_parts(store: Store, path: str, id: str, shared: dict[Any, Any]) -> Iterator[TaggedResult]:
+def _read_parts(store: Store, path: str, id: str) -> Iterator[TaggedResult]:
     """The cells of a file whose results are in several nodes."""
-    test, evaluation = "", None
     for parts in store.iterate_results([id]):
         files = store.load_case_files({one.content["cases"] for one in parts})
         for part in parts:
             cases = files[part.content["cases"]].cases
             for cell in part.content["cells"]:
                 case = case_of(cell, cases)
-                # Rows that differ in nothing stand side by side.
-                test = case.tests[0] if case.tests[0] != test else test
-                evaluation = case.evaluation if case.evaluation != evaluation else evaluation
-                known = _Case(
-                    case.row,
-                    case.key,
-                    test,
-                    conversations_of(case.tests),
-                    evaluation,
-                    shared.setdefault(case.prompts, case.prompts),
-                    shared.setdefault(case.tags, case.tags),
+                yield TaggedResult(
+                    part.first + cell["case"], restore_cell(path, case, cell), case.tags
                 )
-                yield _place(path, part.first + cell["case"], known, cell)
 
 
-def _read_cases(store: Store, id: str, shared: dict[Any, Any]) -> list[_Case | None]:
-    found: list[_Case | None] = []
-    test, evaluation = "", None
-    for case in store.iterate_members(id, "cases"):
+def _read_cases(store: Store, id: str, shared: Shared) -> list[Case | None]:
+    found: list[Case | None] = []
+    tests: tuple[str, ...] = ()
+    for member in store.iterate_members(id, "cases"):
+        case = restore_case(member, shared)
         # Rows that differ in nothing stand side by side.
-        test = case["tests"][0] if case["tests"][0] != test else test
-        told = case.get("evaluation")
-        evaluation = told if told != evaluation else evaluation
-        prompts = tuple(case.get("prompts", (None,)))
-        tags = tuple(case.get("tags", ()))
-        found.append(
-            _Case(
-                case.get("row", ""),
-                case["key"],
-                test,
-                conversations_of(case["tests"]),
-                evaluation,
-                shared.setdefault(prompts, prompts),
-                shared.setdefault(tags, tags),
-            )
-        )
+        tests = case.tests if case.tests != tests else tests
+        found.append(replace(case, tests=tests) if case.tests is not tests else case)
     return found
 
 
@@ -178,11 +176,11 @@ def iterate_entries(
 
     `entries` are the entries of a result tree.
     """
-    for some in iterate_cells(store, entries):
-        yield [(_result(path, case, cell), case) for path, case, cell in some]
+    for some in _iterate_cells(store, entries):
+        yield [(restore_cell(path, case, cell), case) for path, case, cell in some]
 
 
-def iterate_cells(
+def _iterate_cells(
     store: Store, entries: Mapping[str, str]
 ) -> Iterator[list[tuple[str, Case, Json]]]:
     """The cells of some files in portions, by path, each with its case.
@@ -205,10 +203,10 @@ def results_of(
 ) -> dict[str, list[Result]]:
     """The cells of some rows of a file, by the node of its results; `rows` are those of each."""
     found: dict[str, list[Result]] = {node: [] for node in rows}
-    for some in iterate_cells(store, {node: node for node in rows}):
+    for some in _iterate_cells(store, {node: node for node in rows}):
         for node, case, cell in some:
             if case.row in rows[node]:
-                found[node].append(_result(path, case, cell))
+                found[node].append(restore_cell(path, case, cell))
     return found
 
 
@@ -227,26 +225,6 @@ def read_lines(store: Store, run: Run) -> Iterator[tuple[Result, str]]:
         feedback = store.find_feedback(id for result in some for id in result.evaluations)
         for result in some:
             yield result, join_feedback(result.evaluations, feedback)
-
-
-def _result(path: str, case: Case, cell: Json) -> Result:
-    number = cell.get("prompt", 0)
-    return Result(
-        file=path,
-        row=case.row,
-        key=case.key,
-        prompt_number=number,
-        prompt=case.prompts[number],
-        model=cell["model"],
-        test=case.tests[0],
-        conversations=conversations_of(case.tests),
-        evaluation=case.evaluation,
-        verdict=cell.get("verdict"),
-        score=cell.get("score"),
-        sessions=tuple(cell.get("sessions", ())),
-        evaluations=tuple(cell.get("evaluations", ())),
-        wanted=cell.get("wanted", 1),
-    )
 
 
 def conversations_of(tests: Sequence[str]) -> tuple[str, ...]:

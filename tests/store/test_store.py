@@ -119,7 +119,7 @@ def test_sessions_and_evaluations_come_back_as_they_were(store: Store) -> None:
 def test_the_newest_failure_of_a_question_is_found(store: Store) -> None:
     failures = [Failure(KEY, None, None, "k", f"at {at}", at, "n") for at in (2, 3, 1)]
     store.record(None, None, failures)
-    assert store.find_failed([KEY]) == {KEY: (3, "at 3")}
+    assert store.find_failed([KEY]) == {KEY: failures[1]}
 
 
 def test_the_newest_failure_of_each_judgement_is_found(store: Store) -> None:
@@ -133,9 +133,9 @@ def test_the_newest_failure_of_each_judgement_is_found(store: Store) -> None:
     ]
     store.record(None, None, failures)
     assert store.find_failed_judgements() == {
-        (session, None, judge): (2, "second"),
-        (session, told, judge): (3, "third"),
-        (other, None, judge): (1, "other"),
+        (session, None, judge): failures[1],
+        (session, told, judge): failures[2],
+        (other, None, judge): failures[3],
     }
 
 
@@ -183,8 +183,8 @@ def test_a_store_can_be_read_while_nobody_may_write_to_it(path: Path, store: Sto
 def test_failures_are_newest_first(store: Store) -> None:
     failures = [Failure(KEY, None, None, "k", "m", at, "n") for at in (2, 3, 1)]
     store.record(None, None, failures)
-    assert [content["at"] for _, content in store.find_failures()] == [3, 2, 1]
-    assert [content["at"] for _, content in store.find_failures(1)] == [3]
+    assert [failure.at for _, failure in store.find_failures()] == [3, 2, 1]
+    assert [failure.at for _, failure in store.find_failures(1)] == [3]
     assert store.count_failures() == 3
 
 
@@ -200,7 +200,7 @@ def test_failures_to_answer_and_to_judge_are_found_by_what_failed(store: Store) 
         ],
     )
     found = store.find_failures_of([KEY], ["c" * 32])
-    assert [content["message"] for _, content in found] == ["judged", "asked"]
+    assert [failure.message for _, failure in found] == ["judged", "asked"]
     assert store.find_failures_of([], []) == []
 
 

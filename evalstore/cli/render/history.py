@@ -131,7 +131,7 @@ def print_failures(found: FailureLog, *, oneline: bool) -> None:
                 place += f" ({found.prompts[one['prompt']]})"
         parts = (
             output.short(entry.id),
-            output.ago(entry.content["at"], now),
+            output.ago(entry.failure.at, now),
             output.safe((one["model"] or "") + (" (as evaluator)" if one["evaluator"] else "")),
             output.safe(place),
             f"{output.paint(what, 'error')}, {output.plural(one['attempts'], 'try')}",

@@ -12,16 +12,14 @@ from evalstore import deserialize
 from evalstore.cli import output
 from evalstore.cli.render.history import print_log
 from evalstore.clock import iso
-from evalstore.operations.log import Log, LogEntry, in_order
+from evalstore.operations.log import Log, LogEntry
 from evalstore.operations.show import ShownItem
 from evalstore.operations.views.rendering import check_text, joined, text_of
 from evalstore.runs import restore_run
-from evalstore.values import RECORDED, Json, Message, Reply, Usage
+from evalstore.values import RECORDED, URGENCY, Json, Message, Reply, Usage, order_counts
 
 _SHOWN = 40
 """Results of a run before the list is cut; `-v` shows all."""
-_URGENCY = ("fail", "error", "undecided", "pending", None, "pass")
-"""Verdicts in the order a reader wants to see them."""
 _INNER = ("kind", "scheme", "nonce", "key")
 """Fields that only matter to the store."""
 _TIMES = ("started", "ended", "at")
@@ -37,7 +35,7 @@ def _print_session(found: ShownItem) -> None:
     model = related["model"]["code"] if related["model"] else output.short(session.question.model)
     _heading("session", output.short(found.id), output.safe(model), _ago(session.started))
     cases = related.get("cases", ())
-    for one in sorted(cases, key=lambda one: _URGENCY.index(one["verdict"])):
+    for one in sorted(cases, key=lambda one: _urgency(one["verdict"])):
         place = _place(one["file"], one["row"], found.prompts.get(session.question.prompt))
         word = (one["verdict"] or "answered") if len(cases) > 1 else ""
         _columns(place, output.paint(word, one["verdict"]) if word else "")
@@ -45,7 +43,7 @@ def _print_session(found: ShownItem) -> None:
     votes = sorted(related["evaluations"], key=lambda vote: -vote["started"])
     votes.sort(key=lambda vote: current is not None and vote["evaluation"] not in current)
     if len(cases) > 1:
-        votes.sort(key=lambda vote: (vote["row"] is None, _URGENCY.index(_word(vote))))
+        votes.sort(key=lambda vote: (vote["row"] is None, _urgency(_word(vote))))
     for vote in votes:
         earlier = current is not None and vote["evaluation"] not in current
         together = vote.get("together", 1)
@@ -91,9 +89,9 @@ def _print_session(found: ShownItem) -> None:
 
 def _print_run(found: ShownItem) -> None:
     run = restore_run(found.id, found.content)
-    entry = LogEntry(run, in_order(run.verdicts))
+    entry = LogEntry(run, order_counts(run.verdicts))
     print_log(Log([entry], 1), oneline=False)
-    results = sorted(found.related["results"], key=lambda one: _URGENCY.index(one["verdict"]))
+    results = sorted(found.related["results"], key=lambda one: _urgency(one["verdict"]))
     if not results:
         return
     output.line()
@@ -147,18 +145,18 @@ def _print_judgement(found: ShownItem) -> None:
 
 
 def _print_failure(found: ShownItem) -> None:
-    content, related = found.content, found.related
-    _heading("failure", output.short(found.id), output.safe(content.get("model") or ""))
+    failure, related = deserialize.restore_failure(found.content), found.related
+    _heading("failure", output.short(found.id), output.safe(failure.model or ""))
     if "file" in related:
         output.line(_place(related["file"], related["row"], found.prompts.get(related["prompt"])))
-    output.line(f"at: {iso(content['at'])} ({_ago(content['at'])})")
-    output.line(f"class: {output.paint(output.safe(content['type']), 'error')}")
-    _block("status", str(content.get("status") or ""))
-    _block("tries", str(content["attempts"]))
-    _block("message", content["message"])
+    output.line(f"at: {iso(failure.at)} ({_ago(failure.at)})")
+    output.line(f"class: {output.paint(output.safe(failure.kind), 'error')}")
+    _block("status", str(failure.status or ""))
+    _block("tries", str(failure.attempts))
+    _block("message", failure.message)
     _block("hint", related["hint"] or "")
-    ids = ("question", related["question"]), ("session", content.get("subject"))
-    _print_ids([*ids, ("evaluator", content.get("evaluator"))])
+    ids = ("question", related["question"]), ("session", failure.subject)
+    _print_ids([*ids, ("evaluator", failure.evaluator)])
 
 
 def _print_question(found: ShownItem) -> None:
@@ -278,9 +276,13 @@ def _place(file: str, row: str, prompt: str | None = None) -> str:
     return output.safe((f"{file} [{row}]" if row else file) + (f" ({prompt})" if prompt else ""))
 
 
+def _urgency(word: str | None) -> int:
+    return URGENCY.index(word or "answered")
+
+
 def _word(vote: Json) -> str:
     """A verdict that has a place in the order; a label that is taken back comes last."""
-    return vote["verdict"] if vote["verdict"] in _URGENCY else "pass"
+    return vote["verdict"] if vote["verdict"] in URGENCY else "pass"
 
 
 def _tokens(usage: Usage) -> str:

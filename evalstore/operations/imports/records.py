@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalstore import hashing
-from evalstore.planning.results import VERDICTS
 from evalstore.runs import Run, RunCandidate, RunEvaluator
 from evalstore.store.case_tree import build_case_tree, build_results, collect
+from evalstore.store.results import describe_cell
 from evalstore.store.trees import build_tree
 from evalstore.values import (
+    RESULT_WORDS,
     CaseFile,
     Evaluation,
     EvaluationVersion,
@@ -269,7 +270,7 @@ def _make_run(
         judged=0,
         reused=len({id for cell in told for id in cell.sessions}),
         failed=0,
-        verdicts={word: words[word] for word in VERDICTS},
+        verdicts={word: words[word] for word in RESULT_WORDS},
     )
 
 
@@ -298,14 +299,13 @@ def _as_told(file: CaseFile, cells: list[ImportedCase]) -> CaseFile:
 
 
 def _describe_cell(file: CaseFile, cell: ImportedCase) -> Json:
-    described = {
-        "case": cell.index,
-        "prompt": file.cases[cell.index].prompts.index(cell.prompt) or None,
-        "model": cell.candidate.id,
-        "wanted": cell.wanted if cell.wanted > 1 else None,
-        "verdict": cell.verdict,
-        "score": cell.score,
-        "sessions": list(cell.sessions),
-        "evaluations": list(cell.evaluations),
-    }
-    return {name: value for name, value in described.items() if value not in (None, [])}
+    return describe_cell(
+        cell.index,
+        file.cases[cell.index].prompts.index(cell.prompt),
+        cell.candidate.id,
+        cell.wanted,
+        cell.verdict,
+        cell.score,
+        cell.sessions,
+        cell.evaluations,
+    )

@@ -280,10 +280,10 @@ def _failures(
 ) -> tuple[str, ...]:
     """The newest failures of these, in words; each message once."""
     found: dict[str, None] = {}
-    for _, one in store.find_failures_of(questions, subjects):
-        hint = hint_for(one["type"], one.get("status"), one["message"])
-        who = f"{one['model']}: " if one.get("model") else ""
-        found.setdefault(f"{who}{one['message']}" + (f"\nhint: {hint}" if hint else ""))
+    for _, failure in store.find_failures_of(questions, subjects):
+        hint = hint_for(failure.kind, failure.status, failure.message)
+        who = f"{failure.model}: " if failure.model else ""
+        found.setdefault(f"{who}{failure.message}" + (f"\nhint: {hint}" if hint else ""))
     return tuple(found)[:_FAILURES]
 
 

@@ -11,7 +11,6 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from evalstore.operations.log import in_order
 from evalstore.operations.prompt_names import prompt_label
 from evalstore.operations.status_cache import see
 from evalstore.operations.views.failed_results import failed_in_run, failed_now, place_of
@@ -30,7 +29,7 @@ from evalstore.planning.portions import take_out
 from evalstore.planning.results import as_result, compute_results
 from evalstore.store.results import TaggedResult, iterate_leaves
 from evalstore.store.revisions import resolve_run
-from evalstore.values import RECORDED
+from evalstore.values import RECORDED, order_counts
 
 if TYPE_CHECKING:
     from evalstore.operations.views.failed_results import Place
@@ -136,7 +135,7 @@ def _line(run: Run) -> RunLine:
         ended=run.ended,
         status=run.status,
         message=run.message or "",
-        verdicts=in_order(run.verdicts),
+        verdicts=order_counts(run.verdicts),
         asked=run.asked,
         recorded=run.recorded,
         judged=run.judged,

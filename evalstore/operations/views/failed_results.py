@@ -67,9 +67,9 @@ def failed_in_run(store: Store, run: Run, missing: Collection[Result]) -> set[Pl
             {id for ids in asked.values() for id in ids},
             {id for ids in subjects.values() for id in ids},
         )
-        if run.started <= failure["at"] <= run.ended
+        if run.started <= failure.at <= run.ended
     ]
-    failed = {one.get("question") or one.get("subject") for one in found}
+    failed = {failure.question or failure.subject for failure in found}
     return {
         place
         for lists in (asked, subjects)

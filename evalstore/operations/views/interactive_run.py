@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import ApprovedPlan, Location
     from evalstore.runs import Run
     from evalstore.store import Store
-    from evalstore.values import Json, Result
+    from evalstore.values import Failure, Result
 
 
 _LOOKED_THROUGH = 4
@@ -207,18 +207,18 @@ def _troubles(store: Store, report: RunReport) -> list[CallFailures]:
     """
     run = store.load_run(report.run)
     known = {
-        f"{one.get('model') or one.get('evaluator') or ''}: {one['message']}": one
-        for _, one in store.find_failures(limit=_LOOKED_THROUGH * report.failed)
-        if one["at"] >= run.started
+        f"{failure.model or failure.evaluator or ''}: {failure.message}": failure
+        for _, failure in store.find_failures(limit=_LOOKED_THROUGH * report.failed)
+        if failure.at >= run.started
     }
     found = sorted(report.failures.items(), key=lambda pair: -pair[1])
-    return [_trouble(line, count, known.get(line, {})) for line, count in found]
+    return [_trouble(line, count, known.get(line)) for line, count in found]
 
 
-def _trouble(line: str, count: int, stored: Json) -> CallFailures:
+def _trouble(line: str, count: int, stored: Failure | None) -> CallFailures:
     """What a line of the report is about; what was never called is not stored."""
     model, _, message = line.partition(": ")
-    kind, status = stored.get("type", "not called"), stored.get("status")
+    kind, status = (stored.kind, stored.status) if stored else ("not called", None)
     return CallFailures(count, model, kind, status, message, hint_for(kind, status, message))
 
 
@@ -239,9 +239,8 @@ def flips(where: Location, run: str) -> VerdictChanges | None:
     Runs that were stopped are passed over. None when there is no run to compare with.
     """
     with open_store(where) as store:
-        found = iter(store.find_runs())
-        next((one for one in found if one.id == run), None)
-        before = next((one for one in found if _is_whole(one)), None)
+        runs = store.find_recent_runs(before=store.load_run(run))
+        before = next((earlier for earlier in runs if _is_whole(earlier)), None)
     if before is None:
         return None
     compared = diff(where, before.id, run).comparison

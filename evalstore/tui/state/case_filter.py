@@ -14,9 +14,9 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from evalstore.display import widest
-from evalstore.reports.comparison import JUDGED
 from evalstore.tui.state.case_query import FIELDS, has_any
-from evalstore.tui.state.verdict_order import SIGNS, URGENCY
+from evalstore.tui.state.verdict_order import SIGNS
+from evalstore.values import URGENCY, VERDICTS
 
 if TYPE_CHECKING:
     from evalstore.operations.views.cases import CaseRow, Cases
@@ -108,7 +108,7 @@ class FilteredCases:
         for kind, count in self._all_kinds.items():
             words = self._kinds[kind]
             for one, word in zip(self._models, words, strict=True):
-                if one != model and word in JUDGED and words[mine] in JUDGED:
+                if one != model and word in VERDICTS and words[mine] in VERDICTS:
                     shared[one] += count
         return shared
 

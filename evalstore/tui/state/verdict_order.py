@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from evalstore.values import URGENCY
+
 SIGNS = {
     "pass": "✓",
     "fail": "✗",
@@ -32,9 +34,7 @@ OF_PEOPLE = {
     ),
 }
 """What signs mean that stand behind verdicts."""
-URGENCY = ("error", "no reply", "fail", "undecided", "pending", "answered", "pass")
-"""Verdicts in the order in which somebody wants to see them."""
-FAILING = ("fail", "error", "no reply", "undecided")
+FAILING = URGENCY[: URGENCY.index("pending")]
 """Verdicts that somebody has to look at."""
 
 

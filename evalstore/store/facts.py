@@ -1,0 +1,222 @@
+"""Sessions and evaluations: facts, which are appended and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from evalstore import deserialize, hashing
+from evalstore.store.contents import (
+    as_count,
+    as_number,
+    as_text,
+    as_time,
+    as_word,
+    decode,
+    decode_row,
+    require,
+)
+from evalstore.store.costs import PEOPLE
+from evalstore.store.database import append, select_each
+from evalstore.store.failures import failure_rows
+from evalstore.store.ids import as_digits
+from evalstore.store.leases import delete_leases, insert_leases
+from evalstore.store.nodes import NodeQueries
+from evalstore.store.table_columns import EVALUATIONS, FAILURES, SESSIONS
+from evalstore.values import Evaluation, Failure, Json, Sample, Session, Vote
+
+
+class Label(NamedTuple):
+    """What a person has said of an answer."""
+
+    at: int
+    """Microseconds since 1970, UTC."""
+    id: str
+    person: str
+    evaluation: Evaluation
+
+
+class LeaseChange(NamedTuple):
+    """Leases that a runner takes or gives back together with what it stores."""
+
+    runner: str
+    taken: Sequence[str] = ()
+    """On what nobody can have a lease yet: what it is about is stored with it."""
+    given: Sequence[str] = ()
+
+
+class FactQueries(NodeQueries):
+    """The part of a store that knows of sessions and evaluations."""
+
+    def record(
+        self,
+        sessions: Mapping[str, tuple[Session, str]] | None = None,
+        evaluations: Mapping[str, tuple[Evaluation, str]] | None = None,
+        failures: Sequence[Failure] = (),
+        leases: LeaseChange | None = None,
+        *,
+        wait: bool = True,
+    ) -> None:
+        """Append facts in one transaction; sessions and evaluations by id, with their content.
+
+        With `leases`: what is worked on next, and what is done with these facts.
+        """
+        with self.writing(wait=wait) as connection:
+            if leases:
+                insert_leases(connection, leases.runner, leases.taken)
+                delete_leases(connection, leases.runner, leases.given)
+            for table, rows in (
+                (SESSIONS, _session_rows(sessions or {})),
+                (EVALUATIONS, _evaluation_rows(evaluations or {})),
+                (FAILURES, failure_rows(failures)),
+            ):
+                if rows:
+                    append(connection, table, rows)
+
+    def find_samples(self, questions: Iterable[str]) -> dict[str, list[Sample]]:
+        """The sessions of these questions, oldest first."""
+        statement = "SELECT question, started, id, token_limit FROM sessions WHERE question IN"
+        found: dict[str, list[Sample]] = {}
+        with self._reading() as connection:
+            for question, started, id, limit in select_each(connection, statement, questions):
+                session = as_digits(id)
+                sample = Sample(
+                    as_time(started, "sessions", session),
+                    session,
+                    as_count(limit, "sessions", session),
+                )
+                found.setdefault(as_digits(question), []).append(sample)
+        for samples in found.values():
+            samples.sort(key=lambda sample: sample[:2])
+        return found
+
+    def find_votes(self, subjects: Iterable[str]) -> dict[str, list[Vote]]:
+        """The evaluations of these subjects, oldest first."""
+        statement = (
+            "SELECT subject, started, id, evaluation, evaluator, verdict, score "
+            "FROM evaluations WHERE subject IN"
+        )
+        found: dict[str, list[Vote]] = {}
+        with self._reading() as connection:
+            people = {id for (id,) in connection.execute(PEOPLE)}
+            for subject, started, *ids, verdict, score in select_each(
+                connection, statement, subjects
+            ):
+                id, evaluation, evaluator = map(as_digits, ids)
+                human = ids[2] in people
+                vote = Vote(
+                    as_time(started, "evaluations", id),
+                    id,
+                    evaluation,
+                    evaluator,
+                    as_word(verdict),
+                    as_number(score, "evaluations", id),
+                    human,
+                )
+                found.setdefault(as_digits(subject), []).append(vote)
+        for votes in found.values():
+            votes.sort(key=lambda vote: vote[:2])
+        return found
+
+    def load_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
+        """Sessions by id; raises `StoreError` when one is missing."""
+        wanted = list(dict.fromkeys(ids))
+        return require(self.find_sessions(wanted), wanted, "session")
+
+    def find_sessions(self, ids: Iterable[str]) -> dict[str, Session]:
+        """Sessions by id; those the store does not have are left out."""
+        return {
+            id: deserialize.restore_session(content) for id, content in self._decode(SESSIONS, ids)
+        }
+
+    def find_feedback(self, ids: Iterable[str]) -> dict[str, str]:
+        """The feedback of these evaluations, of those that have some."""
+        statement = (
+            "SELECT id, json_extract(content, '$.feedback') AS feedback FROM evaluations "
+            "WHERE feedback IS NOT NULL AND id IN"
+        )
+        with self._reading() as connection:
+            found = [(as_digits(id), text) for id, text in select_each(connection, statement, ids)]
+        return {id: as_text(text, "evaluations", id) for id, text in found}
+
+    def load_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
+        """Evaluations by id; raises `StoreError` when one is missing."""
+        wanted = list(dict.fromkeys(ids))
+        return require(self.find_evaluations(wanted), wanted, "judgement")
+
+    def find_evaluations(self, ids: Iterable[str]) -> dict[str, Evaluation]:
+        """Evaluations by id; those the store does not have are left out."""
+        return {
+            id: deserialize.restore_evaluation_result(content)
+            for id, content in self._decode(EVALUATIONS, ids)
+        }
+
+    def find_labels(self) -> list[Label]:
+        """What people have said, oldest first."""
+        names = {id: content.get("human") for id, content in self._people()}
+        if not names:
+            return []
+        statement = "SELECT id, evaluator, started, content FROM evaluations WHERE evaluator IN"
+        with self._reading() as connection:
+            return sorted(
+                Label(
+                    as_time(started, "evaluations", id),
+                    id,
+                    names[as_digits(person)],
+                    deserialize.restore_evaluation_result(decode("evaluations", id, content)),
+                )
+                for bytes_, person, started, content in select_each(connection, statement, names)
+                for id in (as_digits(bytes_),)
+            )
+
+    def _people(self) -> list[tuple[str, Json]]:
+        with self._reading() as connection:
+            found = connection.execute(PEOPLE.replace("SELECT id", "SELECT id, content"))
+            return [decode_row("evaluators", *row) for row in found]
+
+    def find_questions_of(self, sessions: Iterable[str]) -> dict[str, str]:
+        """The question of each of these sessions that is there."""
+        statement = "SELECT id, question FROM sessions WHERE id IN"
+        with self._reading() as connection:
+            found = select_each(connection, statement, sessions)
+            return {as_digits(id): as_digits(question) for id, question in found}
+
+    def newest_time(self) -> int:
+        """When the newest session or evaluation started; looks at all of them."""
+        with self._reading() as connection:
+            times = {
+                name: connection.execute(f"SELECT max(started) FROM {name}").fetchone()[0]
+                for name in (SESSIONS.name, EVALUATIONS.name)
+            }
+        return max(as_time(time or 0, name) for name, time in times.items())
+
+
+def _session_rows(sessions: Mapping[str, tuple[Session, str]]) -> dict[str, dict[str, Any]]:
+    return {
+        id: {
+            "id": id,
+            "content": content,
+            "question": hashing.question_id(session.question),
+            "started": session.started,
+            "token_limit": session.limit,
+        }
+        for id, (session, content) in sessions.items()
+    }
+
+
+def _evaluation_rows(
+    evaluations: Mapping[str, tuple[Evaluation, str]],
+) -> dict[str, dict[str, Any]]:
+    return {
+        id: {
+            "id": id,
+            "content": content,
+            "subject": hashing.subject_of(evaluation.sessions),
+            "evaluation": evaluation.evaluation,
+            "evaluator": evaluation.evaluator,
+            "started": evaluation.started,
+            "verdict": evaluation.verdict,
+            "score": evaluation.score,
+        }
+        for id, (evaluation, content) in evaluations.items()
+    }

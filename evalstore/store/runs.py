@@ -1,0 +1,77 @@
+"""The runs of a store, and how far back they are searched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from evalstore import hashing
+from evalstore.runs import Run, describe_run, restore_run
+from evalstore.store.contents import decode_row, missing
+from evalstore.store.database import Database, ensure
+from evalstore.store.ids import as_bytes
+from evalstore.store.table_columns import RUNS
+
+RUNS_SEARCHED = 100
+"""How many of the newest runs are searched for what belongs to them: a place, a verdict, a
+relative."""
+_AT_FIRST = 10
+"""Runs that are read before it is known that more are wanted."""
+_LAST = (2**63 - 1, b"\xff" * 16)
+"""A time and an id that all runs stand before."""
+
+
+class RunQueries(Database):
+    """The part of a store that knows of runs."""
+
+    def record_run(self, run: Run) -> Run:
+        """Append a run; returns it with its id."""
+        id, canonical = hashing.identify(describe_run(run))
+        row = {"id": id, "content": canonical, "started": run.started}
+        with self.writing() as connection:
+            ensure(connection, RUNS, {id: row})
+        return replace(run, id=id)
+
+    def find_runs(self, *, limit: int | None = None, offset: int = 0) -> list[Run]:
+        """Runs, newest first."""
+        query = "SELECT id, content FROM runs ORDER BY started DESC, id DESC LIMIT ? OFFSET ?"
+        with self._reading() as connection:
+            found = connection.execute(query, (-1 if limit is None else limit, offset))
+            return [_run(*row) for row in found]
+
+    def find_recent_runs(
+        self, before: Run | None = None, limit: int = RUNS_SEARCHED
+    ) -> Iterator[Run]:
+        """The newest runs, or those before one, newest first; they are read as they are wanted."""
+        query = "SELECT id, content FROM runs WHERE (started, id) < (?, ?)"
+        batch, left, last = _AT_FIRST, limit, before
+        while left > 0:
+            place = (last.started, as_bytes(last.id)) if last else _LAST
+            with self._reading() as connection:
+                rows = connection.execute(
+                    f"{query} ORDER BY started DESC, id DESC LIMIT ?", (*place, min(batch, left))
+                )
+                found = [_run(*row) for row in rows]
+            yield from found
+            if len(found) < min(batch, left):
+                return
+            batch, left, last = limit, left - len(found), found[-1]
+
+    def load_run(self, id: str) -> Run:
+        """A run by its full id; raises `StoreError` when it is not there."""
+        with self._reading() as connection:
+            query = "SELECT id, content FROM runs WHERE id = ?"
+            row = connection.execute(query, (as_bytes(id),)).fetchone()
+        if row is None:
+            raise missing("run", id)
+        return _run(*row)
+
+    def count_runs(self) -> int:
+        """How many runs there are."""
+        with self._reading() as connection:
+            return int(connection.execute("SELECT count(*) FROM runs").fetchone()[0])
+
+
+def _run(id: Any, content: Any) -> Run:
+    return restore_run(*decode_row("runs", id, content))
