@@ -23,11 +23,11 @@ from evalstore.operations.diff_sides import (
 )
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.prompt_names import prompt_labels
-from evalstore.planning.contents import Contents
 from evalstore.planning.opening import open_project, open_store
 from evalstore.planning.options import Location, SelectionOptions
 from evalstore.planning.planner import require_sound, select
 from evalstore.planning.selection import Selection
+from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.comparison import Comparison, Pair, change_of_tests, compare, compare_models
 from evalstore.reports.version_diff import Difference, unified
 from evalstore.store.results import join_feedback
@@ -199,7 +199,7 @@ def diff(
             for path, node in sorted(now.nodes.items())
             if filled.nodes.get(path, node) != node and path in both and selection.covers_file(path)
         }
-        edits = find_edits(Contents(project.store, project.reading.contents), edited)
+        edits = find_edits(VersionReader(project.store, project.reading.contents), edited)
         sides = _listed(comparison)
         return Diff(
             was.name,

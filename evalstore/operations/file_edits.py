@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from evalstore.planning.contents import Contents, in_portions
+from evalstore.planning.version_reader import VersionReader, in_portions
 from evalstore.reports.case_edits import (
     differ_otherwise,
     differ_pair,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def find_edits(
-    contents: Contents, files: Mapping[str, tuple[CaseFile, CaseFile]]
+    versions: VersionReader, files: Mapping[str, tuple[CaseFile, CaseFile]]
 ) -> dict[str, list[Difference]]:
     """What differs between the two versions under each of these names.
 
@@ -28,11 +28,11 @@ def find_edits(
     found: dict[str, dict[str, Difference]] = {name: {} for name in files}
     pairs = ((name, *pair) for name, (was, now) in files.items() for pair in pair_cases(was, now))
     for some in in_portions(pairs):
-        contents.read_ahead(
+        versions.read_ahead(
             one for _, old, case in some if old for one in versions_compared(old, case)
         )
         for name, old, case in some:
-            for difference in differ_pair(old, case, contents.find, lambda _kind, _id: None):
+            for difference in differ_pair(old, case, versions.find, lambda _kind, _id: None):
                 found[name].setdefault(difference.what, difference)
     for name, (was, now) in files.items():
         for difference in differ_otherwise(was, now):

@@ -10,11 +10,11 @@ from evalstore.clock import iso
 from evalstore.errors import EvalstoreError
 from evalstore.operations.file_edits import find_edits
 from evalstore.operations.show import _Changed, _count_words, _name_in_runs
-from evalstore.planning.contents import Contents
 from evalstore.planning.opening import open_store, open_workspace
 from evalstore.planning.options import describe_selection
 from evalstore.planning.path_targets import name_file
 from evalstore.planning.renames import follow_file
+from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.version_diff import Difference
 from evalstore.store.case_tree import find_same
 from evalstore.values import Json, order_counts
@@ -107,7 +107,7 @@ def _file_log(store: Store, file: str, folder: str) -> Iterator[LogEntry]:
         for change in changed
         if change.before
     }
-    edits = find_edits(Contents(store), versions)
+    edits = find_edits(VersionReader(store), versions)
     words = _count_words(store, changed)
     for change in changed:
         found = edits[change.run.id] if change.before else [Difference("new")]

@@ -50,11 +50,12 @@ def estimate(
     lengths = _Lengths(
         project, [*(one.cell for one in new), *(by_model.cell for by_model in by_models)]
     )
-    prompts = _characters(
-        project, "prompt", {by_model.judge.prompt for by_model in by_models if by_model.judge}
+    prompts = project.versions.measure(
+        "prompt", {by_model.judge.prompt for by_model in by_models if by_model.judge}
     )
-    told = _characters(
-        project, "evaluation", {by_model.cell.case.evaluation or "" for by_model in by_models}
+    told = project.versions.measure(
+        "evaluation",
+        [one.cell.case.evaluation for one in by_models if one.cell.case.evaluation],
     )
     total, guessed, count = 0.0, 0, 0
     for ask, reason in asks:
@@ -92,18 +93,13 @@ class _Lengths:
 
     def __init__(self, project: Project, cells: Iterable[Cell]) -> None:
         listed = list(cells)
-        self._tests = _characters(
-            project, "test", {test for cell in listed for test in cell.case.tests}
+        self._tests = project.versions.measure(
+            "test", [test for cell in listed for test in cell.case.tests]
         )
-        self._prompts = _characters(project, "prompt", {cell.prompt or "" for cell in listed})
+        self._prompts = project.versions.measure(
+            "prompt", [cell.prompt for cell in listed if cell.prompt]
+        )
 
     def shown(self, test: str, prompt: str | None) -> int:
         """Tokens of a test and a system prompt."""
         return (self._tests.get(test, 0) + self._prompts.get(prompt or "", 0)) // _CHARACTERS
-
-
-def _characters(project: Project, kind: str, ids: set[str]) -> dict[str, int]:
-    """Characters of versions, read now or stored."""
-    contents = project.reading.contents
-    fresh = {id: len(contents[id][1]) for id in ids if id in contents}
-    return fresh | project.store.load_lengths(kind, ids - fresh.keys() - {""})

@@ -5,14 +5,13 @@ Every operation that needs both starts here. Nothing here calls a model.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from evalstore.planning.code_trust import CodeTrust
 from evalstore.planning.participants import Participants
 from evalstore.planning.path_targets import find_targets
-from evalstore.store.contents import require
+from evalstore.planning.version_reader import VersionReader
 from evalstore.store.trees import build_tree
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from evalstore.planning.options import Location
     from evalstore.planning.selection import Target
     from evalstore.store import Store
-    from evalstore.values import CaseFile, Json
+    from evalstore.values import CaseFile
     from evalstore.workspace.folder import Workspace
     from evalstore.workspace.reader import Reading
 
@@ -36,6 +35,7 @@ class Project(Participants):
         self.workspace = workspace
         self.store = store
         self.code = CodeTrust(where, workspace, store, reading)
+        self.versions = VersionReader(store, reading.contents, self.contents)
         self.left_out: list[Problem] = []
         """Errors of test files that are left out."""
         self._places: dict[str, dict[str, tuple[str, int]]] = {}
@@ -71,14 +71,6 @@ class Project(Participants):
                 for number, version in enumerate(ids):
                     places.setdefault(version, (name, number))
         return self._places[kind].get(id)
-
-    def load_contents(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
-        """The contents of versions, read now or stored; raises `StoreError` when one is missing."""
-        fresh = self.reading.contents
-        wanted = list(dict.fromkeys(ids))
-        found = {id: json.loads(fresh[id][1]) for id in wanted if id in fresh}
-        stored = [id for id in wanted if id not in found]
-        return found | require(self.store.load_contents(kind, stored), stored, kind)
 
 
 def files_of(reading: Reading) -> Mapping[str, CaseFile]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from evalstore import hashing
-from evalstore.planning.contents import Contents, in_portions
 from evalstore.planning.plan import CHECKS, Plan, PlannedAsk, PlannedJudgement
 from evalstore.planning.renames import pair_with_workspace
 from evalstore.planning.retries import failed_judgements, failed_questions
+from evalstore.planning.version_reader import VersionReader, in_portions
 from evalstore.reports.case_edits import differ_cases, versions_compared
 from evalstore.reports.version_diff import (
     Difference,
@@ -101,15 +101,15 @@ class Explainer:
     def __post_init__(self) -> None:
         """Know where contents are."""
         project = self.project
-        self._contents = Contents(project.store, project.reading.contents, project.contents)
-        self.find = self._contents.find
+        self._versions = VersionReader(project.store, project.reading.contents, project.contents)
+        self.find = self._versions.find
 
     def asks(self, plan: Plan) -> list[tuple[PlannedAsk, Reason]]:
         """Every question with its reason."""
         failed = failed_questions(self.project, plan) if self.runs else {}
         found: list[tuple[PlannedAsk, Reason]] = []
         for some in in_portions(plan.asks):
-            self._contents.read_ahead(one for ask in some for one in self._compared(ask))
+            self._versions.read_ahead(one for ask in some for one in self._compared(ask))
             found += [(ask, self._ask(ask, failed)) for ask in some]
         return found
 
@@ -118,7 +118,7 @@ class Explainer:
         failed = failed_judgements(self.project, plan) if plan.judgements else {}
         found: list[tuple[PlannedJudgement, Reason]] = []
         for some in in_portions(plan.judgements):
-            self._contents.read_ahead(
+            self._versions.read_ahead(
                 found for judgement in some for found in self._judged(judgement, plan)
             )
             found += [(judgement, self._judgement(judgement, plan, failed)) for judgement in some]

@@ -16,9 +16,9 @@ from evalstore.operations.imports.older_cases import OlderVersions, by_age
 from evalstore.operations.imports.records import IMPORTED, ImportedCase, ImportedHistory
 from evalstore.operations.imports.row_lookup import NotPlacedError, Rows, read_rows
 from evalstore.planning.cells import Candidate, ask_of
-from evalstore.planning.contents import in_portions
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.selection import suits
+from evalstore.planning.version_reader import in_portions
 from evalstore.values import Case, Evaluation, Json, Question, Reply, Session, Verdict
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class _Placer:
     def _read_turns(self, tests: Iterable[str]) -> None:
         """Note how many answers each of these conversations has."""
         for some in in_portions(tests):
-            for test, content in self._project.load_contents("test", some).items():
+            for test, content in self._project.versions.require("test", some).items():
                 self._turns[test] = _count_turns(content)
 
     def _candidate(self, first: JudgedAnswer, case: Case) -> Candidate:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -45,10 +44,7 @@ class OlderVersions:
 
     def _test(self, now: str, messages: Sequence[ShownMessage]) -> str:
         """The id of a test version with these messages, kept in the history."""
-        fresh = self._project.reading.contents.get(now)
-        content = (
-            json.loads(fresh[1]) if fresh else self._project.store.load_any("test", now).content
-        )
+        content = self._project.versions.require("test", [now])[now]
         version = replace(
             restore_test(content), messages=tuple([self._message(message) for message in messages])
         )

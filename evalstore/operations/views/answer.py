@@ -22,6 +22,7 @@ from evalstore.operations.views.rendering import answer_text, check_text, joined
 from evalstore.planning.opening import open_project, open_store
 from evalstore.planning.options import SelectionOptions
 from evalstore.planning.planner import lay_out
+from evalstore.planning.version_reader import Fresh, VersionReader
 from evalstore.values import Json, Reply
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def session_of(where: Location, id: str, result: Result | None = None) -> Answer
         )
         model = store.load_contents("model", [session.question.model])
         asked = session.question
-        contents = _Contents(where, store)
+        contents = VersionReader(store, fallback=partial(_read_workspace, where))
         together = next((subject for subject in subjects if len(subject) > 1), ())
         return AnswerView(
             id=id,
@@ -170,10 +171,11 @@ def _evaluations_elsewhere(store: Store, id: str, result: Result | None) -> set[
 def question_of(where: Location, result: Result, run: str | None) -> AnswerView:
     """What is asked of a candidate that has not answered, and why it has not."""
     with open_store(where) as store:
-        contents = _Contents(where, store)
         if run is None:
-            questions = _asked_now(where, result, contents)
+            questions, fresh = _asked_now(where, result)
+            contents = VersionReader(store, fresh)
         else:
+            contents = VersionReader(store, fallback=partial(_read_workspace, where))
             asked = asked_in_run(store, store.load_run(run), [result])
             questions = next(iter(asked.values()), ())
         return AnswerView(
@@ -208,38 +210,20 @@ def last_asked(where: Location, tests: Sequence[str]) -> dict[str, str]:
     return asked
 
 
-class _Contents:
-    """Contents of versions; those that no run has stored yet are read from the workspace."""
-
-    def __init__(self, where: Location, store: Store) -> None:
-        self._where = where
-        self._store = store
-        self.fresh: Mapping[str, tuple[str, str]] | None = None
-        """What the workspace has been read as; None: it has not been read."""
-
-    def load(self, kind: str, ids: Collection[str]) -> dict[str, Json]:
-        """The contents of those of these versions that are anywhere."""
-        found = self._store.load_contents(kind, ids) if ids else {}
-        missing = [id for id in ids if id not in found]
-        if missing and self.fresh is None:
-            self.fresh = {}
-            with suppress(EvalstoreError), open_project(self._where) as project:
-                self.fresh = project.reading.contents
-        fresh = self.fresh or {}
-        return found | {id: json.loads(fresh[id][1]) for id in missing if id in fresh}
-
-    def find(self, kind: str, id: str | None) -> Json:
-        """One content; empty when it is nowhere."""
-        return self.load(kind, [id]).get(id, {}) if id else {}
+def _read_workspace(where: Location) -> Fresh:
+    """What the workspace is read as: no run may have stored it yet; nothing when it has errors."""
+    with suppress(EvalstoreError), open_project(where) as project:
+        return project.reading.contents
+    return {}
 
 
 def _said(
-    contents: _Contents, test: str, prompt: str | None, turns: Sequence[Reply]
+    contents: VersionReader, test: str, prompt: str | None, turns: Sequence[Reply]
 ) -> Iterator[TurnView]:
     """The conversation with the candidate's answers in their places."""
     messages = joined(
-        deserialize.restore_messages(contents.find("prompt", prompt).get("messages", ())),
-        deserialize.restore_messages(contents.find("test", test).get("messages", ())),
+        deserialize.restore_messages((contents.find("prompt", prompt) or {}).get("messages", ())),
+        deserialize.restore_messages((contents.find("test", test) or {}).get("messages", ())),
     )
     number = 0
     for message in messages:
@@ -254,7 +238,7 @@ def _said(
         yield TurnView("assistant", answer_text(turns[-1]), answer=len(turns))
 
 
-def _told(contents: _Contents, ids: Iterable[str]) -> dict[str, Criteria]:
+def _told(contents: VersionReader, ids: Iterable[str]) -> dict[str, Criteria]:
     wanted = list(dict.fromkeys(ids))
     found = contents.load("evaluation", wanted)
     return {
@@ -287,20 +271,24 @@ def _failures(
     return tuple(found)[:_FAILURES]
 
 
-def _asked_now(where: Location, result: Result, contents: _Contents) -> tuple[str, ...]:
-    """The questions of a case as the workspace has it; none when the case is gone."""
+def _asked_now(where: Location, result: Result) -> tuple[tuple[str, ...], Fresh]:
+    """The questions of a case as the workspace has it, and what the workspace is read as.
+
+    There are none when the case is gone.
+    """
+    fresh: Fresh = {}
     with suppress(EvalstoreError), open_project(where) as project:
-        contents.fresh = project.reading.contents
+        fresh = project.reading.contents
         here = SelectionOptions(paths=(f"{result.file}::{result.row}",), models=(result.model,))
         for cell in lay_out(project, here).cells:
             if (cell.file, cell.case.row, cell.prompt) == (result.file, result.row, result.prompt):
-                return tuple(dict.fromkeys(cell.questions))
-    return ()
+                return tuple(dict.fromkeys(cell.questions)), fresh
+    return (), fresh
 
 
-def _offered(contents: _Contents, test: str, model: Json) -> tuple[str, ...]:
+def _offered(contents: VersionReader, test: str, model: Json) -> tuple[str, ...]:
     """What the candidate is shown or held to beside the messages."""
-    content = contents.find("test", test)
+    content = contents.find("test", test) or {}
     tools = contents.load("tool", content.get("tools", ()))
     lines = [f"tool {tool['name']}" for tool in tools.values()]
     lines += ["answers in a JSON schema"] if content.get("schema") else []

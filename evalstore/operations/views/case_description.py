@@ -24,7 +24,7 @@ class CaseDescriber:
         self._project = project
         tests = [id for case in cases for id in case.tests]
         told = [case.evaluation for case in cases if case.evaluation]
-        self._contents = project.load_contents("test", tests) | project.load_contents(
+        self._contents = project.versions.require("test", tests) | project.versions.require(
             "evaluation", told
         )
         self._runs: tuple[str, tuple[RepeatedConversation, ...]] = ("", ())

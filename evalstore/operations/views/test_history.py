@@ -20,6 +20,7 @@ from evalstore.planning.planner import make_plan
 from evalstore.planning.reasons import RowIndex
 from evalstore.planning.renames import follow_file, name_in_newest_run, name_in_workspace
 from evalstore.planning.results import as_result, compute_results
+from evalstore.planning.version_reader import VersionReader
 from evalstore.reports.word_diff import ChangedLine, lines_apart
 from evalstore.store.case_tree import find_same
 from evalstore.store.results import results_of
@@ -351,15 +352,12 @@ def _load(store: Store, project: Project | None, cases: Sequence[Case]) -> dict[
         "prompt": {id for case in cases for id in (*case.prompts, *case.judge_prompts) if id},
         "evaluation": {case.evaluation for case in cases if case.evaluation},
     }
+    reader = VersionReader(store, project.reading.contents if project else {})
     found: dict[str, Json] = {}
     for kind, ids in wanted.items():
-        found |= store.load_contents(kind, ids)
-    if project is not None:
-        fresh = project.reading.contents
-        ids = {id for some in wanted.values() for id in some} - found.keys()
-        found |= {id: json.loads(fresh[id][1]) for id in ids if id in fresh}
+        found |= reader.load(kind, ids)
     tools = {id for one in found.values() for id in one.get("tools", ())}
-    return found | store.load_contents("tool", tools)
+    return found | reader.load("tool", tools)
 
 
 def _parts(case: Case, contents: Mapping[str, Json], file: CaseFile) -> dict[str, str]:

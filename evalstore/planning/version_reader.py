@@ -1,0 +1,99 @@
+"""The contents of versions by kind and id, stored or just read from the workspace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from evalstore.deserialize import versions_in
+from evalstore.store.contents import require
+
+if TYPE_CHECKING:
+    from evalstore.store import Store
+    from evalstore.values import Json
+
+Fresh = Mapping[str, tuple[str, str]]
+"""What has been read and may not be stored yet, by id: kind and canonical JSON."""
+
+_AT_ONCE = 1_000
+"""Things whose contents are read ahead together."""
+
+T = TypeVar("T")
+
+
+class VersionReader:
+    """Reads versions: first those that have just been read, then those of the store."""
+
+    def __init__(
+        self, store: Store, *fresh: Fresh, fallback: Callable[[], Fresh] | None = None
+    ) -> None:
+        """`fallback` is called once, when a version is neither in `fresh` nor stored."""
+        self._store = store
+        self._fresh = fresh
+        self._fallback = fallback
+        self._read: dict[str, Json] = {}
+
+    def find(self, kind: str, id: str | None) -> Json:
+        """One content, kept in memory; None when it is nowhere."""
+        if id is None:
+            return None
+        if id not in self._read:
+            self._keep(kind, [id])
+        return self._read[id]
+
+    def load(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
+        """The contents of those of these versions that are anywhere."""
+        wanted = list(dict.fromkeys(ids))
+        found = self._load_fresh(wanted)
+        stored = [id for id in wanted if id not in found]
+        if stored:
+            found |= self._store.load_contents(kind, stored)
+        if self._fallback and not found.keys() >= set(wanted):
+            self._fresh = (*self._fresh, self._fallback())
+            self._fallback = None
+            found |= self._load_fresh(id for id in wanted if id not in found)
+        return found
+
+    def require(self, kind: str, ids: Iterable[str]) -> dict[str, Json]:
+        """The contents of these versions; raises `StoreError` when one is nowhere."""
+        wanted = list(dict.fromkeys(ids))
+        return require(self.load(kind, wanted), wanted, kind)
+
+    def measure(self, kind: str, ids: Iterable[str]) -> dict[str, int]:
+        """The characters of the contents of those of these versions that are anywhere."""
+        wanted = list(dict.fromkeys(ids))
+        fresh = {id: len(some[id][1]) for some in self._fresh for id in wanted if id in some}
+        return fresh | self._store.load_lengths(kind, [id for id in wanted if id not in fresh])
+
+    def read_ahead(self, wanted: Iterable[tuple[str, str | None]]) -> None:
+        """Read what `find` will be asked for, by kind and id, and forget what was read before.
+
+        With tests come their tools and schemas, with evaluations the prompts of their checks.
+        """
+        self._read.clear()
+        self._keep_kinds(wanted)
+        self._keep_kinds([one for each in self._read.values() if each for one in versions_in(each)])
+
+    def _keep_kinds(self, wanted: Iterable[tuple[str, str | None]]) -> None:
+        by_kind: dict[str, list[str]] = {}
+        for kind, id in dict.fromkeys(wanted):
+            if id and id not in self._read:
+                by_kind.setdefault(kind, []).append(id)
+        for kind, ids in by_kind.items():
+            self._keep(kind, ids)
+
+    def _keep(self, kind: str, ids: list[str]) -> None:
+        self._read |= dict.fromkeys(ids) | self.load(kind, ids)
+
+    def _load_fresh(self, ids: Iterable[str]) -> dict[str, Json]:
+        listed = ((id, next((some[id] for some in self._fresh if id in some), None)) for id in ids)
+        return {id: json.loads(fresh[1]) for id, fresh in listed if fresh}
+
+
+def in_portions(things: Iterable[T]) -> Iterator[list[T]]:
+    """Things in lists that are short enough to keep all their contents in memory."""
+    left = iter(things)
+    while some := list(islice(left, _AT_ONCE)):
+        yield some

@@ -1,0 +1,74 @@
+"""Versions are read from what has just been read, from the store, and at last from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import evalstore
+from evalstore import hashing
+from evalstore.errors import StoreError
+from evalstore.planning.version_reader import Fresh, VersionReader
+from evalstore.store import Store
+from tests.store.facts import a_test
+
+
+def one(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
+    contents = a_test(text)
+    return next(iter(contents)), contents
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(tmp_path / "store.db", create=True)
+
+
+def test_a_version_is_found_where_it_is(store: Store) -> None:
+    (stored, content), (new, fresh), (last, later) = one("stored"), one("new"), one("last")
+    store.ensure_versions(content)
+    asked: list[str] = []
+
+    def fallback() -> Fresh:
+        asked.append("asked")
+        return later
+
+    reader = VersionReader(store, fresh, fallback=fallback)
+    assert reader.load("test", [stored, new]).keys() == {stored, new}
+    assert asked == []
+    assert reader.load("test", [last, "f" * 32, stored]).keys() == {last, stored}
+    assert reader.find("test", "f" * 32) is None
+    assert asked == ["asked"]
+    for id in (stored, new, last):
+        found = reader.find("test", id)
+        assert hashing.identify(found)[0] == id
+        assert reader.require("test", [id]) == {id: found}
+    assert reader.find("test", None) is None
+
+
+def test_what_is_nowhere_is_an_error_only_when_it_is_required(store: Store) -> None:
+    reader = VersionReader(store)
+    assert reader.load("test", ["f" * 32]) == {}
+    with pytest.raises(StoreError, match="it has no test f"):
+        reader.require("test", ["f" * 32])
+
+
+def test_lengths_are_those_of_the_contents(store: Store) -> None:
+    (stored, content), (new, fresh) = one("stored"), one("quite new")
+    store.ensure_versions(content)
+    lengths = VersionReader(store, fresh).measure("test", [stored, new, "f" * 32])
+    assert lengths == {stored: len(content[stored][1]), new: len(fresh[new][1])}
+
+
+def test_no_other_module_reads_a_version_that_is_stored_or_was_just_read() -> None:
+    by_hand = re.compile(r"(?:fresh|contents)(?:\[\w+\])?\[1\]")
+    root = Path(evalstore.__file__).parent
+    listed = {
+        str(path.relative_to(root))
+        for package in ("operations", "planning", "tui", "cli")
+        for path in (root / package).rglob("*.py")
+        if by_hand.search(path.read_text(encoding="utf-8"))
+    }
+    # The history of an import has what it stores itself.
+    assert listed == {"planning/version_reader.py", "operations/imports/records.py"}
